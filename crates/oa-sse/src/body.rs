@@ -1,0 +1,101 @@
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Body;
+use pin_project_lite::pin_project;
+
+use crate::error::ReadError;
+use crate::event::Event;
+use crate::parser::Parser;
+
+pin_project! {
+    /// The events of an HTTP body, lent one at a time.
+    ///
+    /// The end is lenient: a last event without its blank line is delivered. After an error of the
+    /// body there are no more events.
+    #[derive(Debug)]
+    pub struct BodyEvents<B> {
+        #[pin]
+        body: B,
+        parser: Parser,
+        ended: bool,
+    }
+}
+
+impl<B> BodyEvents<B>
+where
+    B: Body<Data = Bytes>,
+{
+    /// Reads events from `body`.
+    pub fn new(body: B) -> Self {
+        Self::with_parser(body, Parser::new())
+    }
+
+    /// Reads events from `body` with a parser that has limits or state of its own.
+    pub fn with_parser(body: B, parser: Parser) -> Self {
+        Self {
+            body,
+            parser,
+            ended: false,
+        }
+    }
+
+    /// Returns the parser, for its last event id and retry time.
+    #[must_use]
+    pub fn parser(&self) -> &Parser {
+        &self.parser
+    }
+
+    /// Returns the next event, or `None` at the end of the body.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Parse`] for an event over the limit, after which reading goes on;
+    /// [`ReadError::Source`] when the body fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: what was read stays in the parser.
+    pub async fn next(&mut self) -> Result<Option<Event<'_>>, ReadError<B::Error>>
+    where
+        B: Unpin,
+    {
+        let found = poll_fn(|cx| Pin::new(&mut *self).poll_event(cx)).await?;
+        Ok(found.then(|| self.parser.lend_event()))
+    }
+
+    /// Reads on until the parser has an event to lend; false at the end.
+    fn poll_event(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<bool, ReadError<B::Error>>> {
+        let mut this = self.project();
+        loop {
+            if this.parser.find_event().map_err(ReadError::Parse)? {
+                return Poll::Ready(Ok(true));
+            }
+            if *this.ended {
+                return Poll::Ready(Ok(false));
+            }
+            match ready!(this.body.as_mut().poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    // Trailers say nothing here.
+                    if let Ok(chunk) = frame.into_data() {
+                        this.parser.push(chunk);
+                    }
+                }
+                Some(Err(error)) => {
+                    *this.ended = true;
+                    this.parser.finish();
+                    return Poll::Ready(Err(ReadError::Source(error)));
+                }
+                None => {
+                    *this.ended = true;
+                    this.parser.finish_lenient();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+use std::fmt;
+
+/// What went wrong, for callers who act on it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An event, finished or not, is larger than [`Limits::event_bytes`](crate::Limits::event_bytes).
+    EventTooLarge,
+    /// A [`Frame`](crate::Frame)'s event name or id holds a character that would end its line.
+    LineBreakInField,
+}
+
+/// An error of the parser or the encoder.
+///
+/// The parser goes on after one: see [`Parser::next_event`](crate::Parser::next_event).
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    limit: usize,
+}
+
+impl Error {
+    pub(crate) fn event_too_large(limit: usize) -> Self {
+        Self {
+            kind: ErrorKind::EventTooLarge,
+            limit,
+        }
+    }
+
+    pub(crate) fn line_break_in_field() -> Self {
+        Self {
+            kind: ErrorKind::LineBreakInField,
+            limit: 0,
+        }
+    }
+
+    /// Returns what kind of error this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ErrorKind::EventTooLarge => {
+                write!(
+                    f,
+                    "an event is larger than the limit of {} bytes",
+                    self.limit
+                )
+            }
+            ErrorKind::LineBreakInField => {
+                f.write_str("an event name or id may not hold line breaks or NUL")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What an adapter can fail with: the parser's error or that of the source it reads.
+#[cfg(any(feature = "body", feature = "stream"))]
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadError<E> {
+    /// The event stream broke a limit. The adapter goes on with the next event.
+    Parse(Error),
+    /// The source of bytes failed. The adapter has ended.
+    Source(E),
+}
+
+#[cfg(any(feature = "body", feature = "stream"))]
+impl<E> fmt::Display for ReadError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Parse(_) => "the event stream could not be parsed",
+            Self::Source(_) => "the source of the event stream failed",
+        })
+    }
+}
+
+#[cfg(any(feature = "body", feature = "stream"))]
+impl<E: std::error::Error + 'static> std::error::Error for ReadError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Parse(error) => error,
+            Self::Source(error) => error,
+        })
+    }
+}

@@ -1,0 +1,66 @@
+//! Server-sent events without I/O and without copying.
+//!
+//! [`Parser`] turns chunks of bytes into events by the rules of the WHATWG HTML standard, section
+//! 9.2.6 ("Interpreting an event stream"); [`Frame`] writes events. Neither knows what the data
+//! means: there is no JSON here and no `[DONE]`.
+//!
+//! The parser speaks *push / next / finish*:
+//!
+//! ```
+//! use oa_sse::Parser;
+//!
+//! let mut parser = Parser::new();
+//! let mut seen = Vec::new();
+//! for chunk in ["data: one\n\nda", "ta: two\n", "\n", "data: cut off"] {
+//!     parser.push(chunk.into());
+//!     while let Some(event) = parser.next_event()? {
+//!         seen.push(event.data().into_owned());
+//!     }
+//! }
+//! parser.finish_lenient(); // `finish()` would drop the last one, as the standard says
+//! while let Some(event) = parser.next_event()? {
+//!     seen.push(event.data().into_owned());
+//! }
+//! assert_eq!(seen, ["one", "two", "cut off"]);
+//! # Ok::<(), oa_sse::Error>(())
+//! ```
+//!
+//! # Who needs this crate alone
+//!
+//! Whoever reads or writes an event stream with an HTTP stack of their own. To talk to a model, take
+//! the `open-agent` facade.
+//!
+//! # What it costs
+//!
+//! An event that lies inside one chunk is lent as slices of that chunk: no allocation, no reference
+//! count. What straddles chunks is copied once into a buffer that is reused. Text is checked
+//! for UTF-8 when it is asked for as text; [`Event::raw_data`] hands out bytes unchecked, for readers
+//! that check anyway.
+//!
+//! # Features
+//!
+//! Both are off by default: `stream` adds [`EventStream`] over any stream of `Bytes`, `body` adds
+//! [`BodyEvents`] over any `http_body::Body`.
+
+mod parser;
+
+mod error;
+mod event;
+mod frame;
+mod line;
+
+#[cfg(feature = "body")]
+mod body;
+#[cfg(feature = "stream")]
+mod stream;
+
+#[cfg(feature = "body")]
+pub use crate::body::BodyEvents;
+#[cfg(any(feature = "body", feature = "stream"))]
+pub use crate::error::ReadError;
+pub use crate::error::{Error, ErrorKind};
+pub use crate::event::{Event, EventBuf, Item};
+pub use crate::frame::Frame;
+pub use crate::parser::{Limits, Parser};
+#[cfg(feature = "stream")]
+pub use crate::stream::EventStream;

@@ -1,0 +1,264 @@
+//! Lines across chunk borders: LF, CR, CRLF and the byte order mark.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use bytes::Bytes;
+use memchr::memchr2;
+
+use crate::parser::empty;
+
+const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// Where something lies in a chunk.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    #[inline]
+    pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
+        &bytes[self.start..self.end]
+    }
+
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Where a complete line lies, its terminator left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Line {
+    /// In the current chunk.
+    Chunk(Span),
+    /// In [`Lines::carried`]: it began in an earlier chunk.
+    Carried,
+}
+
+/// What [`Lines::next_line`] found.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Line(Line),
+    /// The chunk is used up; what is left of it is carried.
+    ChunkEnd,
+    /// The end of a line that was too long.
+    Skipped,
+    /// The line in progress has outgrown the room there is; the rest of it is skipped.
+    TooLong,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pub(crate) chunk: Bytes,
+    pub(crate) position: usize,
+    /// Up to here the chunk is known to have no line end behind `position`.
+    pub(crate) searched: usize,
+    /// Chunks pushed before the one at hand was used up.
+    queue: VecDeque<Bytes>,
+    /// The line that began in an earlier chunk, as far as it has come.
+    pub(crate) carried: Vec<u8>,
+    /// There is such a line, it is not over, and the next byte belongs to it.
+    in_line: bool,
+    /// The carried line was handed out; it goes before the next one comes.
+    carried_is_spent: bool,
+    /// The last chunk ended in CR: an LF that comes first belongs to it.
+    skip_lf: bool,
+    /// The rest of an over-long line is being passed over.
+    skipping: bool,
+    start: Start,
+}
+
+/// How much of the byte order mark has been seen at the very start of the stream.
+#[derive(Debug, Default)]
+enum Start {
+    #[default]
+    Nothing,
+    One,
+    Two,
+    Past,
+}
+
+impl Lines {
+    /// Accepts a chunk; `room` is how many bytes the line in progress may have.
+    #[inline]
+    pub(crate) fn push(&mut self, chunk: Bytes, room: usize) {
+        if !self.is_spent() {
+            self.queue.push_back(chunk);
+            return;
+        }
+        self.searched = 0;
+        if self.in_line {
+            // Small reads mostly bring a part of a line and nothing else: it is carried at once, and
+            // the chunk is not even stored.
+            match memchr2(b'\n', b'\r', &chunk) {
+                None if self.carried.len() + chunk.len() <= room => {
+                    self.carried.extend_from_slice(&chunk);
+                    return;
+                }
+                end => self.searched = end.unwrap_or(chunk.len()),
+            }
+        }
+        self.chunk = chunk;
+        self.position = 0;
+    }
+
+    /// Whether everything that was pushed has been looked at.
+    #[inline]
+    pub(crate) fn is_spent(&self) -> bool {
+        self.position == self.chunk.len() && self.queue.is_empty()
+    }
+
+    /// Moves on to the next queued chunk; false if there is none.
+    pub(crate) fn next_chunk(&mut self) -> bool {
+        // An empty queue leaves the spent chunk in place: `push` replaces it without a detour.
+        let Some(chunk) = self.queue.pop_front() else {
+            return false;
+        };
+        self.chunk = chunk;
+        self.position = 0;
+        self.searched = 0;
+        true
+    }
+
+    /// Whether the next byte begins a line of which nothing has been seen.
+    pub(crate) fn at_line_start(&self) -> bool {
+        (self.carried.is_empty() || self.carried_is_spent)
+            && !self.skip_lf
+            && !self.skipping
+            && matches!(self.start, Start::Past)
+    }
+
+    /// Finds the next line; `room` is how many bytes it may have.
+    #[inline(always)]
+    pub(crate) fn next_line(&mut self, room: usize) -> Step {
+        if self.carried_is_spent {
+            self.carried_is_spent = false;
+            empty(&mut self.carried);
+        }
+        if self.skip_lf || !matches!(self.start, Start::Past) {
+            self.pass_edge();
+        }
+        let start = self.position;
+        let Some(end) = self.line_end(start) else {
+            return if self.carry(room) {
+                Step::ChunkEnd
+            } else {
+                Step::TooLong
+            };
+        };
+        self.position = end + 1;
+        if self.chunk[end] == b'\r' {
+            match self.chunk.get(end + 1) {
+                Some(b'\n') => self.position += 1,
+                Some(_) => {}
+                None => self.skip_lf = true,
+            }
+        }
+        if self.skipping {
+            self.skipping = false;
+            return Step::Skipped;
+        }
+        if self.carried.is_empty() {
+            if end - start > room {
+                return Step::TooLong;
+            }
+            return Step::Line(Line::Chunk(Span { start, end }));
+        }
+        if self.end_carried(Span { start, end }, room) {
+            Step::Line(Line::Carried)
+        } else {
+            Step::TooLong
+        }
+    }
+
+    /// Where the line that has come as far as `start` ends in this chunk.
+    #[inline]
+    pub(crate) fn line_end(&self, start: usize) -> Option<usize> {
+        // The blank line behind every event needs no search.
+        if let Some(b'\n' | b'\r') = self.chunk.get(start) {
+            return Some(start);
+        }
+        let from = start.max(self.searched);
+        Some(from + memchr2(b'\n', b'\r', &self.chunk[from..])?)
+    }
+
+    /// Ends a line that began in an earlier chunk with the part that lies in this one; false if it is
+    /// too long.
+    fn end_carried(&mut self, part: Span, room: usize) -> bool {
+        self.carried_is_spent = true;
+        self.in_line = false;
+        if self.carried.len() + part.len() > room {
+            return false;
+        }
+        self.carried.extend_from_slice(part.of(&self.chunk));
+        true
+    }
+
+    /// Keeps the unfinished line at the end of the chunk; false if it is too long.
+    fn carry(&mut self, room: usize) -> bool {
+        let rest = &self.chunk[self.position..];
+        self.position = self.chunk.len();
+        if rest.is_empty() || self.skipping {
+            return true;
+        }
+        if self.carried.len() + rest.len() > room {
+            self.carried.clear();
+            self.in_line = false;
+            self.skipping = true;
+            return false;
+        }
+        self.carried.extend_from_slice(rest);
+        self.in_line = true;
+        true
+    }
+
+    /// Ends the input: what is carried becomes a line if it may have no terminator.
+    pub(crate) fn take_unfinished(&mut self) -> Option<Line> {
+        if self.carried.is_empty() || self.carried_is_spent {
+            return None;
+        }
+        self.carried_is_spent = true;
+        self.in_line = false;
+        Some(Line::Carried)
+    }
+
+    /// Forgets all input, as at the start of a stream.
+    pub(crate) fn reset(&mut self) {
+        self.carried.clear();
+        *self = Self {
+            carried: mem::take(&mut self.carried),
+            ..Self::default()
+        };
+    }
+
+    #[cold]
+    fn pass_edge(&mut self) {
+        if self.skip_lf && self.position < self.chunk.len() {
+            self.skip_lf = false;
+            if self.chunk[self.position] == b'\n' {
+                self.position += 1;
+            }
+        }
+        while !matches!(self.start, Start::Past) && self.position < self.chunk.len() {
+            let matched = match self.start {
+                Start::Nothing | Start::Past => 0,
+                Start::One => 1,
+                Start::Two => 2,
+            };
+            if self.chunk[self.position] != BYTE_ORDER_MARK[matched] {
+                self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
+                self.start = Start::Past;
+                return;
+            }
+            self.position += 1;
+            self.start = match self.start {
+                Start::Nothing => Start::One,
+                Start::One => Start::Two,
+                Start::Two | Start::Past => Start::Past,
+            };
+        }
+    }
+}

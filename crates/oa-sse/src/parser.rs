@@ -1,0 +1,536 @@
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::error::Error;
+use crate::event::{Event, Item, Place};
+use crate::line::{Line, Lines, Span, Step};
+
+/// What a peer may make the parser hold.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The size of one event in bytes: its data and name so far and the line in progress.
+    /// 8 MiB by default.
+    pub event_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            event_bytes: 8 << 20,
+        }
+    }
+}
+
+/// A push parser for event streams.
+///
+/// Feed it chunks with [`push`](Self::push), take events with [`next_event`](Self::next_event) until
+/// it answers `None` ("feed me more"), and say that the input has ended with
+/// [`finish`](Self::finish) or [`finish_lenient`](Self::finish_lenient), after which `next_event`
+/// delivers what is left. The events are the same however the input is cut into chunks.
+///
+/// After the end the parser is ready for another stream; last event id and retry time stay, as they
+/// do when a browser reconnects.
+#[derive(Debug, Default)]
+pub struct Parser {
+    lines: Lines,
+    data: Data,
+    /// Data of several lines, or of lines that lie in earlier chunks.
+    held: Vec<u8>,
+    name: Name,
+    held_name: Vec<u8>,
+    /// The standard's "last event ID buffer"; committed to `id` by a blank line.
+    id_buffer: Option<Arc<str>>,
+    id: Option<Arc<str>>,
+    retry: Option<Duration>,
+    /// The bytes that the data and the name of the block at hand have.
+    used: usize,
+    /// The block at hand was lent: it goes before anything else happens.
+    lent: bool,
+    /// The block at hand is too large: it is passed over.
+    discarding: bool,
+    /// Nothing of the block at hand has been seen, not even a part of its first line.
+    fresh: bool,
+    end: End,
+    limits: Limits,
+}
+
+/// Where the data of the block at hand lies.
+#[derive(Clone, Copy, Debug, Default)]
+enum Data {
+    #[default]
+    None,
+    Chunk(Span),
+    /// In `Parser::held`, from this offset on.
+    Held(usize),
+}
+
+/// Where the event name of the block at hand lies; empty names are none.
+#[derive(Clone, Copy, Debug, Default)]
+enum Name {
+    #[default]
+    None,
+    Chunk(Span),
+    Held,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum End {
+    #[default]
+    Open,
+    Strict,
+    Lenient,
+}
+
+/// What the inner loop stopped at; lent out by the caller, who holds no borrow while looping.
+enum Found {
+    Event,
+    Comment(Line),
+    Unknown(Line),
+}
+
+/// Which lines beside events stop the inner loop.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Want {
+    Events,
+    Everything,
+}
+
+impl Parser {
+    /// Creates a parser with the default limits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a parser with limits of the caller's choice.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Self {
+        Self {
+            limits,
+            ..Self::default()
+        }
+    }
+
+    /// Accepts the next chunk of input.
+    ///
+    /// Usually called when `next_event` has answered `None`; chunks pushed earlier are queued.
+    #[inline]
+    pub fn push(&mut self, chunk: Bytes) {
+        if self.end != End::Open {
+            self.restart();
+        }
+        // The chunk at hand may be replaced while a block that is not complete refers to it.
+        if !self.lent {
+            self.detach();
+        }
+        self.lines.push(chunk, self.room());
+    }
+
+    /// Returns the next event, or `None` when it needs more input.
+    ///
+    /// # Errors
+    ///
+    /// [`EventTooLarge`](crate::ErrorKind::EventTooLarge), once for each such event; the parser then
+    /// passes over the rest of it and goes on with the next.
+    #[inline]
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        if self.lent {
+            self.clear_block();
+        }
+        if self.lines.is_spent() && self.end == End::Open {
+            return Ok(None);
+        }
+        if self.fresh
+            && let Some((name, data)) = self.whole_event()
+        {
+            let chunk = &self.lines.chunk;
+            let place = Place::Chunk(chunk, data);
+            return Ok(Some(Event::new(place, name.of(chunk), self.id.as_ref())));
+        }
+        Ok(if self.find_event()? {
+            Some(self.lend_event())
+        } else {
+            None
+        })
+    }
+
+    /// Whether there is an event that `lend_event` can lend.
+    #[inline]
+    pub(crate) fn find_event(&mut self) -> Result<bool, Error> {
+        Ok(matches!(self.advance(Want::Events)?, Some(Found::Event)))
+    }
+
+    /// Takes a block that lies in the chunk as a whole: an optional name and one line of data.
+    ///
+    /// Nearly every block of nearly every stream is such a one; whatever is not is left for the full
+    /// reading.
+    #[inline]
+    fn whole_event(&mut self) -> Option<(Span, Span)> {
+        let lines = &mut self.lines;
+        let chunk = &lines.chunk[..];
+        let mut start = lines.position;
+        let mut name = Span { start, end: start };
+        if chunk[start..].starts_with(b"event: ") {
+            let end = lines.line_end(start)?;
+            name = Span {
+                start: start + 7,
+                end,
+            };
+            start = end + line_break(&chunk[end..])?;
+        }
+        if !chunk[start..].starts_with(b"data:") {
+            return None;
+        }
+        let Some(end) = lines.line_end(start) else {
+            lines.searched = chunk.len();
+            return None;
+        };
+        let size = line_break(&chunk[end..])?;
+        let next = end + size + line_break(&chunk[end + size..])?;
+        let space = usize::from(chunk[start + 5] == b' ');
+        let data = Span {
+            start: start + 5 + space,
+            end,
+        };
+        if name.len() + (end - start) > self.limits.event_bytes {
+            return None;
+        }
+        lines.position = next;
+        Some((name, data))
+    }
+
+    /// Returns the next event, comment or line of no known field, or `None` when it needs more input.
+    ///
+    /// Comments are a sign of life; lines without a known field are ignored by the standard, but some
+    /// servers report errors in them.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_event`](Self::next_event).
+    #[inline]
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
+        Ok(match self.advance(Want::Everything)? {
+            Some(Found::Event) => Some(Item::Event(self.lend_event())),
+            Some(Found::Comment(line)) => {
+                let line = self.line(line);
+                let text = &line[1..];
+                Some(Item::Comment(text.strip_prefix(b" ").unwrap_or(text)))
+            }
+            Some(Found::Unknown(line)) => Some(Item::Unknown(self.line(line))),
+            None => None,
+        })
+    }
+
+    /// Ends the input as the standard says: a block without its blank line is discarded.
+    pub fn finish(&mut self) {
+        self.end = End::Strict;
+    }
+
+    /// Ends the input and has `next_event` deliver a last block that lacks its blank line.
+    ///
+    /// Many model servers forget it.
+    pub fn finish_lenient(&mut self) {
+        self.end = End::Lenient;
+    }
+
+    /// Returns the last event id of the stream so far; empty if none was set or it was cleared.
+    ///
+    /// Set by any block that has ended, also by one without data.
+    #[must_use]
+    pub fn last_event_id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the reconnection time that the server last asked for.
+    #[must_use]
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// Returns the limits it was made with.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    #[inline]
+    fn advance(&mut self, want: Want) -> Result<Option<Found>, Error> {
+        if self.lent {
+            self.clear_block();
+        }
+        loop {
+            match self
+                .lines
+                .next_line(self.limits.event_bytes.saturating_sub(self.used))
+            {
+                Step::Line(line) => {
+                    self.fresh = false;
+                    if let Some(found) = self.take_line(line, want) {
+                        return Ok(Some(found));
+                    }
+                }
+                Step::ChunkEnd => {
+                    self.fresh &= self.lines.at_line_start();
+                    self.detach();
+                    if !self.lines.next_chunk() {
+                        if self.end == End::Open {
+                            return Ok(None);
+                        }
+                        return Ok(self.take_end(want));
+                    }
+                }
+                Step::Skipped => {}
+                Step::TooLong => {
+                    if !self.discarding {
+                        self.clear_block();
+                        self.discarding = true;
+                        self.fresh = false;
+                        return Err(Error::event_too_large(self.limits.event_bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn take_line(&mut self, line: Line, want: Want) -> Option<Found> {
+        let bytes = self.line(line);
+        if bytes.is_empty() {
+            return self.end_block();
+        }
+        if self.discarding {
+            return None;
+        }
+        if let Some(value) = bytes.strip_prefix(b"data:") {
+            let start = bytes.len() - value.len();
+            let start = start + usize::from(value.first() == Some(&b' '));
+            self.add_data(line, start);
+            return None;
+        }
+        self.take_other_line(line, want)
+    }
+
+    fn take_other_line(&mut self, line: Line, want: Want) -> Option<Found> {
+        let bytes = self.line(line);
+        let colon = bytes.iter().position(|&byte| byte == b':');
+        let field = &bytes[..colon.unwrap_or(bytes.len())];
+        let start = match colon {
+            Some(colon) if bytes.get(colon + 1) == Some(&b' ') => colon + 2,
+            Some(colon) => colon + 1,
+            None => bytes.len(),
+        };
+        match field {
+            b"" if want == Want::Everything => return Some(Found::Comment(line)),
+            b"" => {}
+            b"data" => self.add_data(line, start),
+            b"event" => self.set_name(line, start),
+            b"id" => {
+                let value = &bytes[start..];
+                if !value.contains(&0) {
+                    let id = (!value.is_empty()).then(|| String::from_utf8_lossy(value).into());
+                    self.id_buffer = id;
+                }
+            }
+            b"retry" => {
+                if let Some(retry) = milliseconds(&bytes[start..]) {
+                    self.retry = Some(retry);
+                }
+            }
+            _ if want == Want::Everything => return Some(Found::Unknown(line)),
+            _ => {}
+        }
+        None
+    }
+
+    #[inline]
+    fn add_data(&mut self, line: Line, start: usize) {
+        match (self.data, line) {
+            (Data::None, Line::Chunk(span)) => {
+                let data = Span {
+                    start: span.start + start,
+                    ..span
+                };
+                self.data = Data::Chunk(data);
+                self.used += data.len();
+            }
+            (Data::None, Line::Carried) => {
+                // The carried line is the only copy made of it: the buffers change places.
+                mem::swap(&mut self.held, &mut self.lines.carried);
+                self.data = Data::Held(start);
+                self.used += self.held.len() - start;
+            }
+            _ => self.join_data(line, start),
+        }
+    }
+
+    fn join_data(&mut self, line: Line, start: usize) {
+        self.hold_data();
+        let before = self.held.len();
+        self.held.push(b'\n');
+        match line {
+            Line::Chunk(span) => {
+                self.held
+                    .extend_from_slice(&span.of(&self.lines.chunk)[start..]);
+            }
+            Line::Carried => self.held.extend_from_slice(&self.lines.carried[start..]),
+        }
+        self.used += self.held.len() - before;
+    }
+
+    fn set_name(&mut self, line: Line, start: usize) {
+        self.used -= self.name_bytes().len();
+        self.name = match line {
+            Line::Chunk(span) => Name::Chunk(Span {
+                start: span.start + start,
+                ..span
+            }),
+            Line::Carried => {
+                self.held_name.clear();
+                self.held_name
+                    .extend_from_slice(&self.lines.carried[start..]);
+                Name::Held
+            }
+        };
+        self.used += self.name_bytes().len();
+    }
+
+    #[inline]
+    fn end_block(&mut self) -> Option<Found> {
+        if self.id_buffer != self.id {
+            self.id.clone_from(&self.id_buffer);
+        }
+        if matches!(self.data, Data::None) {
+            self.clear_block();
+            return None;
+        }
+        self.lent = true;
+        Some(Found::Event)
+    }
+
+    /// Delivers or drops what is left at the end of the input.
+    fn take_end(&mut self, want: Want) -> Option<Found> {
+        if self.end == End::Lenient {
+            if let Some(line) = self.lines.take_unfinished()
+                && let Some(found) = self.take_line(line, want)
+            {
+                return Some(found);
+            }
+            if let Some(found) = self.end_block() {
+                return Some(found);
+            }
+        }
+        self.restart();
+        None
+    }
+
+    /// Copies out of the chunk what the block at hand still needs of it.
+    #[inline]
+    fn detach(&mut self) {
+        self.hold_data();
+        if let Name::Chunk(span) = self.name {
+            self.held_name.clear();
+            self.held_name.extend_from_slice(span.of(&self.lines.chunk));
+            self.name = Name::Held;
+        }
+    }
+
+    #[inline]
+    fn hold_data(&mut self) {
+        if let Data::Chunk(span) = self.data {
+            self.held.clear();
+            self.held.extend_from_slice(span.of(&self.lines.chunk));
+            self.data = Data::Held(0);
+        }
+    }
+
+    #[inline]
+    fn clear_block(&mut self) {
+        self.lent = false;
+        self.discarding = false;
+        self.data = Data::None;
+        self.name = Name::None;
+        self.used = 0;
+        empty(&mut self.held);
+        self.fresh = self.lines.at_line_start();
+    }
+
+    fn restart(&mut self) {
+        self.clear_block();
+        self.lines.reset();
+        self.id_buffer.clone_from(&self.id);
+        self.end = End::Open;
+    }
+
+    /// How many bytes the line in progress may have.
+    #[inline]
+    fn room(&self) -> usize {
+        self.limits.event_bytes.saturating_sub(self.used)
+    }
+
+    #[inline]
+    fn line(&self, line: Line) -> &[u8] {
+        match line {
+            Line::Chunk(span) => span.of(&self.lines.chunk),
+            Line::Carried => &self.lines.carried,
+        }
+    }
+
+    fn name_bytes(&self) -> &[u8] {
+        match self.name {
+            Name::None => &[],
+            Name::Chunk(span) => span.of(&self.lines.chunk),
+            Name::Held => &self.held_name,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn lend_event(&mut self) -> Event<'_> {
+        let chunk = &self.lines.chunk;
+        let name = match self.name {
+            Name::None => &[],
+            Name::Chunk(span) => span.of(chunk),
+            Name::Held => &self.held_name[..],
+        };
+        let place = match self.data {
+            Data::None => Place::Chunk(chunk, Span { start: 0, end: 0 }),
+            Data::Chunk(span) => Place::Chunk(chunk, span),
+            Data::Held(start) => Place::Held(&mut self.held, start),
+        };
+        Event::new(place, name, self.id.as_ref())
+    }
+}
+
+/// How many bytes the line end has that `bytes` begin with; none if that cannot be said yet.
+#[inline]
+fn line_break(bytes: &[u8]) -> Option<usize> {
+    match bytes {
+        [b'\n', ..] => Some(1),
+        [b'\r', b'\n', ..] => Some(2),
+        _ => None,
+    }
+}
+
+/// Empties a buffer, and gives it back when one huge event has made it huge.
+pub(crate) fn empty(buffer: &mut Vec<u8>) {
+    const KEEP: usize = 1 << 20;
+    buffer.clear();
+    if buffer.capacity() > KEEP {
+        *buffer = Vec::new();
+    }
+}
+
+/// A time in milliseconds: ASCII digits only; what does not fit is as long as can be said.
+fn milliseconds(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |sum: u64, byte: &u8| {
+        sum.saturating_mul(10)
+            .saturating_add(u64::from(byte - b'0'))
+    };
+    Some(Duration::from_millis(value.iter().fold(0, digit)))
+}

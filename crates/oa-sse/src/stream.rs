@@ -1,0 +1,82 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+
+use crate::error::ReadError;
+use crate::event::EventBuf;
+use crate::parser::Parser;
+
+pin_project! {
+    /// The events of a stream of byte chunks.
+    ///
+    /// The end is lenient: a last event without its blank line is delivered. After an error of the
+    /// source the stream has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping a pending `next` loses nothing: what was read stays in the parser.
+    #[derive(Debug)]
+    #[must_use = "streams do nothing unless polled"]
+    pub struct EventStream<S> {
+        #[pin]
+        source: S,
+        parser: Parser,
+        ended: bool,
+    }
+}
+
+impl<S> EventStream<S> {
+    /// Reads events from `source`.
+    pub fn new(source: S) -> Self {
+        Self::with_parser(source, Parser::new())
+    }
+
+    /// Reads events from `source` with a parser that has limits or state of its own.
+    pub fn with_parser(source: S, parser: Parser) -> Self {
+        Self {
+            source,
+            parser,
+            ended: false,
+        }
+    }
+
+    /// Returns the parser, for its last event id and retry time.
+    #[must_use]
+    pub fn parser(&self) -> &Parser {
+        &self.parser
+    }
+}
+
+impl<S, E> Stream for EventStream<S>
+where
+    S: Stream<Item = Result<Bytes, E>>,
+{
+    type Item = Result<EventBuf, ReadError<E>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut this = self.project();
+        loop {
+            match this.parser.next_event() {
+                Ok(Some(event)) => return Poll::Ready(Some(Ok(event.into_owned()))),
+                Ok(None) if *this.ended => return Poll::Ready(None),
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Some(Err(ReadError::Parse(error)))),
+            }
+            match ready!(this.source.as_mut().poll_next(cx)) {
+                Some(Ok(chunk)) => this.parser.push(chunk),
+                Some(Err(error)) => {
+                    *this.ended = true;
+                    this.parser.finish();
+                    return Poll::Ready(Some(Err(ReadError::Source(error))));
+                }
+                None => {
+                    *this.ended = true;
+                    this.parser.finish_lenient();
+                }
+            }
+        }
+    }
+}

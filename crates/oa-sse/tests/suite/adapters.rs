@@ -1,0 +1,105 @@
+//! The stream and body adapters: the same events, the source's errors, an orderly end.
+
+#![cfg(all(feature = "body", feature = "stream"))]
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Body, Frame};
+use oa_sse::{BodyEvents, EventStream, ReadError};
+
+/// Chunks from memory, as a stream and as a body.
+struct Source<E>(VecDeque<Result<&'static str, E>>);
+
+impl<E> Source<E> {
+    fn new(chunks: impl IntoIterator<Item = Result<&'static str, E>>) -> Self {
+        Self(chunks.into_iter().collect())
+    }
+}
+
+impl<E> Unpin for Source<E> {}
+
+impl<E> Stream for Source<E> {
+    type Item = Result<Bytes, E>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.pop_front().map(|chunk| chunk.map(Bytes::from)))
+    }
+}
+
+impl<E> Body for Source<E> {
+    type Data = Bytes;
+    type Error = E;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, E>>> {
+        self.poll_next(cx).map_ok(Frame::data)
+    }
+}
+
+fn ready<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("nothing here waits"),
+    }
+}
+
+fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    ready(std::future::poll_fn(|cx| {
+        Pin::new(&mut *stream).poll_next(cx)
+    }))
+}
+
+#[test]
+fn a_stream_of_chunks_becomes_a_stream_of_events_with_a_lenient_end() {
+    let chunks = ["data: a\n\nda", "ta: b\n\ndata: c"].map(Ok::<_, Infallible>);
+    let mut events = EventStream::new(Source::new(chunks));
+    let mut seen = Vec::new();
+    while let Some(event) = next(&mut events) {
+        seen.push(event.unwrap().data().into_owned());
+    }
+    assert_eq!(seen, ["a", "b", "c"]);
+    assert!(next(&mut events).is_none());
+}
+
+#[test]
+fn an_error_of_the_source_ends_the_stream_and_drops_the_unfinished_event() {
+    let chunks = [
+        Ok("data: a\n\ndata: half"),
+        Err(io::Error::other("gone")),
+        Ok("data: never\n\n"),
+    ];
+    let mut events = EventStream::new(Source::new(chunks));
+    assert_eq!(next(&mut events).unwrap().unwrap().data(), "a");
+    assert!(matches!(next(&mut events), Some(Err(ReadError::Source(_)))));
+    assert!(next(&mut events).is_none());
+}
+
+#[test]
+fn a_body_lends_its_events() {
+    let chunks = ["data: a\n\nda", "ta: b\n", "", "\ndata: c"].map(Ok::<_, Infallible>);
+    let mut events = BodyEvents::new(Source::new(chunks));
+    let mut seen = Vec::new();
+    while let Some(event) = ready(events.next()).unwrap() {
+        seen.push(event.data().into_owned());
+    }
+    assert_eq!(seen, ["a", "b", "c"]);
+    assert!(ready(events.next()).unwrap().is_none());
+}
+
+#[test]
+fn a_body_that_breaks_says_so_once() {
+    let chunks = [Ok("data: a\n\n"), Err(io::Error::other("gone"))];
+    let mut events = BodyEvents::new(Source::new(chunks));
+    assert!(ready(events.next()).unwrap().is_some());
+    let error = ready(events.next()).unwrap_err();
+    assert_eq!(error.to_string(), "the source of the event stream failed");
+    assert!(ready(events.next()).unwrap().is_none());
+}

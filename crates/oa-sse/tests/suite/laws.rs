@@ -1,0 +1,122 @@
+//! What holds for every stream, however it is cut.
+
+use std::time::Duration;
+
+use oa_sse::{Frame, Limits, Parser};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::{End, Seen, reference, run};
+
+/// Streams made of the pieces that matter, with noise between them.
+fn stream() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => prop::sample::select(vec![
+            &b"data: "[..], b"data:", b"data", b"event: ", b"event:", b"id: ", b"id", b"retry: ", b":", b": ",
+            b"\n", b"\n", b"\r", b"\r\n", b"\n\n", b"\xef\xbb\xbf", b"\xef", b"\xbb", b"\0", b" ", b"  ",
+            b"{\"a\":1}", b"12", b"tick", b"\xc3\xa9", b"\xc3", b"\xf0\x9f\x99\x82", b"\xff", b"other: x",
+        ])
+        .prop_map(<[u8]>::to_vec),
+        1 => vec(any::<u8>(), 0..6),
+    ];
+    vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+fn end() -> impl Strategy<Value = End> {
+    prop_oneof![Just(End::Strict), Just(End::Lenient)]
+}
+
+/// `input` cut at these positions (taken modulo its length).
+fn cut<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
+    cuts.sort_unstable();
+    let mut start = 0;
+    let mut chunks: Vec<&[u8]> = cuts
+        .into_iter()
+        .map(|cut| {
+            let chunk = &input[start..cut];
+            start = cut;
+            chunk
+        })
+        .collect();
+    chunks.push(&input[start..]);
+    chunks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn any_stream_cut_anywhere_reads_as_the_standard_says(
+        input in stream(),
+        cuts in vec(any::<usize>(), 0..12),
+        end in end(),
+    ) {
+        let expected = reference::read(&input, end);
+        for chunks in [cut(&input, &cuts), vec![&input[..]], input.chunks(1).collect()] {
+            let (seen, parser) = run(Parser::new(), chunks, end);
+            // Comments and unknown lines are bytes as they came; the reference sees decoded text.
+            let seen: Vec<Seen> = seen.into_iter().map(decoded).collect();
+            prop_assert_eq!(&seen, &expected.seen);
+            prop_assert_eq!(parser.last_event_id(), &expected.last_event_id);
+            prop_assert_eq!(parser.retry(), expected.retry.map(Duration::from_millis));
+        }
+    }
+
+    #[test]
+    fn a_limit_is_passed_at_the_same_events_however_the_stream_is_cut(
+        input in stream(),
+        cuts in vec(any::<usize>(), 0..12),
+        limit in 0_usize..24,
+        end in end(),
+    ) {
+        let parser = || {
+            let mut limits = Limits::default();
+            limits.event_bytes = limit;
+            Parser::with_limits(limits)
+        };
+        let (whole, _) = run(parser(), [&input[..]], end);
+        let (parts, _) = run(parser(), cut(&input, &cuts), end);
+        let (bytes, _) = run(parser(), input.chunks(1), end);
+        prop_assert_eq!(&parts, &whole);
+        prop_assert_eq!(&bytes, &whole);
+        for seen in &whole {
+            if let Seen::Event { data, .. } = seen {
+                // A replacement character is up to three times as long as what it replaces.
+                prop_assert!(data.len() <= 3 * limit + 3);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_encoder_writes_the_parser_reads_back(
+        frames in vec((any::<String>(), "[^\r\n]{0,8}", "[^\r\n\0]{0,8}", any::<u32>()), 0..8),
+        cuts in vec(any::<usize>(), 0..6),
+    ) {
+        let mut stream = Vec::new();
+        let mut expected = Vec::new();
+        for (data, event, id, retry) in &frames {
+            Frame::new(data).event(event).id(id).retry(Duration::from_millis(u64::from(*retry)))
+                .write_to(&mut stream).unwrap();
+            Frame::write_comment(event, &mut stream);
+            expected.push(Seen::Event {
+                event: if event.is_empty() { "message".into() } else { event.clone() },
+                data: data.replace("\r\n", "\n").replace('\r', "\n"),
+                id: id.clone(),
+            });
+            expected.push(Seen::Comment(event.clone().into_bytes()));
+        }
+        let (seen, parser) = run(Parser::new(), cut(&stream, &cuts), End::Strict);
+        prop_assert_eq!(seen, expected);
+        prop_assert_eq!(parser.retry(), frames.last().map(|last| Duration::from_millis(u64::from(last.3))));
+    }
+}
+
+fn decoded(seen: Seen) -> Seen {
+    let decode = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned().into_bytes();
+    match seen {
+        Seen::Comment(text) => Seen::Comment(decode(text)),
+        Seen::Unknown(line) => Seen::Unknown(decode(line)),
+        other => other,
+    }
+}

@@ -1,0 +1,160 @@
+//! A reply made ready for one request: plain data, which each server plays in its own way.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderValue};
+
+use crate::chop::Cut;
+use crate::reply::{Closing, Content, Ending, Framing, Reply};
+use crate::requests::Request;
+use crate::wire::Completion;
+
+/// What a server does with one request.
+#[derive(Debug)]
+pub(crate) struct Act {
+    pub(crate) delay: Duration,
+    pub(crate) opening: Opening,
+}
+
+#[derive(Debug)]
+pub(crate) enum Opening {
+    Answer(Answer),
+    HangUp,
+    Raw(Bytes),
+    Reset,
+    Silence,
+}
+
+/// A response with a head.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) closing: Closing,
+    pub(crate) ending: Ending,
+    pub(crate) framing: Framing,
+    /// The headers of the script, and the content type.
+    pub(crate) headers: HeaderMap,
+    /// How long the body would be if it came to its end.
+    pub(crate) length: usize,
+    pub(crate) pieces: VecDeque<Piece>,
+    pub(crate) status: StatusCode,
+}
+
+#[derive(Debug)]
+pub(crate) struct Piece {
+    /// How long the piece would be if it were not torn.
+    pub(crate) announced: usize,
+    pub(crate) bytes: Bytes,
+    pub(crate) delay: Duration,
+}
+
+impl Act {
+    /// Makes a reply ready for a request: the chat request with this number.
+    ///
+    /// Returns what went wrong if a rule panics, or if rules return rules without end.
+    pub(crate) fn new(reply: &Reply, request: &Request, number: usize) -> Result<Self, String> {
+        let mut made;
+        let mut reply = reply;
+        for _ in 0..MAX_RULES {
+            let Content::Rule(rule) = &reply.content else {
+                return Ok(Self::of(reply, request, number));
+            };
+            let rule = rule.clone();
+            made = caught(|| rule(request)).map_err(|message| format!("its rule: {message}"))?;
+            reply = &made;
+        }
+        Err("its rules return rules without end".to_owned())
+    }
+
+    fn of(reply: &Reply, request: &Request, number: usize) -> Self {
+        let opening = match &reply.content {
+            Content::Body(body) => Opening::Answer(Answer::new(reply, body.clone(), None)),
+            Content::HangUp => Opening::HangUp,
+            Content::Raw(bytes) => Opening::Raw(bytes.clone()),
+            Content::Reset => Opening::Reset,
+            Content::Rule(_) => unreachable!("a rule was asked for a reply before"),
+            Content::Silence => Opening::Silence,
+            Content::Speech(speech) => {
+                let body = Completion::new(speech, request, number).body();
+                let kind = if request.is_stream() {
+                    EVENT_STREAM
+                } else {
+                    JSON
+                };
+                Opening::Answer(Answer::new(reply, body, Some(kind)))
+            }
+        };
+        Self {
+            delay: reply.delay_head,
+            opening,
+        }
+    }
+}
+
+impl Answer {
+    fn new(reply: &Reply, body: Bytes, kind: Option<HeaderValue>) -> Self {
+        let mut headers = reply.headers.clone();
+        if let Some(kind) = kind {
+            headers.entry(header::CONTENT_TYPE).or_insert(kind);
+        }
+        let streams = headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()));
+        let (usual_cut, usual_framing) = if streams {
+            (Cut::Events, Framing::Chunked)
+        } else {
+            (Cut::Whole, Framing::Length)
+        };
+
+        let cut = reply.cut.as_ref().unwrap_or(&usual_cut);
+        let (ending, mut left) = reply.ending.unwrap_or((Ending::Whole, usize::MAX));
+        let mut pieces = VecDeque::new();
+        for bytes in cut.pieces(&body) {
+            if left == 0 {
+                break;
+            }
+            let announced = bytes.len();
+            let bytes = bytes.slice(..announced.min(left));
+            left -= bytes.len();
+            let delay = match reply.delay_first {
+                Some(first) if pieces.is_empty() => first,
+                _ => reply.delay,
+            };
+            pieces.push_back(Piece {
+                announced,
+                bytes,
+                delay,
+            });
+        }
+
+        Self {
+            closing: reply.closing,
+            ending,
+            framing: reply.framing.unwrap_or(usual_framing),
+            headers,
+            length: body.len(),
+            pieces,
+            status: reply.status,
+        }
+    }
+}
+
+/// Runs a closure of the user's, and returns the message if it panics.
+pub(crate) fn caught<T>(closure: impl FnOnce() -> T) -> Result<T, String> {
+    // What the closure may leave half done is its own.
+    panic::catch_unwind(AssertUnwindSafe(closure)).map_err(|panic| message_of(&*panic))
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    message.unwrap_or("it panicked").to_owned()
+}
+
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const MAX_RULES: usize = 8;

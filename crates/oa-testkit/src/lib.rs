@@ -1,0 +1,79 @@
+//! A scripted OpenAI-compatible model server, for tests of agents and of their clients.
+//!
+//! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a
+//! [`tower::Service`] which stands in the place of an HTTP client, [`SocketServer`] listens on a
+//! loopback socket. Both play the same scripts, piece by piece, and misbehave as real servers do:
+//! they cut anywhere, wait, fall silent, close too early, reset. Afterwards they tell what they were
+//! [asked](Request), and panic with the whole story if the script was not played as written.
+//!
+//! Nothing is left to chance: the same script says the same bytes, no clock is read, and what is
+//! random has a seed.
+//!
+//! # Examples
+//!
+//! An agent's first turn, in memory:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http_body_util::{BodyExt, Full};
+//! use oa_testkit::{MemoryServer, Reply, Request, Script};
+//! use serde_json::json;
+//! use tower::Service;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut server = MemoryServer::new(
+//!     Script::new()
+//!         .expect("asks for a stream", Request::is_stream)
+//!         .reply(Reply::new().say("I'll look.").call("add", json!({"a": 1, "b": 2})))
+//!         .reply(Reply::error(503, "Loading model").header("retry-after", "1")),
+//! );
+//!
+//! let ask = || {
+//!     let body = json!({"model": "any", "stream": true, "messages": []}).to_string();
+//!     http::Request::post("http://model/v1/chat/completions").body(Full::new(Bytes::from(body)))
+//! };
+//! let response = server.call(ask()?).await?;
+//! let stream = response.into_body().collect().await?.to_bytes();
+//! assert!(stream.starts_with(b"data: {"));
+//! assert!(stream.ends_with(b"data: [DONE]\n\n"));
+//!
+//! assert_eq!(server.call(ask()?).await?.status(), 503);
+//! assert_eq!(server.requests().len(), 2);
+//! server.verify();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! None.
+//!
+//! # Stability
+//!
+//! The names here. The exact bytes of an answer which a model says may change in a minor release,
+//! as those of real servers do; for bytes that never change play a recording with [`Reply::sse`].
+//! [`Request`]'s summary and the story are for people.
+
+mod script;
+
+mod reply;
+
+mod chop;
+mod requests;
+
+mod memory;
+mod socket;
+
+mod act;
+mod http1;
+mod stage;
+mod story;
+mod wire;
+
+pub use crate::chop::Cut;
+pub use crate::memory::{MemoryBody, MemoryFuture, MemoryServer};
+pub use crate::reply::{Framing, Reply};
+pub use crate::requests::Request;
+pub use crate::script::Script;
+pub use crate::socket::SocketServer;

@@ -1,0 +1,592 @@
+//! One answer of the server: what it says, and how well it behaves in saying it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+use crate::chop::Cut;
+use crate::requests::{Request, excerpt, quoted};
+
+/// One answer of the server.
+///
+/// What a model says is put together in the order of the calls ([`say`](Self::say),
+/// [`think`](Self::think), [`call`](Self::call), ...) and written in the form the request asked for:
+/// with `"stream": true` as `chat.completion.chunk` events, the role first, text word by word,
+/// arguments in fragments, then the finish reason, usage if it was asked for, and `[DONE]`; without,
+/// as one `chat.completion`. The answer names the request's model. Ids and times are fixed, so that
+/// the same script says the same bytes.
+///
+/// Recorded bytes are played as they are: [`sse`](Self::sse), [`body`](Self::body).
+///
+/// The rest is how the answer travels. It is the same on a socket and in memory as far as a body
+/// can tell:
+///
+/// | | on a socket | in memory |
+/// | --- | --- | --- |
+/// | piece ([`cut`](Self::cut)) | an HTTP chunk, and a write of its own | a frame |
+/// | [`close_after`](Self::close_after) | FIN, in the middle of a chunk or before the last one | `UnexpectedEof` from the body |
+/// | [`reset_after`](Self::reset_after) | RST | `ConnectionReset` from the body |
+/// | [`stall_after`](Self::stall_after) | silence until the client closes | pending for ever |
+/// | [`hang_up`](Self::hang_up), [`reset`](Self::reset) | no head, FIN or RST | the same errors from the service |
+/// | [`silence`](Self::silence) | no head | the service's future is pending for ever |
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use oa_testkit::{Cut, Reply};
+/// use serde_json::json;
+///
+/// let slow = Reply::text("Hello, world").delay(Duration::from_millis(50));
+/// let agentic = Reply::new().think("hm").say("I'll look").call("add", json!({"a": 1}));
+/// let busy = Reply::error(503, "Loading model").header("retry-after", "1");
+/// let recorded = Reply::sse("data: [DONE]\n\n").cut(Cut::Every(1));
+/// let broken = Reply::text("Hello, world").reset_after(300);
+/// ```
+#[derive(Clone)]
+#[must_use = "a reply says nothing until it is part of a script"]
+pub struct Reply {
+    pub(crate) closing: Closing,
+    pub(crate) content: Content,
+    pub(crate) cut: Option<Cut>,
+    pub(crate) delay: Duration,
+    pub(crate) delay_first: Option<Duration>,
+    pub(crate) delay_head: Duration,
+    pub(crate) ending: Option<(Ending, usize)>,
+    pub(crate) framing: Option<Framing>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) status: StatusCode,
+}
+
+/// What is answered.
+impl Reply {
+    /// Creates an answer in which the model says nothing, yet.
+    pub fn new() -> Self {
+        Self::with(Content::Speech(Speech::default()))
+    }
+
+    /// Creates an answer in which the model says `text`.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new().say(text)
+    }
+
+    /// Creates an answer which plays recorded bytes as `text/event-stream`.
+    pub fn sse(recording: impl Into<Bytes>) -> Self {
+        Self::body(200, "text/event-stream", recording)
+    }
+
+    /// Creates an answer of any kind.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such status, or the content type is not a header's value.
+    #[track_caller]
+    pub fn body(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
+        Self::with(Content::Body(body.into()))
+            .status(status)
+            .content_type(content_type)
+    }
+
+    /// Creates an answer of JSON.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such status.
+    #[track_caller]
+    pub fn json(status: u16, body: impl Into<Value>) -> Self {
+        Self::body(status, "application/json", body.into().to_string())
+    }
+
+    /// Creates an answer which is an error.
+    ///
+    /// A string is made into `{"error": {"message": .., "type": .., "code": status}}`; anything
+    /// else is the body as it stands, for the many spellings of an error.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such status.
+    #[track_caller]
+    pub fn error(status: u16, error: impl Into<Value>) -> Self {
+        let body = match error.into() {
+            Value::String(message) => {
+                let kind = if status < 500 {
+                    "invalid_request_error"
+                } else {
+                    "server_error"
+                };
+                json!({ "error": { "message": message, "type": kind, "code": status } })
+            }
+            body => body,
+        };
+        Self::json(status, body)
+    }
+
+    /// Creates an answer which `rule` makes after reading the request.
+    ///
+    /// What `rule` returns is played as it is; nothing set on this reply is added to it. A panic in
+    /// it is status 500 and makes the server's `verify` fail.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use oa_testkit::{Reply, Request};
+    ///
+    /// let echo = Reply::by(|request: &Request| {
+    ///     let last = request.messages().last();
+    ///     Reply::text(last.and_then(|message| message["content"].as_str()).unwrap_or("?"))
+    /// });
+    /// ```
+    pub fn by<F>(rule: F) -> Self
+    where
+        F: Fn(&Request) -> Self + Send + Sync + 'static,
+    {
+        Self::with(Content::Rule(Arc::new(rule)))
+    }
+
+    /// Creates an answer which never comes: the request is read, and nothing follows.
+    pub fn silence() -> Self {
+        Self::with(Content::Silence)
+    }
+
+    /// Creates an answer which is none: the request is read and the connection closed.
+    pub fn hang_up() -> Self {
+        Self::with(Content::HangUp)
+    }
+
+    /// Creates an answer which is none: the request is read and the connection reset.
+    pub fn reset() -> Self {
+        Self::with(Content::Reset)
+    }
+
+    /// Creates an answer which is not HTTP: these bytes stand in the place of head and body, and
+    /// the connection is closed after them. In memory it is an `InvalidData` error of the service.
+    pub fn raw(bytes: impl Into<Bytes>) -> Self {
+        Self::with(Content::Raw(bytes.into()))
+    }
+
+    fn with(content: Content) -> Self {
+        Self {
+            closing: Closing::Keep,
+            content,
+            cut: None,
+            delay: Duration::ZERO,
+            delay_first: None,
+            delay_head: Duration::ZERO,
+            ending: None,
+            framing: None,
+            headers: HeaderMap::new(),
+            status: StatusCode::OK,
+        }
+    }
+}
+
+/// What the model says.
+///
+/// # Panics
+///
+/// Each of these panics on a reply which has bytes of its own or none (that is, which was made by
+/// anything but [`Reply::new`] and [`Reply::text`]): there the model says nothing.
+impl Reply {
+    /// Adds text, which a stream brings word by word.
+    #[track_caller]
+    pub fn say(self, text: impl Into<String>) -> Self {
+        self.part(Part::Say(text.into()))
+    }
+
+    /// Adds thinking, as `reasoning_content`, which a stream brings word by word.
+    #[track_caller]
+    pub fn think(self, text: impl Into<String>) -> Self {
+        self.part(Part::Think(text.into()))
+    }
+
+    /// Adds a refusal, which a stream brings word by word.
+    #[track_caller]
+    pub fn refuse(self, text: impl Into<String>) -> Self {
+        self.part(Part::Refuse(text.into()))
+    }
+
+    /// Adds a tool call with an id made up by the server, unlike any other of its script.
+    ///
+    /// Arguments which are a string are sent as they stand, so that `"{\"a\": "` is a call with
+    /// broken arguments.
+    #[track_caller]
+    pub fn call(self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
+        self.part(Part::call(None, name.into(), arguments.into()))
+    }
+
+    /// Adds a tool call with this id.
+    #[track_caller]
+    pub fn call_with_id(
+        self,
+        id: impl Into<String>,
+        name: impl Into<String>,
+        arguments: impl Into<Value>,
+    ) -> Self {
+        self.part(Part::call(Some(id.into()), name.into(), arguments.into()))
+    }
+
+    /// Adds an event to the stream, any JSON, such as an error in the middle. Answers which are not
+    /// streamed do not have it.
+    #[track_caller]
+    pub fn event(self, payload: impl Into<Value>) -> Self {
+        self.part(Part::Event(payload.into()))
+    }
+
+    /// Sets the finish reason. Without this it is `tool_calls` where there are calls, else `stop`.
+    #[track_caller]
+    pub fn finish(mut self, reason: impl Into<String>) -> Self {
+        self.speech().finish = Some(reason.into());
+        self
+    }
+
+    /// Sets the numbers of usage, in tokens. Without this four characters are counted as one.
+    #[track_caller]
+    pub fn usage(mut self, prompt: u64, completion: u64) -> Self {
+        self.speech().usage = Usage::Given { prompt, completion };
+        self
+    }
+
+    /// Leaves out usage, though it be asked for.
+    #[track_caller]
+    pub fn without_usage(mut self) -> Self {
+        self.speech().usage = Usage::Absent;
+        self
+    }
+
+    /// Leaves out the finish reason.
+    #[track_caller]
+    pub fn without_finish(mut self) -> Self {
+        self.speech().finishes = false;
+        self
+    }
+
+    /// Leaves out `[DONE]`.
+    #[track_caller]
+    pub fn without_done(mut self) -> Self {
+        self.speech().done = false;
+        self
+    }
+
+    /// Puts a comment (`: ping`) into the stream after each so many events; 0 is never.
+    #[track_caller]
+    pub fn comment_every(mut self, events: usize) -> Self {
+        self.speech().comment_every = events;
+        self
+    }
+
+    #[track_caller]
+    fn part(mut self, part: Part) -> Self {
+        self.speech().parts.push(part);
+        self
+    }
+
+    #[track_caller]
+    fn speech(&mut self) -> &mut Speech {
+        match &mut self.content {
+            Content::Speech(speech) => speech,
+            _ => panic!("only replies of `Reply::new` and `Reply::text` can say more"),
+        }
+    }
+}
+
+/// How the answer travels.
+impl Reply {
+    /// Sets the status.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such status.
+    #[track_caller]
+    pub fn status(mut self, status: u16) -> Self {
+        self.status = match StatusCode::from_u16(status) {
+            Ok(status) => status,
+            Err(_) => panic!("{status} is not an HTTP status"),
+        };
+        self
+    }
+
+    /// Adds a header; a second value for a name stands beside the first.
+    ///
+    /// The server's own `content-length`, `transfer-encoding` and `connection` give way to those
+    /// set here, so that a reply can lie about its length.
+    ///
+    /// # Panics
+    ///
+    /// If the name or the value cannot be a header's.
+    #[track_caller]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        let (name, value) = checked(name, value);
+        self.headers.append(name, value);
+        self
+    }
+
+    /// Sets the content type.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be a header's value.
+    #[track_caller]
+    pub fn content_type(mut self, content_type: &str) -> Self {
+        let (name, value) = checked(header::CONTENT_TYPE.as_str(), content_type);
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// Sets where the body is cut. Without this event streams are cut into their events, and other
+    /// bodies nowhere.
+    pub fn cut(mut self, cut: Cut) -> Self {
+        self.cut = Some(cut);
+        self
+    }
+
+    /// Waits before each piece of the body.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Waits before the first piece of the body, in place of [`delay`](Self::delay).
+    pub fn delay_first(mut self, delay: Duration) -> Self {
+        self.delay_first = Some(delay);
+        self
+    }
+
+    /// Waits before anything is answered.
+    pub fn delay_head(mut self, delay: Duration) -> Self {
+        self.delay_head = delay;
+        self
+    }
+
+    /// Closes the connection after this many bytes of the body, counted without framing.
+    ///
+    /// In the middle of a piece this leaves half an HTTP chunk; behind the end of the body, the
+    /// whole body without the last chunk, which tells the end. With [`Framing::Close`] a client
+    /// cannot know that something is missing, and in memory the body just ends.
+    pub fn close_after(mut self, bytes: usize) -> Self {
+        self.ending = Some((Ending::Close, bytes));
+        self
+    }
+
+    /// Resets the connection after this many bytes of the body, counted without framing.
+    pub fn reset_after(mut self, bytes: usize) -> Self {
+        self.ending = Some((Ending::Reset, bytes));
+        self
+    }
+
+    /// Says nothing more after this many bytes of the body, counted without framing, and keeps the
+    /// connection open until the client closes it.
+    pub fn stall_after(mut self, bytes: usize) -> Self {
+        self.ending = Some((Ending::Stall, bytes));
+        self
+    }
+
+    /// Sets how the socket server tells where the body ends. Without this it is
+    /// [`Framing::Chunked`] for event streams, and [`Framing::Length`] else.
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.framing = Some(framing);
+        self
+    }
+
+    /// Announces by `connection: close` that the socket server will close the connection after
+    /// this answer, and closes it.
+    pub fn announce_close(mut self) -> Self {
+        self.closing = Closing::Announced;
+        self
+    }
+
+    /// Announces `connection: keep-alive` and closes the connection after this answer all the same,
+    /// as llama.cpp's server does after streams.
+    pub fn close_when_done(mut self) -> Self {
+        self.closing = Closing::Unannounced;
+        self
+    }
+}
+
+impl Reply {
+    /// Describes the reply in one line.
+    pub(crate) fn summary(&self) -> String {
+        let mut words = Vec::new();
+        if self.status != StatusCode::OK {
+            words.push(format!("status {}", self.status.as_u16()));
+        }
+        match &self.content {
+            Content::Body(body) => {
+                let kind = self
+                    .headers
+                    .get(header::CONTENT_TYPE)
+                    .and_then(|kind| kind.to_str().ok());
+                words.push(format!(
+                    "{} bytes of {}",
+                    body.len(),
+                    kind.unwrap_or("something")
+                ));
+                if self.status != StatusCode::OK {
+                    words.push(excerpt(&String::from_utf8_lossy(body)));
+                }
+            }
+            Content::HangUp => words.push("no answer, closed".to_owned()),
+            Content::Raw(bytes) => words.push(format!("{} bytes, not HTTP", bytes.len())),
+            Content::Reset => words.push("no answer, reset".to_owned()),
+            Content::Rule(_) => words.push("by a rule".to_owned()),
+            Content::Silence => words.push("silence".to_owned()),
+            Content::Speech(speech) if speech.parts.is_empty() => words.push("nothing".to_owned()),
+            Content::Speech(speech) => words.extend(speech.parts.iter().map(Part::summary)),
+        }
+        match self.ending {
+            Some((Ending::Close, bytes)) => words.push(format!("closed after {bytes} bytes")),
+            Some((Ending::Reset, bytes)) => words.push(format!("reset after {bytes} bytes")),
+            Some((Ending::Stall, bytes)) => words.push(format!("stalled after {bytes} bytes")),
+            Some((Ending::Whole, _)) | None => {}
+        }
+        words.join(", ")
+    }
+}
+
+impl Default for Reply {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Reply")
+            .field(&format_args!("{}", self.summary()))
+            .finish()
+    }
+}
+
+/// How a socket server tells where the body ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Framing {
+    /// `transfer-encoding: chunked`, each piece a chunk.
+    Chunked,
+    /// By closing the connection.
+    Close,
+    /// `content-length`.
+    Length,
+}
+
+/// What becomes of the connection after the answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Closing {
+    Announced,
+    Keep,
+    Unannounced,
+}
+
+/// How the body ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    Close,
+    Reset,
+    Stall,
+    Whole,
+}
+
+/// What is answered.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Body(Bytes),
+    HangUp,
+    Raw(Bytes),
+    Reset,
+    Rule(Arc<dyn Fn(&Request) -> Reply + Send + Sync>),
+    Silence,
+    Speech(Speech),
+}
+
+/// What a model says.
+#[derive(Clone)]
+pub(crate) struct Speech {
+    pub(crate) comment_every: usize,
+    pub(crate) done: bool,
+    pub(crate) finish: Option<String>,
+    pub(crate) finishes: bool,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) usage: Usage,
+}
+
+impl Default for Speech {
+    fn default() -> Self {
+        Self {
+            comment_every: 0,
+            done: true,
+            finish: None,
+            finishes: true,
+            parts: Vec::new(),
+            usage: Usage::Counted,
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) enum Part {
+    Call {
+        arguments: String,
+        id: Option<String>,
+        name: String,
+    },
+    Event(Value),
+    Refuse(String),
+    Say(String),
+    Think(String),
+}
+
+impl Part {
+    fn call(id: Option<String>, name: String, arguments: Value) -> Self {
+        let arguments = match arguments {
+            Value::String(text) => text,
+            arguments => arguments.to_string(),
+        };
+        Self::Call {
+            arguments,
+            id,
+            name,
+        }
+    }
+
+    /// Counts the characters which the model wrote.
+    pub(crate) fn characters(&self) -> usize {
+        match self {
+            Self::Call {
+                arguments, name, ..
+            } => name.chars().count() + arguments.chars().count(),
+            Self::Event(_) => 0,
+            Self::Refuse(text) | Self::Say(text) | Self::Think(text) => text.chars().count(),
+        }
+    }
+
+    fn summary(&self) -> String {
+        match self {
+            Self::Call {
+                arguments, name, ..
+            } => format!("call {name}({})", excerpt(arguments)),
+            Self::Event(payload) => format!("event {}", excerpt(&payload.to_string())),
+            Self::Refuse(text) => format!("refusal {}", quoted(text)),
+            Self::Say(text) => format!("text {}", quoted(text)),
+            Self::Think(text) => format!("thinking {}", quoted(text)),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Usage {
+    Absent,
+    Counted,
+    Given { prompt: u64, completion: u64 },
+}
+
+#[track_caller]
+fn checked(name: &str, value: &str) -> (HeaderName, HeaderValue) {
+    match (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+        (Ok(name), Ok(value)) => (name, value),
+        _ => panic!("{name:?} and its value cannot be a header"),
+    }
+}

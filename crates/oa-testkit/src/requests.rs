@@ -1,0 +1,376 @@
+//! What was asked.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use serde_json::Value;
+
+/// A request which a server got.
+///
+/// Cheap to clone. What it says about the end of its answer ([`aborted`](Self::aborted),
+/// [`is_over`](Self::is_over)) is true at the moment of asking; all else never changes. Values of
+/// headers with secrets are marked as sensitive, and printing a request masks them.
+#[derive(Clone)]
+pub struct Request {
+    kept: Arc<Kept>,
+}
+
+struct Kept {
+    answer: OnceLock<String>,
+    body: Bytes,
+    connection: Option<usize>,
+    fate: AtomicU8,
+    headers: HeaderMap,
+    json: OnceLock<Value>,
+    method: Method,
+    number: usize,
+    uri: Uri,
+}
+
+impl Request {
+    pub(crate) fn new(number: usize, asked: Asked) -> Self {
+        let Asked {
+            body,
+            connection,
+            mut headers,
+            method,
+            uri,
+        } = asked;
+        for name in SECRET {
+            if let header::Entry::Occupied(mut entry) = headers.entry(name) {
+                entry.iter_mut().for_each(|value| value.set_sensitive(true));
+            }
+        }
+        Self {
+            kept: Arc::new(Kept {
+                answer: OnceLock::new(),
+                body,
+                connection,
+                fate: AtomicU8::new(Fate::Playing as u8),
+                headers,
+                json: OnceLock::new(),
+                method,
+                number,
+                uri,
+            }),
+        }
+    }
+
+    /// Returns whether the client went away before the end of the answer: it closed the connection,
+    /// or in memory dropped the response.
+    #[must_use]
+    pub fn aborted(&self) -> bool {
+        self.kept.fate.load(Ordering::Acquire) == Fate::Aborted as u8
+    }
+
+    /// Returns the body.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.kept.body
+    }
+
+    /// Returns the number of the connection, from 1 in the order of their opening. In memory there
+    /// are none.
+    #[must_use]
+    pub fn connection(&self) -> Option<usize> {
+        self.kept.connection
+    }
+
+    /// Returns the headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.kept.headers
+    }
+
+    /// Returns whether nothing more of the answer is to come: it was played to its end, broken off
+    /// by the script or aborted by the client.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.kept.fate.load(Ordering::Acquire) != Fate::Playing as u8
+    }
+
+    /// Returns whether the request asks for a stream: its `stream` is `true`.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        self.json()["stream"] == true
+    }
+
+    /// Returns the body as JSON, `null` if it is not.
+    ///
+    /// Indexing the result never panics, so that `request.json()["tools"].is_array()` is a whole
+    /// question.
+    #[must_use]
+    pub fn json(&self) -> &Value {
+        let read = || serde_json::from_slice(&self.kept.body).unwrap_or_default();
+        self.kept.json.get_or_init(read)
+    }
+
+    /// Returns the `messages` of the body, none if it has none.
+    #[must_use]
+    pub fn messages(&self) -> &[Value] {
+        self.json()["messages"]
+            .as_array()
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.kept.method
+    }
+
+    /// Returns the `model` of the body.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.json()["model"].as_str()
+    }
+
+    /// Returns the request's number, from 1 in the order of arrival; each server counts its own.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.kept.number
+    }
+
+    /// Returns the path, without the query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.kept.uri.path()
+    }
+
+    /// Returns the query, without its question mark.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.kept.uri.query()
+    }
+
+    /// Remembers how the answer ended; the first end counts.
+    pub(crate) fn end(&self, fate: Fate) -> bool {
+        let playing = Fate::Playing as u8;
+        let order = Ordering::AcqRel;
+        self.kept
+            .fate
+            .compare_exchange(playing, fate as u8, order, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Remembers what answered, for the story.
+    pub(crate) fn answered_by(&self, answer: impl Into<String>) {
+        // A request is answered once; were it twice, the first is the true one.
+        let _ = self.kept.answer.set(answer.into());
+    }
+
+    /// Describes the request in one line.
+    pub(crate) fn summary(&self) -> String {
+        let mut words = vec![format!("{} {}", self.method(), self.path())];
+        if let Some(model) = self.model() {
+            words.push(format!("model {}", quoted(model)));
+        }
+        if self.is_stream() {
+            words.push("streamed".to_owned());
+        }
+        if let Some(messages) = self.json()["messages"].as_array() {
+            words.push(summary_of(messages));
+        }
+        if let Some(tools) = self.json()["tools"].as_array() {
+            words.push(format!("{} tools", tools.len()));
+        }
+        for (name, value) in self.headers() {
+            if let Some(masked) = masked(name, value) {
+                words.push(format!("{name}: {masked}"));
+            }
+        }
+        if let Some(connection) = self.connection() {
+            words.push(format!("connection {connection}"));
+        }
+        let end = if self.aborted() {
+            ", which the client broke off"
+        } else if self.is_over() {
+            ""
+        } else {
+            ", still playing"
+        };
+        let answer = self.kept.answer.get().map_or("nothing yet", String::as_str);
+        format!("{} -> {answer}{end}", words.join(", "))
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Sensitive values print as one fixed word, yet the scheme is worth seeing.
+        let shown = |(name, value)| match masked(name, value) {
+            Some(masked) => (name, masked),
+            None => (name, format!("{value:?}")),
+        };
+        let headers: Vec<_> = self.headers().iter().map(shown).collect();
+        f.debug_struct("Request")
+            .field("number", &self.number())
+            .field("connection", &self.connection())
+            .field("method", self.method())
+            .field("path", &self.path())
+            .field("headers", &headers)
+            .field("body", &excerpt(&String::from_utf8_lossy(self.body())))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts of a request, as either server reads them.
+pub(crate) struct Asked {
+    pub(crate) body: Bytes,
+    pub(crate) connection: Option<usize>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+}
+
+/// How the answer to a request ended.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+pub(crate) enum Fate {
+    /// By the client.
+    Aborted,
+    /// By the script, or because the server stopped.
+    Cut,
+    /// In its own time.
+    Finished,
+    /// Not yet.
+    Playing,
+}
+
+/// The latest requests, as many as fit.
+#[derive(Default)]
+pub(crate) struct Log {
+    bytes: usize,
+    forgotten: usize,
+    requests: VecDeque<Request>,
+}
+
+impl Log {
+    pub(crate) fn push(&mut self, asked: Asked) -> Request {
+        let request = Request::new(self.forgotten + self.requests.len() + 1, asked);
+        self.bytes += request.body().len();
+        self.requests.push_back(request.clone());
+        while self.requests.len() > MAX_REQUESTS
+            || (self.bytes > MAX_BYTES && self.requests.len() > 1)
+        {
+            if let Some(oldest) = self.requests.pop_front() {
+                self.bytes -= oldest.body().len();
+                self.forgotten += 1;
+            }
+        }
+        request
+    }
+
+    pub(crate) fn forgotten(&self) -> usize {
+        self.forgotten
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.iter().cloned().collect()
+    }
+}
+
+/// Shortens `text` for a line of a story.
+pub(crate) fn excerpt(text: &str) -> String {
+    let mut shown = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == MAX_EXCERPT {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() {
+            shown.extend(character.escape_debug());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// Shortens and quotes `text` for a line of a story.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("\"{}\"", excerpt(text))
+}
+
+/// Masks the value of a header which holds a secret, leaving the scheme.
+fn masked(name: &HeaderName, value: &HeaderValue) -> Option<String> {
+    if !SECRET.contains(name) {
+        return None;
+    }
+    let scheme = value.to_str().ok().and_then(|value| value.split_once(' '));
+    match scheme {
+        Some((scheme, _)) if *name == header::AUTHORIZATION => Some(format!("{scheme} ****")),
+        _ => Some("****".to_owned()),
+    }
+}
+
+/// Tells the roles, and what the last message says.
+fn summary_of(messages: &[Value]) -> String {
+    let role = |message: &Value| message["role"].as_str().unwrap_or("no role").to_owned();
+    let hidden = messages.len().saturating_sub(MAX_ROLES);
+    let mut roles: Vec<_> = messages[hidden..].iter().map(role).collect();
+    if hidden > 0 {
+        roles.insert(0, "…".to_owned());
+    }
+    let last = match messages.last().map(|message| &message["content"]) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => format!(" {}", quoted(text)),
+        Some(parts) => format!(" {}", excerpt(&parts.to_string())),
+    };
+    format!("{} messages ({}{last})", messages.len(), roles.join(", "))
+}
+
+/// Headers which hold secrets.
+const SECRET: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-api-key"),
+];
+
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_EXCERPT: usize = 60;
+const MAX_REQUESTS: usize = 1024;
+const MAX_ROLES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(body: Bytes) -> Asked {
+        Asked {
+            body,
+            connection: None,
+            headers: HeaderMap::new(),
+            method: Method::POST,
+            uri: Uri::from_static("/v1/chat/completions"),
+        }
+    }
+
+    #[test]
+    fn the_log_forgets_the_oldest() {
+        let mut log = Log::default();
+        for _ in 0..MAX_REQUESTS + 3 {
+            log.push(asked(Bytes::new()));
+        }
+        assert_eq!(log.requests().len(), MAX_REQUESTS);
+        assert_eq!(log.requests()[0].number(), 4);
+        assert_eq!(log.forgotten(), 3);
+    }
+
+    #[test]
+    fn the_log_counts_bytes() {
+        let mut log = Log::default();
+        let large = Bytes::from(vec![0; MAX_BYTES / 2 + 1]);
+        for _ in 0..3 {
+            log.push(asked(large.clone()));
+        }
+        assert_eq!(log.requests().len(), 1);
+        assert_eq!(log.requests()[0].number(), 3);
+    }
+}

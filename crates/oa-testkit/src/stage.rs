@@ -1,0 +1,364 @@
+//! A script being played: which reply is next, what was asked, what went wrong.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::time;
+
+use crate::act::Act;
+use crate::reply::Reply;
+use crate::requests::{Asked, Fate, Log, Request};
+use crate::script::{Scene, Script};
+use crate::story::Story;
+use crate::wire::CREATED;
+
+/// A script being played, shared by all who play it.
+pub(crate) struct Stage {
+    changes: watch::Sender<u64>,
+    script: Script,
+    state: Mutex<State>,
+    stopped: AtomicBool,
+    told: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    chats: usize,
+    connections: usize,
+    log: Log,
+    notes: Vec<String>,
+    open: usize,
+    /// For each reply of the script the number of the request which got it.
+    played: Vec<usize>,
+    problems: Vec<String>,
+}
+
+impl Stage {
+    pub(crate) fn new(script: Script) -> Arc<Self> {
+        Arc::new(Self {
+            changes: watch::Sender::new(0),
+            script,
+            state: Mutex::default(),
+            stopped: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+        })
+    }
+
+    /// Keeps the request and decides what is done with it.
+    pub(crate) fn ask(self: &Arc<Self>, asked: Asked) -> (Act, Playing) {
+        let request = self.state().log.push(asked);
+        let act = self.act(&request);
+        self.change();
+        (
+            act,
+            Playing {
+                request,
+                stage: Arc::clone(self),
+            },
+        )
+    }
+
+    fn act(&self, request: &Request) -> Act {
+        let is_get = request.method() == Method::GET;
+        let scripted = self
+            .script
+            .gets
+            .iter()
+            .find(|(path, _)| is_get && path == request.path());
+        if let Some((path, reply)) = scripted {
+            request.answered_by(format!("the reply to GET {path}"));
+            return self.ready(reply, request, 0);
+        }
+        match request.path() {
+            MODELS if is_get => {
+                request.answered_by("the list of models");
+                self.ready(&self.models(), request, 0)
+            }
+            CHAT if request.method() == Method::POST => self.chat(request),
+            CHAT | MODELS => self.refuse(request, 405, "method not allowed"),
+            path => self.refuse(request, 404, &format!("there is nothing at {path}")),
+        }
+    }
+
+    fn chat(&self, request: &Request) -> Act {
+        if !request.json().is_object() {
+            self.problem(format!("request {} is not a JSON object", request.number()));
+            return self.refuse(request, 400, "the body is not a JSON object");
+        }
+
+        let (number, scene) = {
+            let mut state = self.state();
+            state.chats += 1;
+            let scene = self.script.scenes.get(state.played.len());
+            if scene.is_some() {
+                state.played.push(request.number());
+            }
+            (state.chats, scene)
+        };
+        let scene = match (scene, &self.script.otherwise) {
+            (Some(scene), _) => {
+                request.answered_by(format!("reply {number}"));
+                scene
+            }
+            (None, Some(scene)) => {
+                request.answered_by("the reply otherwise");
+                scene
+            }
+            (None, None) => {
+                let (asked, had) = (request.number(), self.script.scenes.len());
+                self.problem(format!("request {asked} came when the script was over"));
+                let message = format!("the script is over: chat request {number} of {had}");
+                return self.refuse(request, 500, &message);
+            }
+        };
+
+        self.check(scene, request);
+        self.ready(&scene.reply, request, number)
+    }
+
+    /// Runs closures of the user's, which may ask the server something: the state is not locked.
+    fn check(&self, scene: &Scene, request: &Request) {
+        for expectation in &scene.expectations {
+            if let Some(complaint) = expectation.complaint(request) {
+                self.problem(format!("request {} {complaint}", request.number()));
+            }
+        }
+    }
+
+    fn ready(&self, reply: &Reply, request: &Request, number: usize) -> Act {
+        Act::new(reply, request, number).unwrap_or_else(|wrong| {
+            self.problem(format!(
+                "request {} got no reply: {wrong}",
+                request.number()
+            ));
+            self.refuse(request, 500, "the rule of the script did not make a reply")
+        })
+    }
+
+    fn refuse(&self, request: &Request, status: u16, message: &str) -> Act {
+        request.answered_by(format!("status {status}"));
+        Act::new(&Reply::error(status, message), request, 0).expect("the reply is not a rule")
+    }
+
+    fn models(&self) -> Reply {
+        let model = |id: &String| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": "oa-testkit" });
+        let models: Vec<_> = self.script.models.iter().map(model).collect();
+        Reply::json(
+            StatusCode::OK.as_u16(),
+            json!({ "object": "list", "data": models }),
+        )
+    }
+
+    fn problem(&self, problem: String) {
+        let mut state = self.state();
+        if state.problems.len() < MAX_LINES {
+            state.problems.push(problem);
+        }
+    }
+
+    /// Adds a line to the story which is no problem of the script.
+    pub(crate) fn note(&self, note: String) {
+        let mut state = self.state();
+        if state.notes.len() < MAX_LINES {
+            state.notes.push(note);
+        }
+    }
+
+    /// Counts a connection, and returns its number and the guard that counts it as open.
+    pub(crate) fn connect(self: &Arc<Self>) -> (usize, Connected) {
+        let number = {
+            let mut state = self.state();
+            state.connections += 1;
+            state.open += 1;
+            state.connections
+        };
+        self.change();
+        (
+            number,
+            Connected {
+                stage: Arc::clone(self),
+            },
+        )
+    }
+
+    /// From now on answers end because the server stops, not because clients leave.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        self.state().connections
+    }
+
+    pub(crate) fn open_connections(&self) -> usize {
+        self.state().open
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.state().log.requests()
+    }
+
+    pub(crate) async fn wait_for_abort(&self, limit: Duration) -> Request {
+        let aborted = |stage: &Self| stage.requests().into_iter().find(Request::aborted);
+        self.wait(limit, "an abort", aborted).await
+    }
+
+    pub(crate) async fn wait_for_close(&self, limit: Duration) {
+        let closed = |stage: &Self| (stage.open_connections() == 0).then_some(());
+        self.wait(limit, "the closing of all connections", closed)
+            .await;
+    }
+
+    pub(crate) async fn wait_until<F>(&self, limit: Duration, mut condition: F)
+    where
+        F: FnMut(&[Request]) -> bool,
+    {
+        let holds = |stage: &Self| condition(&stage.requests()).then_some(());
+        self.wait(limit, "what was waited for", holds).await;
+    }
+
+    /// Waits until `found` finds something; panics with the story after `limit`.
+    async fn wait<T, F>(&self, limit: Duration, what: &str, mut found: F) -> T
+    where
+        F: FnMut(&Self) -> Option<T>,
+    {
+        let mut changes = self.changes.subscribe();
+        let search = async {
+            loop {
+                changes.borrow_and_update();
+                if let Some(found) = found(self) {
+                    return found;
+                }
+                changes
+                    .changed()
+                    .await
+                    .expect("the sender is part of `self`");
+            }
+        };
+        let found = time::timeout(limit, search).await;
+        found.unwrap_or_else(|_| panic!("{what} took longer than {limit:?}\n{}", self.story()))
+    }
+
+    pub(crate) fn story(&self) -> String {
+        let state = self.state();
+        let requests = state.log.requests();
+        let story = Story {
+            forgotten: state.log.forgotten(),
+            notes: &state.notes,
+            played: &state.played,
+            problems: &self.problems(&state),
+            requests: &requests,
+            script: &self.script,
+        };
+        story.to_string()
+    }
+
+    #[track_caller]
+    pub(crate) fn verify(&self) {
+        let problems = self.problems(&self.state());
+        if !problems.is_empty() {
+            self.told.store(true, Ordering::Release);
+            panic!("the script was not played as written\n{}", self.story());
+        }
+    }
+
+    fn problems(&self, state: &State) -> Vec<String> {
+        let mut problems = state.problems.clone();
+        for number in state.played.len()..self.script.scenes.len() {
+            problems.push(format!("reply {} was never played", number + 1));
+        }
+        for expectation in &self.script.pending {
+            problems.push(format!("{:?} is expected of no request", expectation.what));
+        }
+        problems
+    }
+
+    fn change(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Servers stand in the fields of clients: the whole story would be too much there.
+        let asked = self.requests().len();
+        f.debug_struct("Stage")
+            .field("requests", &asked)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The last owner of a stage from outside: verifies when it goes.
+#[derive(Debug)]
+pub(crate) struct Curtain {
+    pub(crate) stage: Arc<Stage>,
+}
+
+impl Drop for Curtain {
+    fn drop(&mut self) {
+        // A panic while panicking would end the process, and the story told twice tells no more.
+        if !thread::panicking() && !self.stage.told.load(Ordering::Acquire) {
+            self.stage.verify();
+        }
+    }
+}
+
+/// An answer under way. Dropped before its end it was aborted.
+#[derive(Debug)]
+pub(crate) struct Playing {
+    request: Request,
+    stage: Arc<Stage>,
+}
+
+impl Playing {
+    /// Tells that the answer came to its end.
+    pub(crate) fn finish(&self) {
+        self.end(Fate::Finished);
+    }
+
+    /// Tells that the script broke the answer off.
+    pub(crate) fn cut(&self) {
+        self.end(Fate::Cut);
+    }
+
+    fn end(&self, fate: Fate) {
+        if self.request.end(fate) {
+            self.stage.change();
+        }
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        let stopped = self.stage.stopped.load(Ordering::Acquire);
+        self.end(if stopped { Fate::Cut } else { Fate::Aborted });
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    stage: Arc<Stage>,
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.stage.state().open -= 1;
+        self.stage.change();
+    }
+}
+
+const CHAT: &str = "/v1/chat/completions";
+const MAX_LINES: usize = 100;
+const MODELS: &str = "/v1/models";

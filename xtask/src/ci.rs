@@ -1,0 +1,156 @@
+//! The whole gate: every step, in order, to the end, whatever fails on the way.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::Result;
+use crate::command::Run;
+use crate::step::{self, Outcome, Report, Verdict};
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use crate::{conformance, deny, features, fuzz, msrv, tidy};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// Without the steps that take minutes.
+    pub(crate) fast: bool,
+    /// A missing tool fails its step.
+    pub(crate) strict: bool,
+    /// A missing tool fails its step where nothing else covers it.
+    pub(crate) in_ci: bool,
+}
+
+impl Options {
+    pub(crate) fn parse(args: &[&str]) -> Result<Self> {
+        let in_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
+        let mut options = Self {
+            in_ci,
+            ..Self::default()
+        };
+        for arg in args {
+            match *arg {
+                "--fast" => options.fast = true,
+                "--strict" => options.strict = true,
+                _ => return Err(format!("`ci` takes --fast and --strict, not `{arg}`")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+struct Step {
+    name: &'static str,
+    pace: Pace,
+    action: Action,
+}
+
+#[derive(PartialEq)]
+enum Pace {
+    Fast,
+    Slow,
+}
+
+enum Action {
+    /// A command whose success is all we want to know.
+    Check(Run),
+    /// A command of this program, of the same name.
+    Own(fn(&Workspace, &mut Tally) -> Result<Outcome>),
+    /// A command that prints test results.
+    Tests(Run),
+}
+
+fn steps() -> Vec<Step> {
+    use Action::{Check, Own, Tests};
+    use Pace::{Fast, Slow};
+
+    let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
+    // Doctests are a step of their own, and benches are not tests.
+    let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests --examples";
+    let doctest = "test --workspace --all-features --no-fail-fast --doc";
+    let docs = Run::cargo("doc --workspace --all-features --no-deps");
+
+    let step = |name, pace, action| Step { name, pace, action };
+    vec![
+        step("fmt", Fast, Check(Run::cargo("fmt --all --check"))),
+        step("tidy", Fast, Own(tidy::run)),
+        step("clippy", Fast, Check(Run::cargo(clippy))),
+        step("test", Fast, Tests(Run::cargo(test))),
+        step("doctest", Fast, Tests(Run::cargo(doctest))),
+        step(
+            "quickstart",
+            Fast,
+            Check(Run::cargo("run --example quickstart")),
+        ),
+        step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
+        step("features", Slow, Own(features::run)),
+        step("msrv", Slow, Own(msrv::run)),
+        step("deny", Slow, Own(deny::run)),
+        step("conformance", Slow, Own(conformance::run)),
+        step("fuzz", Slow, Own(fuzz::run)),
+    ]
+}
+
+pub(crate) fn run(options: Options) -> Result<ExitCode> {
+    let workspace = Workspace::load()?;
+    let mut tally = Tally::default();
+    let mut reports = Vec::new();
+    for Step { name, pace, action } in steps() {
+        if options.fast && pace == Pace::Slow {
+            let verdict = Verdict::Skipped("--fast".to_owned());
+            reports.push(Report {
+                name,
+                verdict,
+                seconds: 0.0,
+            });
+            continue;
+        }
+        let repeat = match &action {
+            Action::Check(run) | Action::Tests(run) => run.to_string(),
+            Action::Own(_) => format!("cargo xtask {name}"),
+        };
+        println!("\n=== {name}: {repeat}");
+        let start = Instant::now();
+        let result = match action {
+            Action::Check(run) => run.status().map(|()| Outcome::Ok),
+            Action::Own(run) => run(&workspace, &mut tally),
+            Action::Tests(run) => run.tests(&mut tally).map(|()| Outcome::Ok),
+        };
+        let report = Report {
+            name,
+            verdict: Verdict::of(result, options),
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        let colon = if report.verdict.reason().is_empty() {
+            ""
+        } else {
+            ": "
+        };
+        println!(
+            "=== {name} {} in {:.1} s{colon}{}",
+            report.verdict.word(),
+            report.seconds,
+            report.verdict.reason()
+        );
+        reports.push(report);
+    }
+
+    let failed = reports
+        .iter()
+        .any(|report| matches!(report.verdict, Verdict::Failed(_)));
+    println!("\n{}", step::table(&reports));
+    println!(
+        "{}",
+        if failed {
+            "the gate is closed"
+        } else {
+            "the gate is open"
+        }
+    );
+    // The last line, in this form: it is what scripts read.
+    println!("{tally}");
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}

@@ -1,0 +1,210 @@
+//! A program to run, which prints as the line that repeats it.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use crate::Result;
+use crate::tally::Tally;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    program: String,
+    args: Vec<String>,
+    envs: Vec<(String, String)>,
+    dir: Option<PathBuf>,
+}
+
+impl Run {
+    pub(crate) fn new(program: impl Into<String>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            envs: Vec::new(),
+            dir: None,
+        }
+    }
+
+    /// `cargo` with the given words; an argument with a space in it needs `arg`.
+    pub(crate) fn cargo(words: &str) -> Self {
+        Self::new("cargo").args(words.split_whitespace())
+    }
+
+    pub(crate) fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    pub(crate) fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    pub(crate) fn env(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.envs.push((key.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn dir(mut self, dir: &Path) -> Self {
+        self.dir = Some(dir.to_owned());
+        self
+    }
+
+    /// Runs with our own standard streams.
+    pub(crate) fn status(&self) -> Result<()> {
+        let status = self
+            .command()
+            .status()
+            .map_err(|error| self.not_started(&error))?;
+        self.check(status)
+    }
+
+    /// Runs, prints the program's output as it comes, and counts the tests in it.
+    ///
+    /// A run that fails without naming a failed test (it did not compile, or the test process died)
+    /// counts as one failed test, so that the sum never looks green.
+    pub(crate) fn tests(&self, tally: &mut Tally) -> Result<()> {
+        self.tests_to(&mut io::stdout().lock(), tally)
+    }
+
+    fn tests_to(&self, out: &mut impl Write, tally: &mut Tally) -> Result<()> {
+        let failed_before = tally.failed;
+        let mut child = self
+            .command()
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| self.not_started(&error))?;
+        let mut read = Ok(());
+        if let Some(stdout) = child.stdout.take() {
+            read = pass_on(BufReader::new(stdout), out, tally);
+        }
+        let status = child
+            .wait()
+            .map_err(|error| format!("waiting for `{self}`: {error}"))?;
+        read.map_err(|error| format!("reading from `{self}`: {error}"))?;
+        let result = self.check(status);
+        if result.is_err() && tally.failed == failed_before {
+            tally.failed += 1;
+        }
+        result
+    }
+
+    /// Runs silently and returns standard output.
+    pub(crate) fn output(&self) -> Result<String> {
+        let output = self
+            .command()
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| self.not_started(&error))?;
+        self.check(output.status).map_err(|e| {
+            format!(
+                "{e}\n{}",
+                String::from_utf8_lossy(&output.stderr).trim_end()
+            )
+        })?;
+        String::from_utf8(output.stdout).map_err(|_| format!("`{self}` printed no UTF-8"))
+    }
+
+    /// Whether the program starts and succeeds: for asking `--version`.
+    pub(crate) fn works(&self) -> bool {
+        self.output().is_ok()
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .envs(self.envs.iter().map(|(k, v)| (k, v)));
+        if let Some(dir) = &self.dir {
+            command.current_dir(dir);
+        }
+        command
+    }
+
+    fn check(&self, status: ExitStatus) -> Result<()> {
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("`{self}` failed: {status}"))
+        }
+    }
+
+    fn not_started(&self, error: &io::Error) -> String {
+        format!("`{self}` did not start: {error}")
+    }
+}
+
+/// The line to paste into a shell.
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(dir) = &self.dir {
+            write!(f, "cd {} && ", quoted(&dir.display().to_string()))?;
+        }
+        for (key, value) in &self.envs {
+            write!(f, "{key}={} ", quoted(value))?;
+        }
+        f.write_str(&quoted(&self.program))?;
+        for arg in &self.args {
+            write!(f, " {}", quoted(arg))?;
+        }
+        Ok(())
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn pass_on(mut from: impl BufRead, out: &mut impl Write, tally: &mut Tally) -> io::Result<()> {
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        out.write_all(&line)?;
+        out.flush()?;
+        tally.read(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_a_line_for_the_shell() {
+        let run = Run::cargo("doc --no-deps")
+            .arg("it's")
+            .env("RUSTDOCFLAGS", "-D warnings")
+            .dir(Path::new("crates/a"));
+        assert_eq!(
+            run.to_string(),
+            r"cd crates/a && RUSTDOCFLAGS='-D warnings' cargo doc --no-deps 'it'\''s'"
+        );
+    }
+
+    #[test]
+    fn a_failure_without_a_failed_test_counts_as_one() {
+        let (mut out, mut tally) = (Vec::new(), Tally::default());
+        let dies = Run::new("sh").arg("-c").arg("echo hello; exit 3");
+        assert!(dies.tests_to(&mut out, &mut tally).unwrap_err().contains("exit status: 3"));
+        assert_eq!(tally.failed, 1);
+
+        let fails = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 1";
+        let fails = Run::new("sh").arg("-c").arg(fails);
+        fails.tests_to(&mut out, &mut tally).unwrap_err();
+        assert_eq!(tally.to_string(), "1 passed, 3 failed, 0 skipped");
+        assert!(out.starts_with(b"hello\ntest result: FAILED"));
+    }
+
+    #[test]
+    fn output_carries_what_a_failing_program_said() {
+        let run = Run::new("sh").arg("-c").arg("echo why >&2; exit 1");
+        assert!(run.output().unwrap_err().ends_with("\nwhy"));
+    }
+}

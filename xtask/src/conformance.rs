@@ -1,0 +1,69 @@
+//! The client against a real server: the one at `OPEN_AGENT_BASE_URL`, or llama.cpp's own with a
+//! made-up model, see `tests/realserver/README.md`.
+
+use std::fs;
+
+use crate::Result;
+use crate::command::Run;
+use crate::server::Server;
+use crate::step::{Need, Outcome};
+use crate::tally::Tally;
+use crate::venv;
+use crate::workspace::Workspace;
+
+const BUILD: &str = "test -p suite --test conformance --no-run";
+const TESTS: &str = "test -p suite --test conformance -- --nocapture";
+
+const URL: &str = "OPEN_AGENT_CONFORMANCE_URL";
+const BROKEN_URL: &str = "OPEN_AGENT_CONFORMANCE_BROKEN_URL";
+const KEY_URL: &str = "OPEN_AGENT_CONFORMANCE_KEY_URL";
+const KEY: &str = "OPEN_AGENT_CONFORMANCE_KEY";
+
+const SECRET: &str = "secret-conformance-key";
+
+pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
+    if let Ok(url) = std::env::var("OPEN_AGENT_BASE_URL") {
+        println!("against {url}");
+        let run = Run::cargo(TESTS).env(URL, url);
+        return run.tests(tally).map(|()| Outcome::Ok);
+    }
+    let Some(version) = venv::python() else {
+        let message = "no python3 with venv here, which runs the real server".to_owned();
+        return Ok(Outcome::Missing {
+            message,
+            need: Need::InCi,
+        });
+    };
+
+    // Before the servers start: a build may take longer than they live.
+    Run::cargo(BUILD).tests(tally)?;
+
+    let tools = workspace.root.join("tests/realserver");
+    let home = workspace.target.join("realserver");
+    fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let python = venv::ready(
+        &home.join("venv"),
+        &tools.join("requirements.txt"),
+        &version,
+    )?;
+
+    let start = |name: &str, options: &[&str]| {
+        let serve = Run::new(python.display().to_string())
+            .arg(tools.join("serve.py").display().to_string())
+            .args(["--until-eof", "--max-seconds", "900"])
+            .args(options.iter().copied());
+        Server::start(&serve, home.join(format!("{name}.log")))
+    };
+    let normal = start("normal", &["--no-think"])?;
+    // It breaks the calls that come after reasoning, so this one reasons.
+    let broken = start("broken", &["--broken-calls"])?;
+    let keyed = start("keyed", &["--no-think", "--api-key", SECRET])?;
+
+    let run = Run::cargo(TESTS)
+        .env(URL, normal.base_url()?)
+        .env(BROKEN_URL, broken.base_url()?)
+        .env(KEY_URL, keyed.base_url()?)
+        .env(KEY, SECRET);
+    println!("{run}");
+    run.tests(tally).map(|()| Outcome::Ok)
+}

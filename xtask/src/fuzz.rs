@@ -1,0 +1,91 @@
+//! A short run of each fuzz target under `crates/*/fuzz`. Property tests cover the same laws in the
+//! ordinary suite, so that a machine without nightly loses depth and not coverage.
+
+use std::fs;
+
+use crate::Result;
+use crate::command::Run;
+use crate::msrv::toolchain;
+use crate::step::{Need, Outcome};
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+/// Seconds for all targets together, and the most and the least for one.
+const BUDGET: usize = 120;
+const MOST: usize = 30;
+const LEAST: usize = 10;
+
+pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
+    let mut targets = Vec::new();
+    for package in workspace.crates() {
+        let manifest = package.dir.join("fuzz/Cargo.toml");
+        if manifest.exists() {
+            let fuzz = Workspace::load_from(&manifest)?;
+            let bins = fuzz.packages.into_iter().flat_map(|package| package.bins);
+            targets.extend(bins.map(|target| (package, target)));
+        }
+    }
+    if targets.is_empty() {
+        return Ok(Outcome::Nothing(
+            "no fuzz target under crates/*/fuzz".to_owned(),
+        ));
+    }
+    let missing = |message: &str| {
+        Ok(Outcome::Missing {
+            message: message.to_owned(),
+            need: Need::Optional,
+        })
+    };
+    if toolchain("nightly").is_none() {
+        return missing("no nightly Rust here: rustup toolchain install nightly");
+    }
+    if !Run::cargo("fuzz --version").works() {
+        return missing("no cargo-fuzz here: cargo install cargo-fuzz --locked");
+    }
+
+    let seconds = seconds_each(targets.len());
+    let mut failed = Vec::new();
+    for (package, target) in targets {
+        // The first corpus is where new inputs go: not among the committed ones.
+        let found = workspace
+            .target
+            .join("fuzz-found")
+            .join(&package.name)
+            .join(&target);
+        fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
+        let mut run = Run::cargo("+nightly fuzz run --target-dir")
+            .arg(workspace.target.join("fuzz").display().to_string())
+            .args([target.clone(), found.display().to_string()])
+            .dir(&package.dir);
+        let committed = format!("fuzz/corpus/{target}");
+        if package.dir.join(&committed).is_dir() {
+            run = run.arg(committed);
+        }
+        let run = run.arg("--").arg(format!("-max_total_time={seconds}"));
+        println!("{run}");
+        if run.status().is_err() {
+            failed.push(format!("{}/{target}", package.name));
+        }
+    }
+    if failed.is_empty() {
+        Ok(Outcome::Ok)
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
+}
+
+fn seconds_each(targets: usize) -> usize {
+    (BUDGET / targets.max(1)).clamp(LEAST, MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_budget_is_shared() {
+        assert_eq!(seconds_each(1), 30);
+        assert_eq!(seconds_each(6), 20);
+        assert_eq!(seconds_each(100), 10);
+    }
+}

@@ -1,0 +1,113 @@
+//! Which crate stands on which. `cargo xtask tidy` compares this table with the real graph; when a
+//! crate comes, goes or moves, this is the one place to change.
+
+/// One crate under `crates/`.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) place: Place,
+    /// Which of our crates it may name, outside its tests. All must be on lower layers.
+    pub(crate) ours: &'static [&'static str],
+    /// Which external crates it and ours below it may name, with default features. What those bring
+    /// along is theirs. `None`: not listed here.
+    pub(crate) external: Option<&'static [&'static str]>,
+    /// How many external crates a Linux build may hold.
+    pub(crate) limits: &'static [Limit],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Place {
+    Layer(u8),
+    /// Beside the layers: none of them may depend on it, outside its tests.
+    Side,
+}
+
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) features: Features,
+    pub(crate) most: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Features {
+    /// Every feature that brings no TLS.
+    AllButTls,
+    Default,
+}
+
+/// The highest layer that does no I/O, and what it therefore never sees, under any feature.
+pub(crate) const PURE: u8 = 1;
+pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "oa-sse",
+        place: Place::Layer(0),
+        ours: &[],
+        external: Some(&["bytes", "memchr"]),
+        limits: &[Limit {
+            features: Features::Default,
+            most: 2,
+        }],
+    },
+    Row {
+        name: "oa-types",
+        place: Place::Layer(0),
+        ours: &[],
+        external: Some(&["serde", "serde_json"]),
+        limits: &[],
+    },
+    Row {
+        name: "oa-aggregate",
+        place: Place::Layer(1),
+        ours: &["oa-types"],
+        external: Some(&["bytes", "memchr", "serde", "serde_json"]),
+        limits: &[Limit {
+            features: Features::Default,
+            most: 13,
+        }],
+    },
+    Row {
+        name: "oa-transport",
+        place: Place::Layer(2),
+        ours: &["oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
+        name: "oa-client",
+        place: Place::Layer(3),
+        ours: &["oa-aggregate", "oa-sse", "oa-transport", "oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
+        name: "open-agent",
+        place: Place::Layer(5),
+        ours: &[
+            "oa-aggregate",
+            "oa-client",
+            "oa-sse",
+            "oa-transport",
+            "oa-types",
+        ],
+        external: None,
+        limits: &[
+            Limit {
+                features: Features::Default,
+                most: 65,
+            },
+            Limit {
+                features: Features::AllButTls,
+                most: 45,
+            },
+        ],
+    },
+    Row {
+        name: "oa-testkit",
+        place: Place::Side,
+        ours: &["oa-types"],
+        external: None,
+        limits: &[],
+    },
+];

@@ -1,0 +1,78 @@
+//! The workspace's own commands. `cargo xtask` lists them.
+
+mod ci;
+mod command;
+mod conformance;
+mod deny;
+mod features;
+mod fuzz;
+mod layers;
+mod msrv;
+mod server;
+mod step;
+mod tally;
+mod tidy;
+mod venv;
+mod workspace;
+
+use std::process::ExitCode;
+
+use step::Outcome;
+use tally::Tally;
+use workspace::Workspace;
+
+/// An error is a sentence for whoever ran the command.
+pub(crate) type Result<T> = std::result::Result<T, String>;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  ci [--fast] [--strict]  the whole gate, step by step
+                            --fast    without the steps that take minutes
+                            --strict  a step whose tool is not installed fails
+  conformance             the client against a real server: OPEN_AGENT_BASE_URL, or one started here
+  deny                    licences, duplicate versions and sources of dependencies
+  features                each feature of each crate alone, none, and all
+  fuzz                    a short run of each fuzz target
+  msrv                    the oldest supported Rust
+  tidy                    layers, names, docs and manifests
+  help                    this page
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match dispatch(&args) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[&str]) -> Result<ExitCode> {
+    let command = match args {
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        ["ci", options @ ..] => return ci::run(ci::Options::parse(options)?),
+        ["conformance"] => conformance::run,
+        ["deny"] => deny::run,
+        ["features"] => features::run,
+        ["fuzz"] => fuzz::run,
+        ["msrv"] => msrv::run,
+        ["tidy"] => tidy::run,
+        _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
+    };
+    // Whoever asks for one step by name wants it run: a missing tool is no reason for success.
+    match command(&Workspace::load()?, &mut Tally::default())? {
+        Outcome::Ok => Ok(ExitCode::SUCCESS),
+        Outcome::Nothing(reason) => {
+            println!("nothing to do: {reason}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Outcome::Missing { message, .. } => Err(message),
+    }
+}

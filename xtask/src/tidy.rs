@@ -1,0 +1,88 @@
+//! What the compiler does not check: layers, manifests, names, and the docs that must exist.
+
+mod crates;
+mod graph;
+mod manifest;
+mod source;
+mod text;
+mod tree;
+
+use std::fmt;
+
+use crate::Result;
+use crate::step::Outcome;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+use tree::Tree;
+
+/// One broken rule, at a place to go to.
+#[derive(Debug, PartialEq)]
+struct Finding {
+    path: String,
+    /// From 1; 0 is the whole file.
+    line: usize,
+    message: String,
+}
+
+impl Finding {
+    fn file(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            line: 0,
+            message: message.into(),
+        }
+    }
+
+    fn line(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            line,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+type Rule = fn(&Tree<'_>) -> Result<Vec<Finding>>;
+
+const RULES: &[(&str, Rule)] = &[
+    ("layers", graph::layers),
+    ("external-crates", graph::external_crates),
+    ("pure-layers", graph::pure_layers),
+    ("crate-folder", crates::folder),
+    ("crate-readme", crates::readme),
+    ("crate-docs", crates::docs),
+    ("crate-on-the-map", crates::on_the_map),
+    ("lints-inherited", manifest::lints_inherited),
+    ("dependencies-inherited", manifest::dependencies_inherited),
+    ("file-names", text::file_names),
+    ("file-length", text::file_length),
+    ("unfinished", text::unfinished),
+    ("provider-names", text::provider_names),
+    ("environment", text::environment),
+    ("machine-paths", text::machine_paths),
+];
+
+pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
+    let tree = Tree::load(workspace)?;
+    let mut count = 0;
+    for (name, rule) in RULES {
+        for finding in rule(&tree)? {
+            println!("{finding} [{name}]");
+            count += 1;
+        }
+    }
+    match count {
+        0 => Ok(Outcome::Ok),
+        1 => Err("1 finding".to_owned()),
+        _ => Err(format!("{count} findings")),
+    }
+}
