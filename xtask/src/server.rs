@@ -12,8 +12,7 @@ use crate::Result;
 use crate::command::Run;
 
 const START: Duration = Duration::from_secs(90);
-/// A little more than what the server gives its own last requests.
-const STOP: Duration = Duration::from_secs(7);
+const STOP: Duration = Duration::from_secs(3);
 
 /// A running `serve.py`. It stops when its standard input ends: when this is dropped, and also when
 /// this process dies without dropping anything.

@@ -81,6 +81,17 @@ enum Start {
     Past,
 }
 
+impl Start {
+    /// How many bytes of the mark are held back.
+    fn matched(&self) -> usize {
+        match self {
+            Self::Nothing | Self::Past => 0,
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+}
+
 impl Lines {
     /// Accepts a chunk; `room` is how many bytes the line in progress may have.
     #[inline]
@@ -95,7 +106,7 @@ impl Lines {
             // the chunk is not even stored.
             match memchr2(b'\n', b'\r', &chunk) {
                 None if self.carried.len() + chunk.len() <= room => {
-                    self.carried.extend_from_slice(&chunk);
+                    append(&mut self.carried, &chunk);
                     return;
                 }
                 end => self.searched = end.unwrap_or(chunk.len()),
@@ -193,7 +204,7 @@ impl Lines {
         if self.carried.len() + part.len() > room {
             return false;
         }
-        self.carried.extend_from_slice(part.of(&self.chunk));
+        append(&mut self.carried, part.of(&self.chunk));
         true
     }
 
@@ -210,13 +221,16 @@ impl Lines {
             self.skipping = true;
             return false;
         }
-        self.carried.extend_from_slice(rest);
+        append(&mut self.carried, rest);
         self.in_line = true;
         true
     }
 
-    /// Ends the input: what is carried becomes a line if it may have no terminator.
+    /// Ends the input: what is carried becomes a line although it has no terminator.
     pub(crate) fn take_unfinished(&mut self) -> Option<Line> {
+        let matched = self.start.matched();
+        self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
+        self.start = Start::Past;
         if self.carried.is_empty() || self.carried_is_spent {
             return None;
         }
@@ -243,11 +257,7 @@ impl Lines {
             }
         }
         while !matches!(self.start, Start::Past) && self.position < self.chunk.len() {
-            let matched = match self.start {
-                Start::Nothing | Start::Past => 0,
-                Start::One => 1,
-                Start::Two => 2,
-            };
+            let matched = self.start.matched();
             if self.chunk[self.position] != BYTE_ORDER_MARK[matched] {
                 self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
                 self.start = Start::Past;
@@ -260,5 +270,22 @@ impl Lines {
                 Start::Two | Start::Past => Start::Past,
             };
         }
+    }
+}
+
+/// Appends to a buffer in pieces of 2 KiB.
+///
+/// For larger ones the C library turns to string instructions, which take twice as long when the
+/// destination is not aligned; a buffer that grows by whatever the network brings never is.
+#[inline]
+fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    const PIECE: usize = 2048;
+    if bytes.len() <= PIECE {
+        buffer.extend_from_slice(bytes);
+        return;
+    }
+    buffer.reserve(bytes.len());
+    for piece in bytes.chunks(PIECE) {
+        buffer.extend_from_slice(piece);
     }
 }

@@ -98,12 +98,16 @@ impl Act {
 impl Answer {
     fn new(reply: &Reply, body: Bytes, kind: Option<HeaderValue>) -> Self {
         let mut headers = reply.headers.clone();
+        let kind = kind
+            .as_ref()
+            .or_else(|| headers.get(header::CONTENT_TYPE))
+            .cloned();
+        let streams = kind
+            .as_ref()
+            .is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()));
         if let Some(kind) = kind {
             headers.entry(header::CONTENT_TYPE).or_insert(kind);
         }
-        let streams = headers
-            .get(header::CONTENT_TYPE)
-            .is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()));
         let (usual_cut, usual_framing) = if streams {
             (Cut::Events, Framing::Chunked)
         } else {

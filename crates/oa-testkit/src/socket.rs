@@ -24,6 +24,9 @@ use crate::stage::{Curtain, Playing, Stage};
 /// It serves any number of connections at once. Dropping it stops it: its tasks are aborted, its
 /// connections closed, and the script is [verified](Self::verify).
 ///
+/// A client is gone when it has closed its side of the connection: one which closes it for writing
+/// and still wants the answer does not get it.
+///
 /// Time should not be paused in a test with sockets: tokio would skip to the next timer while bytes
 /// are on their way.
 ///

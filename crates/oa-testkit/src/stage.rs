@@ -1,6 +1,7 @@
 //! A script being played: which reply is next, what was asked, what went wrong.
 
 use std::fmt;
+use std::panic::RefUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -288,6 +289,10 @@ impl Stage {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Closures of the user's are run without the lock, and what they leave half done is their own: tests
+/// may catch the panic of a story and look at the server.
+impl RefUnwindSafe for Stage {}
 
 impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -109,6 +109,18 @@ fn one_byte_order_mark_goes_and_a_second_stays() {
 }
 
 #[test]
+fn half_a_byte_order_mark_is_a_line() {
+    for (input, expected) in [
+        (&b"\xef"[..], &b"\xef"[..]),
+        (b"\xef\xbb", b"\xef\xbb"),
+        (b"\xef\xbbx", b"\xef\xbbx"),
+    ] {
+        let (seen, _) = run(Parser::new(), [input], End::Lenient);
+        assert_eq!(seen, [Seen::Unknown(expected.to_vec())]);
+    }
+}
+
+#[test]
 fn event_and_id_are_cleared_by_empty_values() {
     check("event: x\nevent:\ndata: a\n\n", &["message||a"]);
     check(

@@ -1,1 +1,10 @@
-fn main() {}
+//! The scripted server from outside: in memory, and over a socket with a client that hides nothing.
+
+mod client;
+
+mod framing;
+mod memory;
+mod misbehaviour;
+mod requests;
+mod said;
+mod story;

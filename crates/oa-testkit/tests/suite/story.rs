@@ -1,0 +1,140 @@
+//! What is told when a script was not played as written.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use insta::assert_snapshot;
+use oa_testkit::{MemoryServer, Reply, Request, Script, SocketServer};
+use serde_json::json;
+
+use crate::client::{LIMIT, ask_memory, plain, streamed};
+
+/// Runs what should panic with a story, and returns it.
+#[track_caller]
+fn panic_of(closure: impl FnOnce()) -> String {
+    let panic = panic::catch_unwind(AssertUnwindSafe(closure)).expect_err("a story");
+    *panic.downcast::<String>().expect("a message")
+}
+
+#[tokio::test]
+async fn a_script_played_as_written_has_nothing_wrong() {
+    let server = MemoryServer::new(Script::new().reply(Reply::text("Hello")));
+    ask_memory(&server, &streamed()).await.expect("an answer");
+    server.verify();
+    assert_snapshot!(server.story(), @r#"
+    scripted:
+      1. text "Hello" -> request 1
+    asked:
+      1. POST /v1/chat/completions, model "test", streamed, 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 1
+    "#);
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_is_told() {
+    let script = Script::new()
+        .expect("offers its tools", |request: &Request| {
+            request.json()["tools"].is_array()
+        })
+        .reply(
+            Reply::new()
+                .think("hm")
+                .say("I'll \"look\"")
+                .call("add", json!({ "a": 1 })),
+        )
+        .expect("has a system message", |request: &Request| {
+            assert_eq!(request.messages()[0]["role"], "system");
+            true
+        })
+        .reply(Reply::text("Hello").reset_after(10))
+        .reply(Reply::by(|_| panic!("no idea")))
+        .reply(Reply::error(503, "Loading model"));
+    let server = MemoryServer::new(script.expect("is polite", |_: &Request| true));
+    ask_memory(&server, &streamed()).await.expect("an answer");
+    let request = json!({
+        "messages": [
+            { "role": "user", "content": "a\nb" },
+            { "role": "assistant", "content": null },
+            { "role": "tool", "content": [{ "type": "text" }] },
+        ],
+        "tools": [{}],
+    });
+    ask_memory(&server, &request).await.expect_err("a reset");
+    ask_memory(&server, &plain()).await.expect("an answer");
+
+    let story = panic_of(|| server.verify());
+    assert_snapshot!(story, @r#"
+    the script was not played as written
+    scripted:
+      1. thinking "hm", text "I'll "look"", call add({"a":1}) -> request 1
+      2. text "Hello", reset after 10 bytes -> request 2
+      3. by a rule -> request 3
+      4. status 503, 70 bytes of application/json, {"error":{"code":503,"message":"Loading model","type":"serve… -> never played
+    asked:
+      1. POST /v1/chat/completions, model "test", streamed, 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 1
+      2. POST /v1/chat/completions, 3 messages (user, assistant, tool [{"type":"text"}]), 1 tools, authorization: Bearer **** -> reply 2
+      3. POST /v1/chat/completions, model "test", 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 3
+    wrong:
+      - request 1 does not meet "offers its tools"
+      - request 2 does not meet "has a system message": assertion `left == right` failed
+      left: String("user")
+     right: "system"
+      - request 3 got no reply: its rule: no idea
+      - reply 4 was never played
+      - "is polite" is expected of no request
+    "#);
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_request_too_many_is_told_when_the_server_goes() {
+    let server = MemoryServer::new(Script::new());
+    let (status, _, body) = ask_memory(&server, &plain()).await.expect("an answer");
+    assert_eq!(status, 500);
+    assert_eq!(
+        body,
+        r#"{"error":{"code":500,"message":"the script is over: chat request 1 of 0","type":"server_error"}}"#
+    );
+    let clone = server.clone();
+    drop(server);
+    assert_snapshot!(panic_of(|| drop(clone)), @r#"
+    the script was not played as written
+    scripted:
+      nothing
+    asked:
+      1. POST /v1/chat/completions, model "test", 1 messages (user "What is the time?"), authorization: Bearer **** -> status 500
+    wrong:
+      - request 1 came when the script was over
+    "#);
+}
+
+#[tokio::test]
+async fn a_socket_server_tells_too() {
+    let server = SocketServer::start(Reply::text("Hello"))
+        .await
+        .expect("a socket");
+    assert_snapshot!(panic_of(|| drop(server)), @r#"
+    the script was not played as written
+    scripted:
+      1. text "Hello" -> never played
+    asked:
+      nothing
+    wrong:
+      - reply 1 was never played
+    "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_in_vain_tells_too() {
+    let server = MemoryServer::new(Script::new());
+    let waiting = tokio::spawn({
+        let server = server.clone();
+        async move { server.wait_for_abort(LIMIT).await }
+    });
+    let panic = waiting.await.expect_err("a story").into_panic();
+    assert_snapshot!(panic.downcast::<String>().expect("a message"), @r"
+    an abort took longer than 10s
+    scripted:
+      nothing
+    asked:
+      nothing
+    ");
+}
