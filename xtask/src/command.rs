@@ -192,7 +192,11 @@ mod tests {
     fn a_failure_without_a_failed_test_counts_as_one() {
         let (mut out, mut tally) = (Vec::new(), Tally::default());
         let dies = Run::new("sh").arg("-c").arg("echo hello; exit 3");
-        assert!(dies.tests_to(&mut out, &mut tally).unwrap_err().contains("exit status: 3"));
+        assert!(
+            dies.tests_to(&mut out, &mut tally)
+                .unwrap_err()
+                .contains("exit status: 3")
+        );
         assert_eq!(tally.failed, 1);
 
         let fails = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 1";

@@ -77,3 +77,8 @@ pub use crate::reply::{Framing, Reply};
 pub use crate::requests::Request;
 pub use crate::script::Script;
 pub use crate::socket::SocketServer;
+
+/// Compiles and runs the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

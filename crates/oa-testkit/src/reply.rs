@@ -415,20 +415,14 @@ impl Reply {
             words.push(format!("status {}", self.status.as_u16()));
         }
         match &self.content {
-            Content::Body(body) => {
-                let kind = self
-                    .headers
-                    .get(header::CONTENT_TYPE)
-                    .and_then(|kind| kind.to_str().ok());
-                words.push(format!(
-                    "{} bytes of {}",
-                    body.len(),
-                    kind.unwrap_or("something")
-                ));
-                if self.status != StatusCode::OK {
-                    words.push(excerpt(&String::from_utf8_lossy(body)));
-                }
+            Content::Body(body) if self.status == StatusCode::OK => {
+                let kind = self.headers.get(header::CONTENT_TYPE);
+                let kind = kind
+                    .and_then(|kind| kind.to_str().ok())
+                    .unwrap_or("something");
+                words.push(format!("{} bytes of {kind}", body.len()));
             }
+            Content::Body(body) => words.push(excerpt(&String::from_utf8_lossy(body))),
             Content::HangUp => words.push("no answer, closed".to_owned()),
             Content::Raw(bytes) => words.push(format!("{} bytes, not HTTP", bytes.len())),
             Content::Reset => words.push("no answer, reset".to_owned()),

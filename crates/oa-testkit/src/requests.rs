@@ -177,7 +177,7 @@ impl Request {
             words.push(summary_of(messages));
         }
         if let Some(tools) = self.json()["tools"].as_array() {
-            words.push(format!("{} tools", tools.len()));
+            words.push(count(tools.len(), "tool"));
         }
         for (name, value) in self.headers() {
             if let Some(masked) = masked(name, value) {
@@ -321,7 +321,16 @@ fn summary_of(messages: &[Value]) -> String {
         Some(Value::String(text)) => format!(" {}", quoted(text)),
         Some(parts) => format!(" {}", excerpt(&parts.to_string())),
     };
-    format!("{} messages ({}{last})", messages.len(), roles.join(", "))
+    format!(
+        "{} ({}{last})",
+        count(messages.len(), "message"),
+        roles.join(", ")
+    )
+}
+
+fn count(number: usize, thing: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {thing}{plural}")
 }
 
 /// Headers which hold secrets.

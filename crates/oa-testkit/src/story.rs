@@ -49,7 +49,8 @@ impl fmt::Display for Story<'_> {
             writeln!(f, "wrong:")?;
         }
         for problem in self.problems {
-            writeln!(f, "  - {problem}")?;
+            // Messages of assertions have several lines.
+            writeln!(f, "  - {}", problem.replace('\n', "\n    "))?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ async fn a_script_played_as_written_has_nothing_wrong() {
     scripted:
       1. text "Hello" -> request 1
     asked:
-      1. POST /v1/chat/completions, model "test", streamed, 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 1
+      1. POST /v1/chat/completions, model "test", streamed, 1 message (user "What is the time?"), authorization: Bearer **** -> reply 1
     "#);
 }
 
@@ -67,16 +67,16 @@ async fn everything_that_is_wrong_is_told() {
       1. thinking "hm", text "I'll "look"", call add({"a":1}) -> request 1
       2. text "Hello", reset after 10 bytes -> request 2
       3. by a rule -> request 3
-      4. status 503, 70 bytes of application/json, {"error":{"code":503,"message":"Loading model","type":"serve… -> never played
+      4. status 503, {"error":{"code":503,"message":"Loading model","type":"serve… -> never played
     asked:
-      1. POST /v1/chat/completions, model "test", streamed, 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 1
-      2. POST /v1/chat/completions, 3 messages (user, assistant, tool [{"type":"text"}]), 1 tools, authorization: Bearer **** -> reply 2
-      3. POST /v1/chat/completions, model "test", 1 messages (user "What is the time?"), authorization: Bearer **** -> reply 3
+      1. POST /v1/chat/completions, model "test", streamed, 1 message (user "What is the time?"), authorization: Bearer **** -> reply 1
+      2. POST /v1/chat/completions, 3 messages (user, assistant, tool [{"type":"text"}]), 1 tool, authorization: Bearer **** -> reply 2
+      3. POST /v1/chat/completions, model "test", 1 message (user "What is the time?"), authorization: Bearer **** -> reply 3
     wrong:
       - request 1 does not meet "offers its tools"
       - request 2 does not meet "has a system message": assertion `left == right` failed
-      left: String("user")
-     right: "system"
+          left: String("user")
+         right: "system"
       - request 3 got no reply: its rule: no idea
       - reply 4 was never played
       - "is polite" is expected of no request
@@ -100,7 +100,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
     scripted:
       nothing
     asked:
-      1. POST /v1/chat/completions, model "test", 1 messages (user "What is the time?"), authorization: Bearer **** -> status 500
+      1. POST /v1/chat/completions, model "test", 1 message (user "What is the time?"), authorization: Bearer **** -> status 500
     wrong:
       - request 1 came when the script was over
     "#);
