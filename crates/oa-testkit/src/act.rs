@@ -162,3 +162,66 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const MAX_RULES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use http::{Method, Uri};
+
+    use crate::requests::Asked;
+
+    use super::*;
+
+    fn request() -> Request {
+        let asked = Asked {
+            body: Bytes::from_static(b"{}"),
+            connection: None,
+            headers: HeaderMap::new(),
+            method: Method::POST,
+            uri: Uri::from_static("/v1/chat/completions"),
+        };
+        Request::new(1, asked)
+    }
+
+    fn endless(_: &Request) -> Reply {
+        Reply::by(endless)
+    }
+
+    #[test]
+    fn rules_may_return_rules_but_not_without_end() {
+        let nested = Reply::by(|_| Reply::by(|_| Reply::silence()));
+        let act = Act::new(&nested, &request(), 1).unwrap();
+        assert!(matches!(act.opening, Opening::Silence));
+        assert_eq!(
+            Act::new(&Reply::by(endless), &request(), 1).unwrap_err(),
+            "its rules return rules without end"
+        );
+    }
+
+    /// Pieces as what is announced and what is sent.
+    #[track_caller]
+    fn check(reply: Reply, expected: &[(usize, &str)]) {
+        let Opening::Answer(answer) = Act::new(&reply, &request(), 1).unwrap().opening else {
+            panic!("an answer")
+        };
+        let pieces = answer.pieces.iter();
+        let pieces: Vec<_> = pieces
+            .map(|piece| (piece.announced, &*piece.bytes))
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(all, sent)| (*all, sent.as_bytes()))
+            .collect();
+        assert_eq!(pieces, expected);
+    }
+
+    #[test]
+    fn a_body_is_torn_where_it_ends() {
+        let reply = || Reply::sse("one two").cut(Cut::At(vec![3]));
+        check(reply(), &[(3, "one"), (4, " two")]);
+        check(reply().close_after(0), &[]);
+        check(reply().close_after(2), &[(3, "on")]);
+        check(reply().close_after(3), &[(3, "one")]);
+        check(reply().close_after(4), &[(3, "one"), (4, " ")]);
+        check(reply().close_after(99), &[(3, "one"), (4, " two")]);
+    }
+}

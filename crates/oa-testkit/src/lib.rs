@@ -3,8 +3,8 @@
 //! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a
 //! [`tower::Service`] which stands in the place of an HTTP client, [`SocketServer`] listens on a
 //! loopback socket. Both play the same scripts, piece by piece, and misbehave as real servers do:
-//! they cut anywhere, wait, fall silent, close too early, reset. Afterwards they tell what they were
-//! [asked](Request), and panic with the whole story if the script was not played as written.
+//! they cut anywhere, wait, fall silent, close too early, reset. Afterwards they tell what they
+//! were [asked](Request), and panic with the whole story if the script was not played as written.
 //!
 //! Nothing is left to chance: the same script says the same bytes, no clock is read, and what is
 //! random has a seed.
@@ -53,11 +53,12 @@
 //!
 //! The names here. The exact bytes of an answer which a model says may change in a minor release,
 //! as those of real servers do; for bytes that never change play a recording with [`Reply::sse`].
-//! [`Request`]'s summary and the story are for people.
+//! The story and what `Debug` prints are for people.
 
 mod script;
 
 mod reply;
+mod speech;
 
 mod chop;
 mod requests;
@@ -78,7 +79,7 @@ pub use crate::requests::Request;
 pub use crate::script::Script;
 pub use crate::socket::SocketServer;
 
-/// Compiles and runs the example of the README.
+/// Compiles the example of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

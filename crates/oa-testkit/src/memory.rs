@@ -25,7 +25,7 @@ use crate::requests::{Asked, Request};
 use crate::script::Script;
 use crate::stage::{Curtain, Playing, Stage};
 
-/// A server in memory, which plays a [`Script`]: a [`tower::Service`] in the place of an HTTP client.
+/// A server in memory, which plays a [`Script`]: a [`tower::Service`] in place of an HTTP client.
 ///
 /// Cheap to clone; all clones play the same script. When the last one is dropped the script is
 /// [verified](Self::verify). Where that may happen in a task of its own, whose panic nobody sees,

@@ -10,16 +10,17 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::chop::Cut;
-use crate::requests::{Request, excerpt, quoted};
+use crate::requests::{Request, count, excerpt};
+use crate::speech::{Part, Speech, Usage};
 
 /// One answer of the server.
 ///
 /// What a model says is put together in the order of the calls ([`say`](Self::say),
-/// [`think`](Self::think), [`call`](Self::call), ...) and written in the form the request asked for:
-/// with `"stream": true` as `chat.completion.chunk` events, the role first, text word by word,
-/// arguments in fragments, then the finish reason, usage if it was asked for, and `[DONE]`; without,
-/// as one `chat.completion`. The answer names the request's model. Ids and times are fixed, so that
-/// the same script says the same bytes.
+/// [`think`](Self::think), [`call`](Self::call), ...) and written in the form the request asked
+/// for: with `"stream": true` as `chat.completion.chunk` events, the role first, text word by word,
+/// arguments in fragments, then the finish reason, usage if it was asked for, and `[DONE]`;
+/// without, as one `chat.completion`. The answer names the request's model. Ids and times are
+/// fixed, so that the same script says the same bytes.
 ///
 /// Recorded bytes are played as they are: [`sse`](Self::sse), [`body`](Self::body).
 ///
@@ -420,22 +421,25 @@ impl Reply {
                 let kind = kind
                     .and_then(|kind| kind.to_str().ok())
                     .unwrap_or("something");
-                words.push(format!("{} bytes of {kind}", body.len()));
+                words.push(format!("{} of {kind}", count(body.len(), "byte")));
             }
             Content::Body(body) => words.push(excerpt(&String::from_utf8_lossy(body))),
             Content::HangUp => words.push("no answer, closed".to_owned()),
-            Content::Raw(bytes) => words.push(format!("{} bytes, not HTTP", bytes.len())),
+            Content::Raw(bytes) => words.push(format!("{}, not HTTP", count(bytes.len(), "byte"))),
             Content::Reset => words.push("no answer, reset".to_owned()),
             Content::Rule(_) => words.push("by a rule".to_owned()),
             Content::Silence => words.push("silence".to_owned()),
             Content::Speech(speech) if speech.parts.is_empty() => words.push("nothing".to_owned()),
             Content::Speech(speech) => words.extend(speech.parts.iter().map(Part::summary)),
         }
-        match self.ending {
-            Some((Ending::Close, bytes)) => words.push(format!("closed after {bytes} bytes")),
-            Some((Ending::Reset, bytes)) => words.push(format!("reset after {bytes} bytes")),
-            Some((Ending::Stall, bytes)) => words.push(format!("stalled after {bytes} bytes")),
-            Some((Ending::Whole, _)) | None => {}
+        if let Some((ending, bytes)) = self.ending {
+            let verb = match ending {
+                Ending::Close => "closed",
+                Ending::Reset => "reset",
+                Ending::Stall => "stalled",
+                Ending::Whole => "whole",
+            };
+            words.push(format!("{verb} after {}", count(bytes, "byte")));
         }
         words.join(", ")
     }
@@ -494,87 +498,6 @@ pub(crate) enum Content {
     Rule(Arc<dyn Fn(&Request) -> Reply + Send + Sync>),
     Silence,
     Speech(Speech),
-}
-
-/// What a model says.
-#[derive(Clone)]
-pub(crate) struct Speech {
-    pub(crate) comment_every: usize,
-    pub(crate) done: bool,
-    pub(crate) finish: Option<String>,
-    pub(crate) finishes: bool,
-    pub(crate) parts: Vec<Part>,
-    pub(crate) usage: Usage,
-}
-
-impl Default for Speech {
-    fn default() -> Self {
-        Self {
-            comment_every: 0,
-            done: true,
-            finish: None,
-            finishes: true,
-            parts: Vec::new(),
-            usage: Usage::Counted,
-        }
-    }
-}
-
-#[derive(Clone)]
-pub(crate) enum Part {
-    Call {
-        arguments: String,
-        id: Option<String>,
-        name: String,
-    },
-    Event(Value),
-    Refuse(String),
-    Say(String),
-    Think(String),
-}
-
-impl Part {
-    fn call(id: Option<String>, name: String, arguments: Value) -> Self {
-        let arguments = match arguments {
-            Value::String(text) => text,
-            arguments => arguments.to_string(),
-        };
-        Self::Call {
-            arguments,
-            id,
-            name,
-        }
-    }
-
-    /// Counts the characters which the model wrote.
-    pub(crate) fn characters(&self) -> usize {
-        match self {
-            Self::Call {
-                arguments, name, ..
-            } => name.chars().count() + arguments.chars().count(),
-            Self::Event(_) => 0,
-            Self::Refuse(text) | Self::Say(text) | Self::Think(text) => text.chars().count(),
-        }
-    }
-
-    fn summary(&self) -> String {
-        match self {
-            Self::Call {
-                arguments, name, ..
-            } => format!("call {name}({})", excerpt(arguments)),
-            Self::Event(payload) => format!("event {}", excerpt(&payload.to_string())),
-            Self::Refuse(text) => format!("refusal {}", quoted(text)),
-            Self::Say(text) => format!("text {}", quoted(text)),
-            Self::Think(text) => format!("thinking {}", quoted(text)),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Usage {
-    Absent,
-    Counted,
-    Given { prompt: u64, completion: u64 },
 }
 
 #[track_caller]

@@ -204,7 +204,7 @@ impl fmt::Debug for Request {
         // Sensitive values print as one fixed word, yet the scheme is worth seeing.
         let shown = |(name, value)| match masked(name, value) {
             Some(masked) => (name, masked),
-            None => (name, format!("{value:?}")),
+            None => (name, String::from_utf8_lossy(value.as_bytes()).into_owned()),
         };
         let headers: Vec<_> = self.headers().iter().map(shown).collect();
         f.debug_struct("Request")
@@ -328,7 +328,8 @@ fn summary_of(messages: &[Value]) -> String {
     )
 }
 
-fn count(number: usize, thing: &str) -> String {
+/// Counts things in English.
+pub(crate) fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }

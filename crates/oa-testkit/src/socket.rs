@@ -107,7 +107,7 @@ impl SocketServer {
         self.address
     }
 
-    /// Returns the URL which a client of an OpenAI-compatible server wants: `http://127.0.0.1:PORT/v1`.
+    /// Returns the URL which clients want: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -225,8 +225,10 @@ enum Next {
     Reset,
 }
 
-async fn serve(mut stream: TcpStream, stage: Arc<Stage>) {
+async fn serve(stream: TcpStream, stage: Arc<Stage>) {
     let (number, _open) = stage.connect();
+    // Dropped before the guard: what does not count as open is closed.
+    let mut stream = stream;
     // A failure here, as in all below, means that the client is gone: there is nobody to tell.
     let _ = converse(&mut stream, number, &stage).await;
 }
@@ -252,7 +254,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
                     malformed.reason
                 ));
                 stream.write_all(&refusal(&malformed)).await?;
-                return part(stream).await;
+                return close(stream).await;
             }
         };
 
@@ -284,7 +286,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
             () = gone(&mut reader, &mut inbox.buffer) => return Ok(()),
         };
         match next {
-            Next::Close => return part(stream).await,
+            Next::Close => return close(stream).await,
             Next::Keep => {}
             Next::Reset => return stream.set_zero_linger(),
         }
@@ -375,7 +377,7 @@ async fn gone(reader: &mut ReadHalf<'_>, buffer: &mut BytesMut) {
 
 /// Closes the connection so that all that was written arrives: closing it with bytes unread would
 /// reset it.
-async fn part(stream: &mut TcpStream) -> io::Result<()> {
+async fn close(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unread = BytesMut::new();
     let drain = async {

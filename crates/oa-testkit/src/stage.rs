@@ -148,7 +148,10 @@ impl Stage {
     }
 
     fn models(&self) -> Reply {
-        let model = |id: &String| json!({ "id": id, "object": "model", "created": CREATED, "owned_by": "oa-testkit" });
+        let model = |id: &String| {
+            let (created, owner) = (CREATED, "oa-testkit");
+            json!({ "id": id, "object": "model", "created": created, "owned_by": owner })
+        };
         let models: Vec<_> = self.script.models.iter().map(model).collect();
         Reply::json(
             StatusCode::OK.as_u16(),
@@ -290,8 +293,8 @@ impl Stage {
     }
 }
 
-/// Closures of the user's are run without the lock, and what they leave half done is their own: tests
-/// may catch the panic of a story and look at the server.
+/// Closures of the user's are run without the lock, and what they leave half done is their own:
+/// tests may catch the panic of a story and look at the server.
 impl RefUnwindSafe for Stage {}
 
 impl fmt::Debug for Stage {

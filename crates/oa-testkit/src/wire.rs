@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::reply::{Part, Speech, Usage};
 use crate::requests::Request;
+use crate::speech::{Part, Speech, Usage};
 
 /// The moment at which every answer was made, in seconds since 1970: no clock is read.
 pub(crate) const CREATED: u64 = 1_700_000_000;
@@ -54,8 +54,8 @@ impl<'a> Completion<'a> {
                     arguments, name, ..
                 } => {
                     let id = self.call_id(part, calls);
-                    let function = json!({ "name": name, "arguments": "" });
-                    let call = json!({ "index": calls, "id": id, "type": "function", "function": function });
+                    let mut call = json!({ "index": calls, "id": id, "type": "function" });
+                    call["function"] = json!({ "name": name, "arguments": "" });
                     self.delta(&mut events, json!({ "tool_calls": [call] }));
                     for fragment in thirds(arguments) {
                         let call = json!({ "index": calls, "function": { "arguments": fragment } });

@@ -301,3 +301,9 @@ async fn replies_come_in_order_then_the_other() {
         assert_eq!(client.answer().await.expect("an answer").0, status);
     }
 }
+
+#[test]
+#[should_panic = "only replies of `Reply::new` and `Reply::text` can say more"]
+fn a_recording_says_nothing_more() {
+    drop(Reply::sse("data: [DONE]\n\n").say("more"));
+}

@@ -1,0 +1,61 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::block::ContentBlock;
+use crate::finish::FinishReason;
+use crate::message::{Message, MessageRole};
+use crate::usage::Usage;
+
+/// A whole answer of the model and what the server said about it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct AssistantMessage {
+    /// Text, thinking and calls, in the order in which they began.
+    pub content: Vec<ContentBlock>,
+    /// Why the answer ended.
+    pub finish_reason: FinishReason,
+    /// What it cost, if the server said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The model that answered, as the server named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The server's id of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Members of the message that only its server understands, and wants back.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl AssistantMessage {
+    /// Creates an answer of these blocks about which nothing else is known.
+    #[must_use]
+    pub fn new(content: Vec<ContentBlock>) -> Self {
+        Self {
+            content,
+            finish_reason: FinishReason::Unspecified,
+            usage: None,
+            model: None,
+            id: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// Returns all text of the answer, joined with nothing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(ContentBlock::as_text)
+            .collect()
+    }
+}
+
+impl From<AssistantMessage> for Message {
+    fn from(message: AssistantMessage) -> Self {
+        let mut into = Self::new(MessageRole::Assistant, message.content);
+        into.extra = message.extra;
+        into
+    }
+}

@@ -1,0 +1,72 @@
+use std::{error, fmt, io};
+
+/// What was wrong with a value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A setting (model, address, temperature) that cannot work.
+    Config,
+    /// Content (an image) that cannot be sent.
+    InvalidInput,
+}
+
+/// An error of a constructor in this crate.
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<io::Error>,
+}
+
+impl Error {
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Config,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::InvalidInput,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn unreadable(message: String, source: io::Error) -> Self {
+        Self {
+            kind: ErrorKind::InvalidInput,
+            message,
+            source: Some(source),
+        }
+    }
+
+    /// Returns what was wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind)
+            .field("message", &self.message)
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,105 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, Serializer};
+
+/// Why an answer, or a turn, ended.
+///
+/// Servers say what they like here (QUIRKS rows 49 and 50), so that this is an open list: a word that
+/// is not known is kept as it came.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// The server's content filter stopped it.
+    ContentFilter,
+    /// It was interrupted by the caller.
+    Interrupted,
+    /// It reached the token limit.
+    Length,
+    /// The model asked for tools again after the last round that was allowed.
+    MaxToolIterations,
+    /// The model refused to answer.
+    Refusal,
+    /// The model said all it had to say.
+    Stop,
+    /// The model waits for tools.
+    ToolCalls,
+    /// The server did not say: the answer may be incomplete.
+    #[default]
+    Unspecified,
+    /// Any other word of a server.
+    Other(Box<str>),
+}
+
+impl FinishReason {
+    /// Returns the reason as a word, in a server's spelling where it comes from one.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::ContentFilter => "content_filter",
+            Self::Interrupted => "interrupted",
+            Self::Length => "length",
+            Self::MaxToolIterations => "max_tool_iterations",
+            Self::Refusal => "refusal",
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Unspecified => "unspecified",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// Whether the answer was cut off by a token limit, in any server's spelling.
+    #[must_use]
+    pub fn is_length(&self) -> bool {
+        match self {
+            Self::Length => true,
+            Self::Other(word) => matches!(&**word, "max_tokens" | "model_length"),
+            _ => false,
+        }
+    }
+}
+
+impl From<&str> for FinishReason {
+    fn from(word: &str) -> Self {
+        match word {
+            "" | "unspecified" => Self::Unspecified,
+            "content_filter" => Self::ContentFilter,
+            "interrupted" => Self::Interrupted,
+            "length" => Self::Length,
+            "max_tool_iterations" => Self::MaxToolIterations,
+            "refusal" => Self::Refusal,
+            "stop" => Self::Stop,
+            "tool_calls" => Self::ToolCalls,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+impl FromStr for FinishReason {
+    type Err = Infallible;
+
+    fn from_str(word: &str) -> Result<Self, Infallible> {
+        Ok(word.into())
+    }
+}
+
+impl fmt::Display for FinishReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for FinishReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for FinishReason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Ok(Self::from(&*word))
+    }
+}

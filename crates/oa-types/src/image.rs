@@ -1,0 +1,179 @@
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// A picture, by address or as data.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ImageBlock {
+    /// An `http`, `https` or `data` address.
+    pub url: String,
+    /// How closely the model is to look.
+    #[serde(default, skip_serializing_if = "ImageDetail::is_auto")]
+    pub detail: ImageDetail,
+}
+
+/// How closely a model is to look at a picture.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ImageDetail {
+    /// The server decides.
+    #[default]
+    Auto,
+    /// In full resolution.
+    High,
+    /// At a glance; costs fewer tokens.
+    Low,
+}
+
+impl ImageDetail {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+impl ImageBlock {
+    /// Creates an image from an address that the server fetches, or from a `data:` address.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for any other scheme, and for addresses with white space or control characters.
+    pub fn from_url(url: impl Into<String>) -> Result<Self, Error> {
+        let url = url.into();
+        let scheme = url
+            .split_once(':')
+            .map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if !matches!(scheme.as_deref(), Some("http" | "https" | "data")) {
+            return Err(Error::invalid_input(
+                "an image address begins with http:, https: or data:",
+            ));
+        }
+        if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return Err(Error::invalid_input(
+                "an image address has no spaces or control characters",
+            ));
+        }
+        Ok(Self {
+            url,
+            detail: ImageDetail::Auto,
+        })
+    }
+
+    /// Creates an image from base64 text and its media type (`image/png`).
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the text is empty or not base64, or the type is no image type.
+    pub fn from_base64(data: impl AsRef<str>, media_type: impl AsRef<str>) -> Result<Self, Error> {
+        let (data, media_type) = (data.as_ref(), media_type.as_ref());
+        let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+        let subtype = media_type.strip_prefix("image/").unwrap_or_default();
+        if subtype.is_empty() || !subtype.chars().all(is_token) {
+            return Err(Error::invalid_input(format!(
+                "not an image type: {media_type:?}"
+            )));
+        }
+        let text = data.trim_end_matches('=');
+        let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+        if text.is_empty() || data.len() - text.len() > 2 || !text.chars().all(is_base64) {
+            return Err(Error::invalid_input("not base64 text"));
+        }
+        Ok(Self {
+            url: format!("data:{media_type};base64,{data}"),
+            detail: ImageDetail::Auto,
+        })
+    }
+
+    /// Creates an image from a file, read here and now; nothing but this file is touched.
+    ///
+    /// The type is told by the first bytes (PNG, JPEG, GIF, WebP, BMP), not by the name.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the file cannot be read or is no image of a known type.
+    pub fn from_file_path(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let bytes = fs::read(path)
+            .map_err(|error| Error::unreadable(format!("cannot read {}", path.display()), error))?;
+        let Some(media_type) = media_type(&bytes) else {
+            let message = format!("{} is no PNG, JPEG, GIF, WebP or BMP image", path.display());
+            return Err(Error::invalid_input(message));
+        };
+        Ok(Self {
+            url: format!("data:{media_type};base64,{}", base64(&bytes)),
+            detail: ImageDetail::Auto,
+        })
+    }
+
+    /// Asks the model to look this closely.
+    #[must_use]
+    pub fn with_detail(mut self, detail: ImageDetail) -> Self {
+        self.detail = detail;
+        self
+    }
+}
+
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        [b'B', b'M', ..] => Some("image/bmp"),
+        _ => None,
+    }
+}
+
+/// RFC 4648, section 4, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group
+            .iter()
+            .fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
+        let bits = bits << (8 * (3 - group.len()));
+        for place in 0..4 {
+            let letter = ALPHABET[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= group.len() {
+                char::from(letter)
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_matches_the_vectors_of_the_rfc() {
+        let vectors = [
+            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
+        ];
+        for (length, expected) in vectors.into_iter().enumerate() {
+            assert_eq!(base64(&b"foobar"[..length]), expected);
+        }
+    }
+}

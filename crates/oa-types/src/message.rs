@@ -1,0 +1,110 @@
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::block::{ContentBlock, TextBlock, ToolResultBlock};
+use crate::image::ImageBlock;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum MessageRole {
+    /// The model.
+    Assistant,
+    /// Instructions that come before the conversation.
+    System,
+    /// The answer to a tool call.
+    Tool,
+    /// The one who asks.
+    User,
+}
+
+impl MessageRole {
+    /// Returns the role's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Assistant => "assistant",
+            Self::System => "system",
+            Self::Tool => "tool",
+            Self::User => "user",
+        }
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Message {
+    /// Who speaks.
+    pub role: MessageRole,
+    /// What is said, in order.
+    pub content: Vec<ContentBlock>,
+    /// The answer was interrupted: what stands here is what had arrived. Never sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+    /// Members of the message that only its server understands, and wants back (reasoning details).
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Message {
+    /// Creates a message of any role and content.
+    #[must_use]
+    pub fn new(role: MessageRole, content: Vec<ContentBlock>) -> Self {
+        Self {
+            role,
+            content,
+            interrupted: false,
+            extra: Map::new(),
+        }
+    }
+
+    /// Creates a user's message of text.
+    #[must_use]
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::new(MessageRole::User, vec![TextBlock::new(text).into()])
+    }
+
+    /// Creates a user's message of several blocks, such as text and images.
+    #[must_use]
+    pub fn user_with_blocks(content: Vec<ContentBlock>) -> Self {
+        Self::new(MessageRole::User, content)
+    }
+
+    /// Creates a user's message of text and one image.
+    #[must_use]
+    pub fn user_with_image(text: impl Into<String>, image: ImageBlock) -> Self {
+        Self::new(
+            MessageRole::User,
+            vec![TextBlock::new(text).into(), image.into()],
+        )
+    }
+
+    /// Creates a message of the model.
+    #[must_use]
+    pub fn assistant(content: Vec<ContentBlock>) -> Self {
+        Self::new(MessageRole::Assistant, content)
+    }
+
+    /// Creates a system message.
+    #[must_use]
+    pub fn system(text: impl Into<String>) -> Self {
+        Self::new(MessageRole::System, vec![TextBlock::new(text).into()])
+    }
+
+    /// Creates the message that answers one tool call.
+    #[must_use]
+    pub fn tool(result: ToolResultBlock) -> Self {
+        Self::new(MessageRole::Tool, vec![result.into()])
+    }
+
+    /// Returns all text of the message, joined with nothing.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.content
+            .iter()
+            .filter_map(ContentBlock::as_text)
+            .collect()
+    }
+}

@@ -1,0 +1,12 @@
+//! The JSON that goes to chat-completions servers, and the errors that come back.
+//!
+//! A request is head, messages, tail: [`ChatRequest::head`] and [`ChatRequest::tail`] enclose the
+//! messages, each of which [`write_message`] turns into bytes once, however often it is sent.
+
+mod error;
+mod message;
+mod request;
+
+pub use self::error::ServerError;
+pub use self::message::{EmptyContent, Form, ThinkingReplay, write_message};
+pub use self::request::{ChatRequest, ToolChoice};

@@ -1,0 +1,194 @@
+use std::fmt;
+
+use serde_json::Value;
+
+/// Texts shown to people are cut to this many characters.
+const SHOWN: usize = 2_000;
+
+/// How much of a body that is not JSON is shown, in characters.
+const EXCERPT: usize = 200;
+
+/// An error as a server reported it, in whatever spelling (QUIRKS rows 67 and 102).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ServerError {
+    /// The server's own words; empty if it had none.
+    pub message: String,
+    /// The server's code, a number as its digits.
+    pub code: Option<String>,
+    /// The server's type of error (`invalid_request_error`).
+    pub kind: Option<String>,
+    /// The whole error object, for what has no name here (a failed generation, context sizes).
+    pub raw: Value,
+}
+
+impl ServerError {
+    /// Reads the value of an `error` member, or a whole error body.
+    #[must_use]
+    pub fn from_value(value: Value) -> Self {
+        let (inner, outer) = (innermost(&value), &value);
+        let member = |name: &str| {
+            let found = [inner, outer]
+                .into_iter()
+                .find_map(|value| value.get(name).and_then(word));
+            found.map(|text| shorten(&text, SHOWN))
+        };
+        let kind = member("type")
+            .filter(|kind| kind != "error")
+            .or_else(|| member("status"));
+        let code = member("code");
+        let message = message(inner)
+            .or_else(|| code.clone())
+            .or_else(|| kind.clone());
+        let message = shorten(&message.unwrap_or_default(), SHOWN);
+        Self {
+            message,
+            code,
+            kind,
+            raw: value,
+        }
+    }
+
+    /// Reads the body of a response with an error status: JSON in any spelling, else an excerpt of its
+    /// text without tags.
+    #[must_use]
+    pub fn from_body(body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim_start_matches('\u{feff}').trim();
+        match serde_json::from_str::<Value>(text) {
+            Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
+                let error = Self::from_value(value);
+                if error.message.is_empty() {
+                    return Self {
+                        message: shorten(text, EXCERPT),
+                        ..error
+                    };
+                }
+                error
+            }
+            _ => Self {
+                message: shorten(&without_tags(text), EXCERPT),
+                code: None,
+                kind: None,
+                raw: Value::Null,
+            },
+        }
+    }
+
+    /// Whether the server says that the prompt does not fit into the model's context (QUIRKS row 101).
+    #[must_use]
+    pub fn is_context_overflow(&self) -> bool {
+        let says = |word: &Option<String>, marks: &[&str]| {
+            word.as_deref().is_some_and(|word| marks.contains(&word))
+        };
+        let marks = [
+            "exceed_context_size_error",
+            "context_length_exceeded",
+            "string_above_max_length",
+        ];
+        if says(&self.kind, &marks) || says(&self.code, &marks) {
+            return true;
+        }
+        let message = self.message.to_ascii_lowercase();
+        [
+            "exceeds the available context size",
+            "maximum context length",
+            "context length exceeded",
+            "context window",
+            "contextwindowexceeded",
+            "prompt is too long",
+            "input is too long",
+            "exceeds the context",
+        ]
+        .iter()
+        .any(|mark| message.contains(mark))
+    }
+
+    /// The size of the prompt and of the context, in tokens, if the server told them.
+    #[must_use]
+    pub fn context_sizes(&self) -> Option<(u64, u64)> {
+        let inner = innermost(&self.raw);
+        Some((
+            inner.get("n_prompt_tokens")?.as_u64()?,
+            inner.get("n_ctx")?.as_u64()?,
+        ))
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The object in which the server speaks: `{"error": ..}`, `[{"error": ..}]`, `{"errors": [..]}` or
+/// the value itself.
+fn innermost(value: &Value) -> &Value {
+    if let Some(first) = value.as_array().and_then(|list| list.first()) {
+        return innermost(first);
+    }
+    for member in ["error", "errors"] {
+        match value.get(member) {
+            Some(error @ (Value::Object(_) | Value::String(_))) => return error,
+            Some(Value::Array(list)) if !list.is_empty() => return innermost(&list[0]),
+            _ => {}
+        }
+    }
+    value
+}
+
+fn message(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Array(list) => list.iter().find_map(message),
+        Value::Object(_) => [
+            "message",
+            "msg",
+            "detail",
+            "error",
+            "error_message",
+            "description",
+        ]
+        .iter()
+        .find_map(|member| message(value.get(member)?)),
+        _ => None,
+    }
+}
+
+/// A text or a number as text; empty is none.
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn shorten(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The text of an HTML page: no tags, no scripts or styles, white space folded.
+fn without_tags(text: &str) -> String {
+    let mut words = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        words.push_str(&rest[..start]);
+        words.push(' ');
+        rest = &rest[start..];
+        for element in ["script", "style"] {
+            let opens = rest.get(1..=element.len());
+            if opens.is_some_and(|name| name.eq_ignore_ascii_case(element)) {
+                let lower = rest.to_ascii_lowercase();
+                let end = lower.find(&format!("</{element}")).unwrap_or(rest.len());
+                rest = &rest[end..];
+            }
+        }
+        rest = rest.find('>').map_or("", |end| &rest[end + 1..]);
+    }
+    words.push_str(rest);
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,152 @@
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::tool::ToolSpec;
+
+/// Whether the model may, must or must not call tools.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// The model decides.
+    Auto,
+    /// No tool is called.
+    None,
+    /// Some tool is called.
+    Required,
+    /// This tool is called. Sent as an object, which some servers refuse (QUIRKS row 79).
+    Tool(String),
+}
+
+impl ToolChoice {
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Auto => "auto".into(),
+            Self::None => "none".into(),
+            Self::Required => "required".into(),
+            Self::Tool(name) => json!({ "type": "function", "function": { "name": name } }),
+        }
+    }
+}
+
+/// Everything of a request but its messages. What is not set is not sent: the server decides.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// The model's name.
+    pub model: String,
+    /// Tools to offer; without any, nothing about tools is sent (QUIRKS row 80).
+    pub tools: Vec<ToolSpec>,
+    /// Whether tools may or must be called.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether several tools may be called in one answer.
+    pub parallel_tool_calls: Option<bool>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// From 0 to 2.
+    pub temperature: Option<f32>,
+    /// From 0 to 1.
+    pub top_p: Option<f32>,
+    /// Texts at which the answer ends.
+    pub stop: Vec<String>,
+    /// For answers that can be had again.
+    pub seed: Option<u64>,
+    /// A schema or `{"type": "json_object"}`.
+    pub response_format: Option<Value>,
+    /// Asks for a last chunk with usage (QUIRKS rows 74 and 75).
+    pub include_usage: bool,
+    /// Members without a name here; they replace what has one.
+    pub extra_body: Map<String, Value>,
+}
+
+impl ChatRequest {
+    /// Creates a streamed request to this model that asks for usage.
+    #[must_use]
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            include_usage: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the bytes before the messages; they end with `[`.
+    #[must_use]
+    pub fn head(&self) -> Vec<u8> {
+        let model = self
+            .extra_body
+            .get("model")
+            .cloned()
+            .unwrap_or_else(|| self.model.clone().into());
+        format!("{{\"model\":{model},\"messages\":[").into_bytes()
+    }
+
+    /// Returns the bytes behind the messages; they begin with `]`.
+    #[must_use]
+    pub fn tail(&self) -> Vec<u8> {
+        let mut tail = Tail {
+            bytes: b"]".to_vec(),
+            replaced: &self.extra_body,
+        };
+        tail.member("stream", Some(true));
+        tail.member(
+            "stream_options",
+            self.include_usage.then(|| json!({ "include_usage": true })),
+        );
+        if !self.tools.is_empty() {
+            let tools: Vec<Value> = self.tools.iter().map(tool).collect();
+            tail.member("tools", Some(tools));
+            tail.member(
+                "tool_choice",
+                self.tool_choice.as_ref().map(ToolChoice::to_value),
+            );
+            tail.member("parallel_tool_calls", self.parallel_tool_calls);
+        }
+        tail.member("max_tokens", self.max_tokens);
+        tail.member("temperature", self.temperature);
+        tail.member("top_p", self.top_p);
+        tail.member("stop", Some(&self.stop).filter(|stop| !stop.is_empty()));
+        tail.member("seed", self.seed);
+        tail.member("response_format", self.response_format.as_ref());
+        for (name, value) in &self.extra_body {
+            if name != "model" && name != "messages" {
+                tail.write(name, value);
+            }
+        }
+        tail.bytes.push(b'}');
+        tail.bytes
+    }
+}
+
+struct Tail<'a> {
+    bytes: Vec<u8>,
+    replaced: &'a Map<String, Value>,
+}
+
+impl Tail<'_> {
+    fn member(&mut self, name: &str, value: Option<impl Serialize>) {
+        if let Some(value) = value
+            && !self.replaced.contains_key(name)
+        {
+            self.write(name, &value);
+        }
+    }
+
+    fn write(&mut self, name: &str, value: &impl Serialize) {
+        self.bytes.push(b',');
+        let why = "values with text keys always serialise";
+        serde_json::to_writer(&mut self.bytes, name).expect(why);
+        self.bytes.push(b':');
+        serde_json::to_writer(&mut self.bytes, value).expect(why);
+    }
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        },
+    })
+}
