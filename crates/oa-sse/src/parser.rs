@@ -147,15 +147,19 @@ impl Parser {
         if self.fresh
             && let Some((name, data)) = self.whole_event()
         {
-            let chunk = &self.lines.chunk;
-            let place = Place::Chunk(chunk, data);
-            return Ok(Some(Event::new(place, name.of(chunk), self.id.as_ref())));
+            return Ok(Some(self.event_in_chunk(name, data)));
         }
         Ok(if self.find_event()? {
             Some(self.lend_event())
         } else {
             None
         })
+    }
+
+    #[inline]
+    fn event_in_chunk(&self, name: Span, data: Span) -> Event<'_> {
+        let chunk = &self.lines.chunk;
+        Event::new(Place::Chunk(chunk, data), name.of(chunk), self.id.as_ref())
     }
 
     /// Whether there is an event that `lend_event` can lend.
@@ -170,6 +174,7 @@ impl Parser {
     /// reading.
     #[inline]
     fn whole_event(&mut self) -> Option<(Span, Span)> {
+        let room = self.limits.event_bytes;
         let lines = &mut self.lines;
         let chunk = &lines.chunk[..];
         let mut start = lines.position;
@@ -180,13 +185,19 @@ impl Parser {
                 start: start + 7,
                 end,
             };
+            if end - start > room {
+                return None;
+            }
             start = end + line_break(&chunk[end..])?;
         }
         if !chunk[start..].starts_with(b"data:") {
             return None;
         }
         let Some(end) = lines.line_end(start) else {
-            lines.searched = chunk.len();
+            // The full reading need not search the only line there is again.
+            if start == lines.position {
+                lines.searched = chunk.len();
+            }
             return None;
         };
         let size = line_break(&chunk[end..])?;
@@ -196,7 +207,7 @@ impl Parser {
             start: start + 5 + space,
             end,
         };
-        if name.len() + (end - start) > self.limits.event_bytes {
+        if name.len() + (end - start) > room {
             return None;
         }
         lines.position = next;
@@ -213,6 +224,14 @@ impl Parser {
     /// As [`next_event`](Self::next_event).
     #[inline]
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
+        if self.lent {
+            self.clear_block();
+        }
+        if self.fresh
+            && let Some((name, data)) = self.whole_event()
+        {
+            return Ok(Some(Item::Event(self.event_in_chunk(name, data))));
+        }
         Ok(match self.advance(Want::Everything)? {
             Some(Found::Event) => Some(Item::Event(self.lend_event())),
             Some(Found::Comment(line)) => {

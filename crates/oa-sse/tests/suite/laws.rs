@@ -22,6 +22,37 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
+/// Streams of whole blocks, as servers send them, with something odd here and there.
+fn blocks() -> impl Strategy<Value = Vec<u8>> {
+    let line_end = prop::sample::select(vec!["\n", "\r\n", "\r"]);
+    let name = prop::sample::select(vec![
+        "",
+        "event: tick",
+        "event:x",
+        "id: 7",
+        ": note",
+        "retry: 5",
+        "odd",
+    ]);
+    let data = prop::sample::select(vec![
+        "data: {\"a\":1}",
+        "data:x",
+        "data",
+        "data: \u{e9}\u{1f642}",
+        "data: ",
+    ]);
+    let more = prop::sample::select(vec!["", "", "", "data: second", "event: late", "id"]);
+    let block =
+        (name, data, more, line_end, 0..2_usize).prop_map(|(name, data, more, end, blanks)| {
+            let lines = [name, data, more]
+                .into_iter()
+                .filter(|line| !line.is_empty());
+            let lines: String = lines.map(|line| format!("{line}{end}")).collect();
+            format!("{lines}{}", end.repeat(1 + blanks)).into_bytes()
+        });
+    vec(block, 0..12).prop_map(|blocks| blocks.concat())
+}
+
 fn end() -> impl Strategy<Value = End> {
     prop_oneof![Just(End::Strict), Just(End::Lenient)]
 }
@@ -48,7 +79,7 @@ proptest! {
 
     #[test]
     fn any_stream_cut_anywhere_reads_as_the_standard_says(
-        input in stream(),
+        input in prop_oneof![stream(), blocks()],
         cuts in vec(any::<usize>(), 0..12),
         end in end(),
     ) {
@@ -64,8 +95,35 @@ proptest! {
     }
 
     #[test]
+    fn asking_for_events_alone_gives_the_events_among_all_items(
+        input in prop_oneof![stream(), blocks()],
+        cuts in vec(any::<usize>(), 0..12),
+    ) {
+        let (mut items, _) = run(Parser::new(), [&input[..]], End::Lenient);
+        items.retain(|item| matches!(item, Seen::Event { .. }));
+        let mut parser = Parser::new();
+        let mut events = Vec::new();
+        let mut drain = |parser: &mut Parser| {
+            while let Some(event) = parser.next_event().unwrap() {
+                events.push(Seen::Event {
+                    event: event.event().into_owned(),
+                    data: event.data().into_owned(),
+                    id: event.last_event_id().to_owned(),
+                });
+            }
+        };
+        for chunk in cut(&input, &cuts) {
+            parser.push(chunk.to_vec().into());
+            drain(&mut parser);
+        }
+        parser.finish_lenient();
+        drain(&mut parser);
+        prop_assert_eq!(events, items);
+    }
+
+    #[test]
     fn a_limit_is_passed_at_the_same_events_however_the_stream_is_cut(
-        input in stream(),
+        input in prop_oneof![stream(), blocks()],
         cuts in vec(any::<usize>(), 0..12),
         limit in 0_usize..24,
         end in end(),

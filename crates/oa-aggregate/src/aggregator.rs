@@ -1,0 +1,436 @@
+use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
+use serde_json::{Map, Value};
+
+use crate::answer::Answer;
+use crate::blocks::{Blocks, Part, Voice, Words};
+use crate::call::Call;
+use crate::calls::Calls;
+use crate::chunk::{self, Choice, Chunk, Fragment, Payload};
+use crate::decode::Decoder;
+use crate::delta::Delta;
+use crate::details;
+use crate::error::{Error, ErrorKind, Problem};
+use crate::ids;
+use crate::quirks::{ChoiceIndex, Quirks};
+use crate::text::TextFilter;
+use crate::think::Splitter;
+
+/// What a peer may make the aggregator hold.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Arguments of one call, in bytes as the server sent them. 4 MiB by default.
+    pub argument_bytes: usize,
+    /// Tool calls of one answer. 128 by default.
+    pub calls: usize,
+    /// Problems that are kept; further ones are counted in none. 32 by default.
+    pub problems: usize,
+    /// Text, thinking and refusal together, in bytes. 16 MiB by default.
+    pub text_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            argument_bytes: 4 << 20,
+            calls: 128,
+            problems: 32,
+            text_bytes: 16 << 20,
+        }
+    }
+}
+
+/// What an aggregator is to know beforehand.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// What a peer may make it hold.
+    pub limits: Limits,
+    /// What is known of the server.
+    pub quirks: Quirks,
+    /// From this, ids are made up for calls that come without one: nine letters and digits. Another
+    /// number for each answer keeps them apart within a conversation.
+    pub id_seed: u64,
+}
+
+/// Whether more is to come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// The server said `[DONE]`: whatever follows is ignored.
+    Done,
+    /// Push on.
+    More,
+}
+
+/// Turns the payloads of one stream into deltas as they come, and into blocks at the end.
+///
+/// Feed it payloads (the data of events, or a body that is plain JSON as a whole) with
+/// [`push`](Self::push), take deltas with [`next_delta`](Self::next_delta) until it answers `None`, say
+/// that the input has ended with [`finish`](Self::finish), take the deltas that were held back, and
+/// take the [`Answer`] with [`into_answer`](Self::into_answer).
+///
+/// Every transition is in this file; the rules it follows are told, row by row, by the project's list
+/// of server quirks.
+#[derive(Debug)]
+pub struct Aggregator {
+    decoder: Decoder,
+    state: State,
+}
+
+impl Default for Aggregator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Aggregator {
+    /// Creates an aggregator for one stream of a server of which nothing is known.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_options(Options::default())
+    }
+
+    /// Creates an aggregator for one stream.
+    #[must_use]
+    pub fn with_options(options: Options) -> Self {
+        Self {
+            decoder: Decoder::new(),
+            state: State::new(options),
+        }
+    }
+
+    /// Takes the next payload.
+    ///
+    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream goes
+    /// on.
+    ///
+    /// # Errors
+    ///
+    /// The answer passed a limit. What came before is kept.
+    #[inline]
+    pub fn push(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+        let state = &mut self.state;
+        if state.done {
+            return Ok(Progress::Done);
+        }
+        match self.decoder.decode(payload) {
+            Ok(Payload::Chunk(chunk)) => {
+                state.take(chunk)?;
+                Ok(Progress::More)
+            }
+            Ok(Payload::Done) => {
+                state.done = true;
+                Ok(Progress::Done)
+            }
+            Err(unreadable) => {
+                state.add_problem(Problem::Unreadable(unreadable));
+                Ok(Progress::More)
+            }
+        }
+    }
+
+    /// Returns the next change to the answer, or `None` when it needs more input.
+    #[inline]
+    pub fn next_delta(&mut self) -> Option<Delta<'_>> {
+        let State {
+            blocks,
+            calls,
+            problems,
+            ..
+        } = &mut self.state;
+        blocks.next(&calls.list, problems)
+    }
+
+    /// Ends the input: what was held back becomes deltas. Ending twice changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What was held back passed the limit of text.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.state.flush()
+    }
+
+    /// Ends the input, if that has not been said, and makes the answer.
+    #[must_use]
+    pub fn into_answer(mut self) -> Answer {
+        // A limit cuts off what was held back; everything before it is in the answer.
+        let _ = self.state.flush();
+        self.state.into_answer()
+    }
+
+    /// Whether text, thinking or a call has come.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        !self.state.blocks.parts.is_empty()
+    }
+
+    /// Whether the server said that it was through: by `[DONE]` or a finish reason.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.state.done || self.state.finish_reason != FinishReason::Unspecified
+    }
+
+    /// Returns what was wrong so far.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.state.problems
+    }
+
+    /// Returns usage as reported so far.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.state.usage
+    }
+
+    /// Returns the decoder, for what it has counted.
+    #[must_use]
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    options: Options,
+    blocks: Blocks,
+    text: TextFilter,
+    splitter: Option<Splitter>,
+    calls: Calls,
+    finish_reason: FinishReason,
+    usage: Option<Usage>,
+    problems: Vec<Problem>,
+    details: Vec<Value>,
+    extra: Map<String, Value>,
+    id: Option<String>,
+    model: Option<String>,
+    done: bool,
+}
+
+impl State {
+    fn new(options: Options) -> Self {
+        Self {
+            options,
+            blocks: Blocks::default(),
+            text: TextFilter::new(options.quirks.text),
+            splitter: Splitter::new(options.quirks.think_tags),
+            calls: Calls::default(),
+            finish_reason: FinishReason::Unspecified,
+            usage: None,
+            problems: Vec::new(),
+            details: Vec::new(),
+            extra: Map::new(),
+            id: None,
+            model: None,
+            done: false,
+        }
+    }
+
+    /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
+    #[inline]
+    fn take(&mut self, chunk: Chunk<'_>) -> Result<(), Error> {
+        if let Some(error) = chunk.error {
+            self.add_problem(Problem::Server(error));
+        }
+        if let (None, Some(id)) = (&self.id, chunk.id) {
+            self.id = Some(id.into_owned());
+        }
+        if let (None, Some(model)) = (&self.model, chunk.model) {
+            self.model = Some(model.into_owned());
+        }
+        if let Some(choice) = chunk.choice {
+            self.take_choice(choice)?;
+        }
+        for choice in chunk.more {
+            self.take_choice(choice)?;
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage.get_or_insert_default().merge(&usage);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take_choice(&mut self, choice: Choice<'_>) -> Result<(), Error> {
+        if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
+            return Ok(());
+        }
+        if let Some(thinking) = &choice.thinking {
+            self.say(Voice::Thinking, thinking)?;
+        }
+        if let Some(text) = &choice.text {
+            self.add_text(text)?;
+        }
+        for part in &choice.parts {
+            match part {
+                chunk::Part::Text(text) => self.add_text(text)?,
+                chunk::Part::Thinking(thinking) => self.say(Voice::Thinking, thinking)?,
+            }
+        }
+        if let Some(refusal) = &choice.refusal {
+            self.say(Voice::Refusal, refusal)?;
+        }
+        if let Some(fragment) = choice.call {
+            self.add_fragment(fragment)?;
+        }
+        for fragment in choice.more_calls {
+            self.add_fragment(fragment)?;
+        }
+        for detail in &choice.details {
+            details::merge(&mut self.details, detail);
+        }
+        self.extra.extend(choice.extra);
+        if let Some(reason) = choice.finish_reason {
+            self.finish_reason = FinishReason::from(&*reason);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn add_text(&mut self, text: &str) -> Result<(), Error> {
+        let Self {
+            blocks,
+            text: filter,
+            splitter,
+            options,
+            ..
+        } = self;
+        let limit = options.limits.text_bytes;
+        if filter.held() + text.len() > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
+        filter.push(text, &mut |text| match splitter {
+            None => blocks.say(Voice::Text, text, limit),
+            Some(splitter) => {
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+            }
+        })
+    }
+
+    #[inline]
+    fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
+        self.blocks
+            .say(voice, words, self.options.limits.text_bytes)
+    }
+
+    #[inline]
+    fn add_fragment(&mut self, mut fragment: Fragment<'_>) -> Result<(), Error> {
+        let limits = self.options.limits;
+        let call = match self.calls.find(&fragment) {
+            Some(call) => call,
+            None if self.calls.list.len() >= limits.calls => {
+                return Err(Error::new(ErrorKind::TooManyCalls, limits.calls));
+            }
+            None => {
+                // Text that is held back came before this call.
+                self.flush()?;
+                let call = self.calls.begin(&mut fragment);
+                self.blocks.call_started(call);
+                call
+            }
+        };
+        let assembled = &mut self.calls.list[call];
+        let (start, end) = assembled.take(&fragment);
+        if assembled.arguments.len() > limits.argument_bytes {
+            return Err(Error::new(
+                ErrorKind::ArgumentsTooLong,
+                limits.argument_bytes,
+            ));
+        }
+        self.blocks.call_grew(call, start, end);
+        Ok(())
+    }
+
+    fn add_problem(&mut self, problem: Problem) {
+        if self.problems.len() < self.options.limits.problems {
+            self.blocks.problem(self.problems.len());
+            self.problems.push(problem);
+        }
+    }
+
+    /// Lets go of text that is held back.
+    fn flush(&mut self) -> Result<(), Error> {
+        let Self {
+            blocks,
+            text: filter,
+            splitter,
+            options,
+            ..
+        } = self;
+        let limit = options.limits.text_bytes;
+        filter.flush(&mut |text| match splitter {
+            None => blocks.say(Voice::Text, text, limit),
+            Some(splitter) => {
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+            }
+        })?;
+        match splitter {
+            None => Ok(()),
+            Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, limit)),
+        }
+    }
+
+    fn into_answer(mut self) -> Answer {
+        let refusal: String = self.words_of(Voice::Refusal);
+        let cut = self.why_an_empty_last_call_is_no_call();
+        let last = self.calls.list.len().saturating_sub(1);
+        let ids: Vec<String> = self
+            .calls
+            .list
+            .iter()
+            .filter_map(|call| call.id.clone())
+            .collect();
+        let mut ids = ids::MadeUp::new(self.options.id_seed, ids);
+        let mut words = self.blocks.words.into_iter();
+        let mut calls = self.calls.list.into_iter().enumerate();
+        let blocks = self.blocks.parts.iter().filter_map(|part| match part {
+            Part::Words(_) => words.next().map(|Words { voice, text }| match voice {
+                Voice::Refusal | Voice::Text => ContentBlock::Text(TextBlock::new(text)),
+                Voice::Thinking => ContentBlock::Thinking(ThinkingBlock::new(text)),
+            }),
+            Part::Call(_) => calls.next().map(|(number, call): (usize, Call)| {
+                let cut = cut.filter(|_| number == last);
+                match call.finish(|| ids.next_id(), cut, self.options.quirks.repair) {
+                    Ok(call) => ContentBlock::ToolUse(call),
+                    Err(error) => ContentBlock::ToolUseError(error),
+                }
+            }),
+        });
+        let blocks = blocks.collect();
+        if !self.details.is_empty() {
+            self.extra
+                .insert("reasoning_details".into(), self.details.into());
+        }
+        Answer {
+            blocks,
+            refusal: Some(refusal).filter(|refusal| !refusal.is_empty()),
+            finish_reason: self.finish_reason,
+            usage: self.usage,
+            problems: self.problems,
+            done: self.done,
+            id: self.id,
+            model: self.model,
+            extra: self.extra,
+        }
+    }
+
+    /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).
+    fn why_an_empty_last_call_is_no_call(&self) -> Option<&'static str> {
+        if self.finish_reason.is_length() {
+            Some("the call was cut off by the token limit before its arguments")
+        } else if !self.done && self.finish_reason == FinishReason::Unspecified {
+            Some("the stream broke off before the call's arguments")
+        } else {
+            None
+        }
+    }
+
+    fn words_of(&self, voice: Voice) -> String {
+        let runs = self
+            .blocks
+            .words
+            .iter()
+            .filter(|words| words.voice == voice);
+        runs.map(|words| &*words.text).collect()
+    }
+}

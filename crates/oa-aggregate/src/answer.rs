@@ -1,0 +1,60 @@
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
+use serde_json::{Map, Value};
+
+use crate::error::Problem;
+
+/// Everything that one stream came to.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Text, thinking and calls in the order in which they began; a refusal is text.
+    pub blocks: Vec<ContentBlock>,
+    /// The words of a refusal, if the model refused.
+    pub refusal: Option<String>,
+    /// The last finish reason that the server gave, [`Unspecified`](FinishReason::Unspecified) if it
+    /// gave none.
+    pub finish_reason: FinishReason,
+    /// What it cost, merged from all reports.
+    pub usage: Option<Usage>,
+    /// What was wrong on the way: the first few problems.
+    pub problems: Vec<Problem>,
+    /// Whether `[DONE]` came.
+    pub done: bool,
+    /// The server's id of the answer.
+    pub id: Option<String>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// Members of the message that only the server understands, and wants back.
+    pub extra: Map<String, Value>,
+}
+
+impl Answer {
+    /// Whether the server said that it was through: by `[DONE]` or a finish reason.
+    ///
+    /// Otherwise the stream was cut off, and what is here may be a part (QUIRKS row 69).
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.done || self.finish_reason != FinishReason::Unspecified
+    }
+
+    /// Whether nothing of use came: no text, no thinking, no call.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+}
+
+impl From<Answer> for AssistantMessage {
+    fn from(answer: Answer) -> Self {
+        let mut message = Self::new(answer.blocks);
+        message.finish_reason = match answer.refusal {
+            Some(_) => FinishReason::Refusal,
+            None => answer.finish_reason,
+        };
+        message.usage = answer.usage;
+        message.model = answer.model;
+        message.id = answer.id;
+        message.extra = answer.extra;
+        message
+    }
+}

@@ -1,0 +1,217 @@
+//! The text of a call's arguments, kept in fragments until the end, and what it means.
+
+use std::mem;
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use crate::quirks::ArgumentRepair;
+use crate::repair;
+
+/// The fragments of one call's arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    text: String,
+    /// Where each fragment ends.
+    ends: Vec<usize>,
+    shape: Shape,
+}
+
+/// The arguments object, however it was spelled.
+#[derive(Debug)]
+pub(crate) struct Resolution(pub(crate) Map<String, Value>);
+
+impl Arguments {
+    /// Appends a fragment and tells where it lies.
+    #[inline]
+    pub(crate) fn push(&mut self, fragment: &str) -> (usize, usize) {
+        let start = self.text.len();
+        if !fragment.is_empty() {
+            self.text.push_str(fragment);
+            self.ends.push(self.text.len());
+        }
+        (start, self.text.len())
+    }
+
+    pub(crate) fn slice(&self, start: usize, end: usize) -> &str {
+        &self.text[start..end]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(crate) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Whether the text so far is one complete JSON value.
+    pub(crate) fn is_whole(&mut self) -> bool {
+        self.shape.is_whole(&self.text)
+    }
+
+    /// The text, cut to at most so many bytes.
+    pub(crate) fn excerpt(&self, bytes: usize) -> String {
+        let mut end = self.text.len().min(bytes);
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.text[..end].to_owned()
+    }
+
+    /// Finds the object that the fragments spell (QUIRKS rows 16 to 23).
+    ///
+    /// Joined they win wherever that parses. Only then: a server that resends all of it with each
+    /// fragment, or once more at the end.
+    pub(crate) fn resolve(&self, repair: ArgumentRepair) -> Result<Resolution, String> {
+        let text = self.text.trim();
+        if text.is_empty() {
+            return Ok(Resolution(Map::new()));
+        }
+        let error = match serde_json::from_str(text) {
+            Ok(value) => match unwrap(value) {
+                Some(object) => return Ok(Resolution(object)),
+                None => "the arguments are JSON, but no object".to_owned(),
+            },
+            Err(error) => match self.resent() {
+                Some(object) => return Ok(Resolution(object)),
+                None => format!("the arguments are not valid JSON: {error}"),
+            },
+        };
+        match repair {
+            ArgumentRepair::Off => Err(error),
+            ArgumentRepair::On => match repair::object(text) {
+                Some(object) => Ok(Resolution(object)),
+                None => Err(error),
+            },
+        }
+    }
+
+    /// The object of a server that sends it more than once.
+    fn resent(&self) -> Option<Map<String, Value>> {
+        if self.ends.len() > 1 && self.each_extends_the_one_before() {
+            let last = self.fragments().last()?;
+            if let Ok(value) = serde_json::from_str(last) {
+                return unwrap(value);
+            }
+        }
+        let mut values = serde_json::Deserializer::from_str(&self.text).into_iter::<Value>();
+        let first = values.next()?.ok()?;
+        for value in values {
+            if value.ok()? != first {
+                return None;
+            }
+        }
+        unwrap(first)
+    }
+
+    fn each_extends_the_one_before(&self) -> bool {
+        let mut before = "";
+        self.fragments()
+            .all(|fragment| fragment.starts_with(mem::replace(&mut before, fragment)))
+    }
+
+    fn fragments(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends
+            .iter()
+            .map(move |&end| &self.text[mem::replace(&mut start, end)..end])
+    }
+}
+
+/// The object, also if it is JSON within a JSON string; null and the empty string are no arguments.
+fn unwrap(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Null => Some(Map::new()),
+        Value::Object(object) => Some(object),
+        Value::String(text) if text.trim().is_empty() => Some(Map::new()),
+        Value::String(text) => match serde_json::from_str(&text).ok()? {
+            Value::Object(object) => Some(object),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// How far the text has been followed, and whether the value in it has ended.
+///
+/// A server that repeats the name in every fragment has this asked each time; parsing all the text
+/// each time would be quadratic.
+#[derive(Debug, Default)]
+struct Shape {
+    read: usize,
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum State {
+    #[default]
+    Blank,
+    Open,
+    /// One value, which is JSON or not, and white space.
+    Closed(bool),
+    /// A number or a word: short, so that it may be parsed each time.
+    Scalar,
+    /// A value and more behind it.
+    Never,
+}
+
+impl Shape {
+    fn is_whole(&mut self, text: &str) -> bool {
+        const LONGEST_SCALAR: usize = 32;
+        let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+        for &byte in &text.as_bytes()[self.read..] {
+            self.read += 1;
+            match self.state {
+                State::Blank if byte.is_ascii_whitespace() => {}
+                State::Blank => {
+                    self.state = State::Open;
+                    match byte {
+                        b'{' | b'[' => self.depth = 1,
+                        b'"' => self.in_string = true,
+                        _ => self.state = State::Scalar,
+                    }
+                }
+                State::Open => {
+                    self.follow(byte);
+                    if self.depth == 0 && !self.in_string {
+                        self.state = State::Closed(is_json(&text[..self.read]));
+                    }
+                }
+                State::Closed(_) if byte.is_ascii_whitespace() => {}
+                State::Closed(_) => self.state = State::Never,
+                State::Scalar | State::Never => {}
+            }
+        }
+        match self.state {
+            State::Closed(is_json) => is_json,
+            State::Scalar => text.len() <= LONGEST_SCALAR && is_json(text),
+            State::Blank | State::Open | State::Never => false,
+        }
+    }
+
+    fn follow(&mut self, byte: u8) {
+        if self.in_string {
+            match byte {
+                _ if mem::take(&mut self.escaped) => {}
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return;
+        }
+        match byte {
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth -= 1,
+            b'"' => self.in_string = true,
+            _ => {}
+        }
+    }
+}

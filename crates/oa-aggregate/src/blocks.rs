@@ -1,0 +1,126 @@
+//! What has come so far, in order, and what of it has not been handed out.
+
+use std::collections::VecDeque;
+
+use crate::call::Call;
+use crate::delta::Delta;
+use crate::error::{Error, ErrorKind, Problem};
+
+/// A part of the answer by its place; parts stand in the order in which they began.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Part {
+    Call(usize),
+    Words(usize),
+}
+
+/// A run of words of one kind.
+#[derive(Debug)]
+pub(crate) struct Words {
+    pub(crate) voice: Voice,
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Voice {
+    Refusal,
+    Text,
+    Thinking,
+}
+
+/// A delta by its place.
+#[derive(Clone, Copy, Debug)]
+enum Pending {
+    CallArguments {
+        call: usize,
+        start: usize,
+        end: usize,
+    },
+    CallStart(usize),
+    Problem(usize),
+    Words {
+        run: usize,
+        start: usize,
+        end: usize,
+    },
+}
+
+/// The answer as it grows. Deltas are slices of it: what arrives is stored once, and lent.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) words: Vec<Words>,
+    pending: VecDeque<Pending>,
+    text_bytes: usize,
+}
+
+impl Blocks {
+    #[inline]
+    pub(crate) fn say(&mut self, voice: Voice, words: &str, limit: usize) -> Result<(), Error> {
+        self.text_bytes += words.len();
+        if self.text_bytes > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
+        let goes_on = match self.parts.last() {
+            Some(Part::Words(run)) => self.words[*run].voice == voice,
+            Some(Part::Call(_)) | None => false,
+        };
+        if !goes_on {
+            self.parts.push(Part::Words(self.words.len()));
+            self.words.push(Words {
+                voice,
+                text: String::new(),
+            });
+        }
+        let run = self.words.len() - 1;
+        let text = &mut self.words[run].text;
+        let start = text.len();
+        text.push_str(words);
+        let end = text.len();
+        self.pending.push_back(Pending::Words { run, start, end });
+        Ok(())
+    }
+
+    pub(crate) fn call_started(&mut self, call: usize) {
+        self.parts.push(Part::Call(call));
+        self.pending.push_back(Pending::CallStart(call));
+    }
+
+    pub(crate) fn call_grew(&mut self, call: usize, start: usize, end: usize) {
+        if start < end {
+            self.pending
+                .push_back(Pending::CallArguments { call, start, end });
+        }
+    }
+
+    pub(crate) fn problem(&mut self, problem: usize) {
+        self.pending.push_back(Pending::Problem(problem));
+    }
+
+    #[inline]
+    pub(crate) fn next<'a>(
+        &'a mut self,
+        calls: &'a [Call],
+        problems: &'a [Problem],
+    ) -> Option<Delta<'a>> {
+        Some(match self.pending.pop_front()? {
+            Pending::CallStart(call) => Delta::CallStart {
+                call,
+                name: calls[call].name.as_deref(),
+            },
+            Pending::CallArguments { call, start, end } => Delta::CallArguments {
+                call,
+                fragment: calls[call].arguments.slice(start, end),
+            },
+            Pending::Problem(problem) => Delta::Problem(&problems[problem]),
+            Pending::Words { run, start, end } => {
+                let Words { voice, text } = &self.words[run];
+                let words = &text[start..end];
+                match voice {
+                    Voice::Refusal => Delta::Refusal(words),
+                    Voice::Text => Delta::Text(words),
+                    Voice::Thinking => Delta::Thinking(words),
+                }
+            }
+        })
+    }
+}

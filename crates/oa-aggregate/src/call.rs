@@ -1,0 +1,83 @@
+//! One tool call being assembled.
+
+use oa_types::{ToolUseBlock, ToolUseError};
+use serde_json::{Map, Value};
+
+use crate::arguments::{Arguments, Resolution};
+use crate::chunk::Fragment;
+use crate::quirks::ArgumentRepair;
+
+/// How much of broken arguments is kept for the model and the user, in bytes.
+pub(crate) const RAW_BYTES: usize = 16 << 10;
+
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) index: Option<i64>,
+    pub(crate) id: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) arguments: Arguments,
+    pub(crate) legacy: bool,
+    extra: Map<String, Value>,
+}
+
+impl Call {
+    pub(crate) fn new(index: Option<i64>, legacy: bool) -> Self {
+        Self {
+            index,
+            legacy,
+            ..Self::default()
+        }
+    }
+
+    /// Takes what a fragment adds, and tells where its piece of the arguments lies.
+    #[inline]
+    pub(crate) fn take(&mut self, fragment: &Fragment<'_>) -> (usize, usize) {
+        if self.id.is_none() {
+            self.id = fragment.id.as_deref().map(str::to_owned);
+        }
+        self.take_name(fragment);
+        for (member, value) in &fragment.extra {
+            self.extra.insert(member.clone(), value.clone());
+        }
+        self.arguments
+            .push(fragment.arguments.as_deref().unwrap_or_default())
+    }
+
+    /// A name is set once; another piece is appended only while there are no arguments.
+    fn take_name(&mut self, fragment: &Fragment<'_>) {
+        let Some(piece) = fragment.name.as_deref() else {
+            return;
+        };
+        match &mut self.name {
+            None => self.name = Some(piece.to_owned()),
+            Some(name) if name != piece && self.arguments.is_empty() => name.push_str(piece),
+            Some(_) => {}
+        }
+    }
+
+    /// Makes the finished block; `cut` says why an empty call is no call.
+    pub(crate) fn finish(
+        self,
+        made_up: impl FnOnce() -> String,
+        cut: Option<&'static str>,
+        repair: ArgumentRepair,
+    ) -> Result<ToolUseBlock, ToolUseError> {
+        let id = self.id.unwrap_or_else(made_up);
+        let resolution = match cut {
+            Some(why) if self.arguments.is_blank() => Err(why.to_owned()),
+            _ => self.arguments.resolve(repair),
+        };
+        let why = match (resolution, &self.name) {
+            (Ok(Resolution(input)), Some(name)) => {
+                let mut block = ToolUseBlock::new(id, name, Value::Object(input));
+                block.extra = self.extra;
+                return Ok(block);
+            }
+            (Ok(_), None) => "the call has no tool name".to_owned(),
+            (Err(why), _) => why,
+        };
+        let mut error = ToolUseError::new(why, self.arguments.excerpt(RAW_BYTES));
+        (error.id, error.name) = (Some(id), self.name);
+        Err(error)
+    }
+}

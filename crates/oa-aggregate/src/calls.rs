@@ -1,0 +1,81 @@
+//! Which call a fragment belongs to.
+
+use crate::call::Call;
+use crate::chunk::Fragment;
+
+/// The calls of one answer, in the order in which they began.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    pub(crate) list: Vec<Call>,
+}
+
+impl Calls {
+    /// Finds the call of a fragment, or none if it begins a new one.
+    ///
+    /// An index is a key, not a position (QUIRKS row 4); it may be missing (2, 3), the same for every
+    /// call (1), or sent with an id that changes in each fragment (10).
+    #[inline]
+    pub(crate) fn find(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+        if fragment.legacy {
+            return self.list.iter().position(|call| call.legacy);
+        }
+        match fragment.index {
+            Some(index) => self.find_by_index(index, fragment),
+            None => self.find_without_index(fragment),
+        }
+    }
+
+    fn find_by_index(&mut self, index: i64, fragment: &Fragment<'_>) -> Option<usize> {
+        let id = fragment.id.as_deref();
+        let is_named = fragment.name.is_some();
+        let latest = self
+            .list
+            .iter()
+            .rposition(|call| !call.legacy && call.index == Some(index));
+        let Some(latest) = latest else {
+            // A known id under another index still means the same call, unless it is named anew.
+            return self.position_of_id(id?).filter(|_| !is_named);
+        };
+        let call = &mut self.list[latest];
+        if id.is_none() || call.id.is_none() || id == call.id.as_deref() {
+            let begins =
+                id.is_none() && is_named && call.name.is_some() && call.arguments.is_whole();
+            return (!begins).then_some(latest);
+        }
+        id.and_then(|id| self.position_of_id(id))
+            .or_else(|| (!is_named).then_some(latest))
+    }
+
+    fn find_without_index(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
+        if let Some(id) = fragment.id.as_deref() {
+            return self.position_of_id(id);
+        }
+        let last = self.list.iter().rposition(|call| !call.legacy)?;
+        let call = &mut self.list[last];
+        let begins = match (&fragment.name, &call.name) {
+            (Some(new), Some(old)) => *new != **old || call.arguments.is_whole(),
+            _ => false,
+        };
+        (!begins).then_some(last)
+    }
+
+    /// Begins a call. An id that another call has already is not taken over: results could not be
+    /// told apart (QUIRKS row 11).
+    pub(crate) fn begin(&mut self, fragment: &mut Fragment<'_>) -> usize {
+        if fragment
+            .id
+            .as_deref()
+            .is_some_and(|id| self.position_of_id(id).is_some())
+        {
+            fragment.id = None;
+        }
+        self.list.push(Call::new(fragment.index, fragment.legacy));
+        self.list.len() - 1
+    }
+
+    fn position_of_id(&self, id: &str) -> Option<usize> {
+        self.list
+            .iter()
+            .position(|call| call.id.as_deref() == Some(id))
+    }
+}

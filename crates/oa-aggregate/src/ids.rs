@@ -1,0 +1,42 @@
+//! Ids for calls that come without one (QUIRKS rows 12 and 91).
+
+/// Makes up ids of nine letters and digits, the only form that every server takes back.
+pub(crate) struct MadeUp {
+    state: u64,
+    taken: Vec<String>,
+}
+
+impl MadeUp {
+    /// The same seed gives the same ids, none of which is among those `taken`.
+    pub(crate) fn new(seed: u64, taken: Vec<String>) -> Self {
+        Self { state: seed, taken }
+    }
+
+    pub(crate) fn next_id(&mut self) -> String {
+        const ALPHABET: &[u8; 62] =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        loop {
+            let mut number = self.next_number();
+            let id: String = (0..9)
+                .map(|_| {
+                    let letter = ALPHABET[(number % 62) as usize];
+                    number /= 62;
+                    char::from(letter)
+                })
+                .collect();
+            if !self.taken.contains(&id) {
+                self.taken.push(id.clone());
+                return id;
+            }
+        }
+    }
+
+    /// SplitMix64: every state gives another number, so that the loop above ends.
+    fn next_number(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}

@@ -1,0 +1,525 @@
+//! A reader for one JSON text that borrows what it reads.
+//!
+//! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
+//! members of the wrong type are passed over instead of failing the whole payload, and it can note
+//! where the scalars lie that nobody asked for, from which [`Template`](crate::template::Template)
+//! learns. What it accepts is what serde_json accepts, except that a lone surrogate is read as U+FFFD.
+
+use std::borrow::Cow;
+
+/// How deeply arrays and objects may be nested, as in serde_json.
+const DEPTH: u32 = 127;
+
+/// The text is not JSON, or nested too deeply; the position is in bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Invalid {
+    pub(crate) position: usize,
+}
+
+pub(crate) type Read<T> = Result<T, Invalid>;
+
+/// A string between its quotes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Str<'a> {
+    pub(crate) raw: &'a str,
+    pub(crate) start: usize,
+    escaped: bool,
+}
+
+impl<'a> Str<'a> {
+    pub(crate) fn text(self) -> Cow<'a, str> {
+        if !self.escaped {
+            return Cow::Borrowed(self.raw);
+        }
+        let mut text = String::with_capacity(self.raw.len());
+        unescape(self.raw, &mut text);
+        Cow::Owned(text)
+    }
+
+    pub(crate) fn end(self) -> usize {
+        self.start + self.raw.len()
+    }
+}
+
+/// A scalar that the caller passed over: where it lies, without quotes if it is a string.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Scalar {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) is_string: bool,
+}
+
+pub(crate) struct Reader<'a, 'n> {
+    text: &'a str,
+    position: usize,
+    depth: u32,
+    skipped: &'n mut Vec<Scalar>,
+}
+
+impl<'a, 'n> Reader<'a, 'n> {
+    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Scalar>) -> Self {
+        skipped.clear();
+        Self {
+            text,
+            position: 0,
+            depth: 0,
+            skipped,
+        }
+    }
+
+    /// The first byte of the next value.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        self.skip_space();
+        self.byte()
+    }
+
+    /// Reads the members of an object, each of whose values `member` must take or skip. Anything but
+    /// an object is passed over: false.
+    pub(crate) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &str) -> Read<()>,
+    ) -> Read<bool> {
+        if self.peek() != Some(b'{') {
+            self.skip()?;
+            return Ok(false);
+        }
+        self.enter()?;
+        if self.peek() == Some(b'}') {
+            self.leave();
+            return Ok(true);
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return self.invalid();
+            }
+            let name = self.string()?;
+            if self.peek() != Some(b':') {
+                return self.invalid();
+            }
+            self.position += 1;
+            member(self, &name.text())?;
+            match self.peek() {
+                Some(b',') => self.position += 1,
+                Some(b'}') => {
+                    self.leave();
+                    return Ok(true);
+                }
+                _ => return self.invalid(),
+            }
+        }
+    }
+
+    /// Reads the items of an array, each of which `item` must take or skip. Anything but an array is
+    /// passed over: false.
+    pub(crate) fn array(&mut self, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<bool> {
+        if self.peek() != Some(b'[') {
+            self.skip()?;
+            return Ok(false);
+        }
+        self.enter()?;
+        if self.peek() == Some(b']') {
+            self.leave();
+            return Ok(true);
+        }
+        loop {
+            item(self)?;
+            match self.peek() {
+                Some(b',') => self.position += 1,
+                Some(b']') => {
+                    self.leave();
+                    return Ok(true);
+                }
+                _ => return self.invalid(),
+            }
+        }
+    }
+
+    /// Reads a string; null, the empty string and every other type are absent.
+    pub(crate) fn text(&mut self) -> Read<Option<Str<'a>>> {
+        if self.peek() != Some(b'"') {
+            self.skip()?;
+            return Ok(None);
+        }
+        Ok(Some(self.string()?).filter(|string| !string.raw.is_empty()))
+    }
+
+    /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
+    pub(crate) fn text_once(&mut self) -> Read<Option<Str<'a>>> {
+        let string = self.text()?;
+        if let Some(string) = string {
+            self.note(string.start, string.end(), true);
+        }
+        Ok(string)
+    }
+
+    /// Reads a whole number; anything else is absent.
+    pub(crate) fn integer<T: std::str::FromStr>(&mut self) -> Read<Option<T>> {
+        Ok(self.raw()?.parse().ok())
+    }
+
+    /// Reads any value as its JSON text.
+    pub(crate) fn raw(&mut self) -> Read<&'a str> {
+        self.skip_space();
+        let start = self.position;
+        // What is taken is not passed over.
+        let noted = self.skipped.len();
+        self.skip()?;
+        self.skipped.truncate(noted);
+        Ok(&self.text[start..self.position])
+    }
+
+    /// Passes over any value and notes the scalars in it.
+    pub(crate) fn skip(&mut self) -> Read<()> {
+        match self.peek() {
+            Some(b'"') => {
+                let string = self.string()?;
+                self.note(string.start, string.end(), true);
+                Ok(())
+            }
+            Some(b'{') => self.object(|reader, _| reader.skip()).map(drop),
+            Some(b'[') => self.array(Self::skip).map(drop),
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            _ => {
+                let start = self.position;
+                let Some(length) = number_length(&self.text.as_bytes()[start..]) else {
+                    return self.invalid();
+                };
+                self.position += length;
+                self.note(start, self.position, false);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes sure that nothing but white space is left.
+    pub(crate) fn end(&mut self) -> Read<()> {
+        if self.peek().is_some() {
+            self.invalid()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn string(&mut self) -> Read<Str<'a>> {
+        let start = self.position + 1;
+        let bytes = &self.text.as_bytes()[start..];
+        let Some((length, escaped)) = string_length(bytes) else {
+            return self.invalid();
+        };
+        let raw = &self.text[start..start + length];
+        if escaped && !escapes_are_valid(raw.as_bytes()) {
+            return self.invalid();
+        }
+        self.position = start + length + 1;
+        Ok(Str {
+            raw,
+            start,
+            escaped,
+        })
+    }
+
+    fn word(&mut self, word: &str) -> Read<()> {
+        if !self.text[self.position..].starts_with(word) {
+            return self.invalid();
+        }
+        self.position += word.len();
+        Ok(())
+    }
+
+    fn note(&mut self, start: usize, end: usize, is_string: bool) {
+        self.skipped.push(Scalar {
+            start,
+            end,
+            is_string,
+        });
+    }
+
+    fn enter(&mut self) -> Read<()> {
+        self.position += 1;
+        self.depth += 1;
+        if self.depth > DEPTH {
+            self.invalid()
+        } else {
+            Ok(())
+        }
+    }
+
+    fn leave(&mut self) {
+        self.position += 1;
+        self.depth -= 1;
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.position).copied()
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte() {
+            self.position += 1;
+        }
+    }
+
+    fn invalid<T>(&self) -> Read<T> {
+        Err(Invalid {
+            position: self.position,
+        })
+    }
+}
+
+/// How long a string is up to its closing quote, and whether it has escapes; none if it does not end
+/// or has control characters.
+#[inline]
+pub(crate) fn string_length(bytes: &[u8]) -> Option<(usize, bool)> {
+    let mut escaped = false;
+    let mut at = 0;
+    loop {
+        match *bytes.get(at)? {
+            b'"' => return Some((at, escaped)),
+            b'\\' => {
+                escaped = true;
+                at += 2;
+            }
+            0..=0x1f => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// How long the number is that `bytes` begin with, by the grammar of RFC 8259.
+#[inline]
+pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
+    let digits = |from: usize| {
+        bytes[from..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
+    let mut at = usize::from(bytes.first() == Some(&b'-'));
+    match digits(at) {
+        0 => return None,
+        1 => at += 1,
+        _ if bytes[at] == b'0' => return None,
+        count => at += count,
+    }
+    if bytes.get(at) == Some(&b'.') {
+        let count = digits(at + 1);
+        if count == 0 {
+            return None;
+        }
+        at += 1 + count;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+        let count = bytes
+            .get(at + 1 + sign..)
+            .map_or(0, |_| digits(at + 1 + sign));
+        if count == 0 {
+            return None;
+        }
+        at += 1 + sign + count;
+    }
+    Some(at)
+}
+
+/// Whether every backslash begins an escape of RFC 8259.
+pub(crate) fn escapes_are_valid(raw: &[u8]) -> bool {
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        rest = match rest.get(at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => &rest[at + 2..],
+            Some(b'u') => match rest.get(at + 2..at + 6) {
+                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => &rest[at + 6..],
+                _ => return false,
+            },
+            _ => return false,
+        };
+    }
+    true
+}
+
+/// Appends the characters that `raw`, whose escapes are valid, stands for.
+pub(crate) fn unescape(raw: &str, text: &mut String) {
+    let mut rest = raw;
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        let kind = rest.as_bytes()[at + 1];
+        rest = &rest[at + 2..];
+        text.push(match kind {
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let (character, behind) = code_point(rest);
+                rest = behind;
+                character
+            }
+            other => char::from(other),
+        });
+    }
+    text.push_str(rest);
+}
+
+/// The character that begins with these four digits, with the second half of a pair if it follows.
+fn code_point(rest: &str) -> (char, &str) {
+    let unit = |digits: &str| u32::from_str_radix(digits, 16).unwrap_or(0xFFFD);
+    let (first, behind) = (unit(&rest[..4]), &rest[4..]);
+    if let 0xD800..=0xDBFF = first
+        && let Some(digits) = behind.strip_prefix("\\u")
+    {
+        let second = unit(&digits[..4]);
+        if let 0xDC00..=0xDFFF = second {
+            let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            return (char::from_u32(code).unwrap_or('\u{fffd}'), &digits[4..]);
+        }
+    }
+    (char::from_u32(first).unwrap_or('\u{fffd}'), behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::Reader;
+
+    fn accepts(text: &str) -> bool {
+        let mut skipped = Vec::new();
+        let mut reader = Reader::new(text, &mut skipped);
+        reader.skip().and_then(|()| reader.end()).is_ok()
+    }
+
+    /// Texts that are JSON or nearly so.
+    fn near_json() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\"a\"",
+            "\"\\n\"",
+            "\\",
+            "\\u00e9",
+            "\\ud83d\\ude42",
+            "0",
+            "-",
+            "01",
+            "1.5",
+            "1.",
+            "e",
+            "1e5",
+            "1E+2",
+            "-0.0",
+            "true",
+            "false",
+            "null",
+            "nul",
+            " ",
+            "\n",
+            "\u{e9}",
+            "\u{1}",
+            "{\"a\":1}",
+            "[1,2]",
+            "\"x\":",
+            "{}",
+            "[]",
+        ]);
+        prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            (-1e9..1e9_f64).prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(any::<String>(), inner, 0..4)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn the_same_texts_are_json_here_and_to_serde(text in near_json()) {
+            prop_assert_eq!(accepts(&text), serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok());
+        }
+
+        #[test]
+        fn strings_read_as_serde_reads_them(text in any::<String>(), ascii in any::<bool>()) {
+            let json = Value::from(text.clone()).to_string();
+            let json = if ascii { escape_all(&json) } else { json };
+            let mut skipped = Vec::new();
+            let read = Reader::new(&json, &mut skipped).text().unwrap();
+            prop_assert_eq!(read.map(|read| read.text().into_owned()).unwrap_or_default(), text);
+        }
+
+        #[test]
+        fn every_value_is_taken_whole(value in value(), pretty in any::<bool>()) {
+            let json = if pretty { format!("{value:#}") } else { value.to_string() };
+            let mut skipped = Vec::new();
+            prop_assert_eq!(Reader::new(&json, &mut skipped).raw().unwrap(), &json);
+            prop_assert!(skipped.is_empty());
+        }
+    }
+
+    /// Everything outside ASCII as `\u` escapes, in pairs where needed.
+    fn escape_all(json: &str) -> String {
+        json.chars()
+            .map(|c| match c {
+                ' '..='~' => c.to_string(),
+                _ => c
+                    .encode_utf16(&mut [0; 2])
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04X}"))
+                    .collect(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn nesting_is_bounded_as_in_serde() {
+        for depth in [126, 127, 128, 129, 100_000] {
+            let text = "[".repeat(depth) + &"]".repeat(depth);
+            assert_eq!(
+                accepts(&text),
+                depth <= 127 || serde_json::from_str::<Value>(&text).is_ok()
+            );
+        }
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_a_replacement_character() {
+        let mut skipped = Vec::new();
+        let text = Reader::new(r#""a\ud83d b\ude42\ud83d\u0041""#, &mut skipped)
+            .text()
+            .unwrap()
+            .unwrap();
+        assert_eq!(text.text(), "a\u{fffd} b\u{fffd}\u{fffd}A");
+    }
+
+    #[test]
+    fn scalars_that_are_passed_over_are_noted() {
+        let mut skipped = Vec::new();
+        let text = r#"{"a":"xy","b":[1,-2.5,null,true],"c":{"d":"z"}}"#;
+        Reader::new(text, &mut skipped).skip().unwrap();
+        let noted: Vec<&str> = skipped
+            .iter()
+            .map(|scalar| &text[scalar.start..scalar.end])
+            .collect();
+        assert_eq!(noted, ["xy", "1", "-2.5", "z"]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Arguments that are nearly JSON, read as what was plainly meant.
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+use serde_json::{Map, Number, Value};
+
+/// As deep as serde_json goes.
+const DEPTH: usize = 128;
+
+/// Reads an object from text that is cut off or slightly broken; none if it is not plain what was
+/// meant.
+///
+/// Open strings, arrays and objects are closed where the text ends; a member without its value goes.
+/// Understood beside JSON: code fences around the object, trailing commas, comments, single quotes,
+/// bare keys, line breaks in strings, `True`, `False` and `None`.
+pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
+    let text = text.trim().trim_start_matches('`');
+    let text = text.strip_prefix("json").unwrap_or(text).trim_start();
+    if !text.starts_with('{') {
+        return None;
+    }
+    let mut reader = Reader {
+        text,
+        characters: text.char_indices().peekable(),
+    };
+    let Value::Object(object) = reader.value(0)? else {
+        return None;
+    };
+    reader.space();
+    // Whatever follows may be another object or prose: then nothing is plain.
+    let rest = reader.rest().trim_end_matches('`').trim();
+    rest.is_empty().then_some(object)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    characters: Peekable<CharIndices<'a>>,
+}
+
+impl Reader<'_> {
+    /// A value, or none if there is none here. Where the text ends, what is open is closed.
+    fn value(&mut self, depth: usize) -> Option<Value> {
+        if depth > DEPTH {
+            return None;
+        }
+        self.space();
+        match self.peek()? {
+            '{' => self.members(depth),
+            '[' => self.items(depth),
+            quote @ ('"' | '\'') => Some(Value::String(self.string(quote)?)),
+            _ => self.word(),
+        }
+    }
+
+    fn members(&mut self, depth: usize) -> Option<Value> {
+        self.next();
+        let mut object = Map::new();
+        loop {
+            self.space();
+            let name = match self.peek() {
+                None => break,
+                Some('}') => {
+                    self.next();
+                    break;
+                }
+                Some(',') => {
+                    self.next();
+                    continue;
+                }
+                Some(quote @ ('"' | '\'')) => self.string(quote)?,
+                Some(_) => self.bare_key()?,
+            };
+            self.space();
+            match self.peek() {
+                None => break,
+                Some(':') => self.next(),
+                Some(_) => return None,
+            };
+            self.space();
+            if self.peek().is_none() {
+                break;
+            }
+            let value = self.value(depth + 1)?;
+            object.insert(name, value);
+            self.between('}')?;
+        }
+        Some(Value::Object(object))
+    }
+
+    fn items(&mut self, depth: usize) -> Option<Value> {
+        self.next();
+        let mut list = Vec::new();
+        loop {
+            self.space();
+            match self.peek() {
+                None => break,
+                Some(']') => {
+                    self.next();
+                    break;
+                }
+                Some(',') => {
+                    self.next();
+                }
+                Some(_) => {
+                    list.push(self.value(depth + 1)?);
+                    self.between(']')?;
+                }
+            }
+        }
+        Some(Value::Array(list))
+    }
+
+    /// After a value comes a comma, the end of what is open, or the end of the text.
+    fn between(&mut self, close: char) -> Option<()> {
+        self.space();
+        match self.peek() {
+            None => Some(()),
+            Some(next) if next == ',' || next == close => Some(()),
+            Some(_) => None,
+        }
+    }
+
+    fn string(&mut self, quote: char) -> Option<String> {
+        self.next();
+        let mut string = String::new();
+        while let Some(character) = self.next() {
+            match character {
+                '\\' => match self.next() {
+                    None => break,
+                    Some('b') => string.push('\u{8}'),
+                    Some('f') => string.push('\u{c}'),
+                    Some('n') => string.push('\n'),
+                    Some('r') => string.push('\r'),
+                    Some('t') => string.push('\t'),
+                    Some('u') => match self.code_unit() {
+                        Some(unit) => self.push_unit(unit, &mut string),
+                        None if self.peek().is_none() => break,
+                        None => return None,
+                    },
+                    Some(other) => string.push(other),
+                },
+                _ if character == quote => return Some(string),
+                _ => string.push(character),
+            }
+        }
+        Some(string)
+    }
+
+    fn push_unit(&mut self, unit: u32, string: &mut String) {
+        let mut code = unit;
+        if (0xD800..0xDC00).contains(&unit) {
+            let mut ahead = self.characters.clone();
+            if ahead.next().map(|(_, c)| c) == Some('\\')
+                && ahead.next().map(|(_, c)| c) == Some('u')
+            {
+                self.next();
+                self.next();
+                let second = self.code_unit().unwrap_or(0);
+                if (0xDC00..0xE000).contains(&second) {
+                    code = 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
+                }
+            }
+        }
+        string.push(char::from_u32(code).unwrap_or('\u{fffd}'));
+    }
+
+    fn code_unit(&mut self) -> Option<u32> {
+        let mut unit = 0;
+        for _ in 0..4 {
+            let digit = self.peek()?.to_digit(16)?;
+            self.next();
+            unit = unit << 4 | digit;
+        }
+        Some(unit)
+    }
+
+    fn bare_key(&mut self) -> Option<String> {
+        let key = self.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
+        (!key.is_empty()).then_some(key)
+    }
+
+    /// A number, or a word of JSON or Python; one that is cut off is none.
+    fn word(&mut self) -> Option<Value> {
+        let word = self.take_while(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
+        match &*word {
+            "true" | "True" => Some(Value::Bool(true)),
+            "false" | "False" => Some(Value::Bool(false)),
+            "null" | "None" => Some(Value::Null),
+            number => serde_json::from_str::<Number>(number)
+                .ok()
+                .map(Value::Number),
+        }
+    }
+
+    /// Passes over white space and comments.
+    fn space(&mut self) {
+        loop {
+            match self.peek() {
+                Some(character) if character.is_whitespace() => {
+                    self.next();
+                }
+                Some('/') if self.rest().starts_with("//") => {
+                    self.take_while(|character| character != '\n');
+                }
+                Some('/') if self.rest().starts_with("/*") => {
+                    let length = self.rest().find("*/").map_or(usize::MAX, |end| end + 2);
+                    let end = self.position().saturating_add(length);
+                    while self.characters.next_if(|(at, _)| *at < end).is_some() {}
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> String {
+        let mut taken = String::new();
+        while let Some((_, character)) = self.characters.next_if(|(_, c)| wanted(*c)) {
+            taken.push(character);
+        }
+        taken
+    }
+
+    fn position(&mut self) -> usize {
+        self.characters
+            .peek()
+            .map_or(self.text.len(), |(at, _)| *at)
+    }
+
+    fn rest(&mut self) -> &str {
+        let at = self.position();
+        &self.text[at..]
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.characters.peek().map(|(_, character)| *character)
+    }
+
+    fn next(&mut self) -> Option<char> {
+        self.characters.next().map(|(_, character)| character)
+    }
+}

@@ -1,0 +1,113 @@
+//! Thinking between tags in the text.
+
+use crate::blocks::Voice;
+use crate::quirks::ThinkTags;
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// Sorts text into text and thinking by tags, which go; holds back at most half a tag.
+#[derive(Debug)]
+pub(crate) struct Splitter {
+    inside: bool,
+    /// Nothing but white space has come: an opening tag here repeats the one in the prompt.
+    at_start: bool,
+    /// The beginning of what may become a tag.
+    held: String,
+}
+
+impl Splitter {
+    /// None if tags are text.
+    pub(crate) fn new(tags: ThinkTags) -> Option<Self> {
+        let inside = match tags {
+            ThinkTags::Off => return None,
+            ThinkTags::Split => false,
+            ThinkTags::StartsInThinking => true,
+        };
+        Some(Self {
+            inside,
+            at_start: inside,
+            held: String::new(),
+        })
+    }
+
+    pub(crate) fn push<E>(
+        &mut self,
+        text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.held.is_empty() {
+            return self.split(text, out);
+        }
+        let mut joined = std::mem::take(&mut self.held);
+        joined.push_str(text);
+        self.split(&joined, out)
+    }
+
+    /// Hands out half a tag that did not become one.
+    pub(crate) fn flush<E>(
+        &mut self,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let held = std::mem::take(&mut self.held);
+        if held.is_empty() {
+            Ok(())
+        } else {
+            out(self.voice(), &held)
+        }
+    }
+
+    fn split<E>(
+        &mut self,
+        mut text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            if self.at_start {
+                let trimmed = text.trim_start();
+                if let Some(rest) = trimmed.strip_prefix(OPEN) {
+                    self.at_start = false;
+                    text = rest;
+                } else if OPEN.starts_with(trimmed) {
+                    self.held.push_str(text);
+                    return Ok(());
+                } else {
+                    self.at_start = false;
+                }
+            }
+            let tag = if self.inside { CLOSE } else { OPEN };
+            let Some(at) = text.find(tag) else { break };
+            if at > 0 {
+                out(self.voice(), &text[..at])?;
+            }
+            self.inside = !self.inside;
+            text = &text[at + tag.len()..];
+        }
+        let tag = if self.inside { CLOSE } else { OPEN };
+        let kept = half_tag(text, tag);
+        let (sure, half) = text.split_at(text.len() - kept);
+        self.held.push_str(half);
+        if sure.is_empty() {
+            Ok(())
+        } else {
+            out(self.voice(), sure)
+        }
+    }
+
+    fn voice(&self) -> Voice {
+        if self.inside {
+            Voice::Thinking
+        } else {
+            Voice::Text
+        }
+    }
+}
+
+/// How many bytes at the end of `text` may be the beginning of `tag`.
+fn half_tag(text: &str, tag: &str) -> usize {
+    let longest = text.len().min(tag.len() - 1);
+    (1..=longest)
+        .rev()
+        .find(|&length| text.as_bytes().ends_with(&tag.as_bytes()[..length]))
+        .unwrap_or(0)
+}

@@ -1,0 +1,226 @@
+//! Bytes to deltas and blocks, straight through: parser, aggregator, and a look at what is no event
+//! stream at all.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use bytes::Bytes;
+use oa_aggregate::{Aggregator, Answer, Delta, Problem, Progress};
+use oa_sse::{Item, Parser};
+
+/// How much of a body that could not be understood is kept to be shown, in bytes.
+const EXCERPT: usize = 1024;
+
+/// What one pipeline is made with.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PipelineOptions {
+    /// The parser's limits; a body of plain JSON may be as large as an event.
+    pub parser: oa_sse::Limits,
+    /// The aggregator's limits and quirks.
+    pub aggregator: oa_aggregate::Options,
+}
+
+/// Reads the body of one response, whatever it turns out to be, without I/O.
+///
+/// A body whose first byte that is not blank is `{` or `[` is one JSON document, whatever its content
+/// type says (QUIRKS row 71); everything else is an event stream. Lines of JSON among the events are
+/// taken as payloads too (row 68).
+///
+/// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta)
+/// until it answers `None`, and when the body has ended call [`finish`](Self::finish), take what is
+/// left, and make the answer with [`into_answer`](Self::into_answer).
+#[derive(Debug)]
+pub struct Pipeline {
+    parser: Parser,
+    aggregator: Aggregator,
+    form: Form,
+    received: u64,
+    head: Vec<u8>,
+    payloads: u64,
+    limit: usize,
+}
+
+/// What the body turns out to be.
+#[derive(Debug)]
+enum Form {
+    /// Only blanks so far, and this much of a byte order mark.
+    Unknown(usize),
+    Events,
+    Json(Vec<u8>),
+}
+
+/// The body passed a limit.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// The answer is too large.
+    Answer(oa_aggregate::Error),
+    /// A body of plain JSON is larger than this many bytes.
+    Document(usize),
+    /// An event is too large.
+    Event(oa_sse::Error),
+}
+
+impl Pipeline {
+    /// Creates a pipeline for one body.
+    #[must_use]
+    pub fn new(options: PipelineOptions) -> Self {
+        Self {
+            parser: Parser::with_limits(options.parser),
+            aggregator: Aggregator::with_options(options.aggregator),
+            form: Form::Unknown(0),
+            received: 0,
+            head: Vec::new(),
+            payloads: 0,
+            limit: options.parser.event_bytes,
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    ///
+    /// # Errors
+    ///
+    /// The body passed a limit. What came before can be taken.
+    #[inline]
+    pub fn push(&mut self, bytes: Bytes) -> Result<Progress, PipelineError> {
+        self.received += bytes.len() as u64;
+        if !matches!(self.form, Form::Events) {
+            if let Form::Unknown(_) = self.form {
+                self.look_at(&bytes);
+            }
+            if let Form::Json(document) = &mut self.form {
+                if document.len() + bytes.len() > self.limit {
+                    return Err(PipelineError::Document(self.limit));
+                }
+                document.extend_from_slice(&bytes);
+                return Ok(Progress::More);
+            }
+        }
+        if self.payloads == 0 && self.head.len() < EXCERPT {
+            let room = EXCERPT - self.head.len();
+            self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        self.parser.push(bytes);
+        self.read_events()
+    }
+
+    /// Ends the body: what was held back can be taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self) -> Result<(), PipelineError> {
+        if let Form::Json(document) = &mut self.form {
+            let document = std::mem::take(document);
+            self.head = document[..document.len().min(EXCERPT)].to_vec();
+            self.payloads += 1;
+            self.aggregator
+                .push(&document)
+                .map_err(PipelineError::Answer)?;
+        } else {
+            self.parser.finish_lenient();
+            self.read_events()?;
+        }
+        self.aggregator.finish().map_err(PipelineError::Answer)
+    }
+
+    /// Returns the next change to the answer, or `None` when more bytes are needed.
+    #[inline]
+    pub fn next_delta(&mut self) -> Option<Delta<'_>> {
+        self.aggregator.next_delta()
+    }
+
+    /// Makes the answer.
+    #[must_use]
+    pub fn into_answer(self) -> Answer {
+        self.aggregator.into_answer()
+    }
+
+    /// Returns the aggregator.
+    #[must_use]
+    pub fn aggregator(&self) -> &Aggregator {
+        &self.aggregator
+    }
+
+    /// Returns what was wrong inside the stream so far.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        self.aggregator.problems()
+    }
+
+    /// Returns how many bytes of the body have come.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Returns how many payloads have come: events with data, lines of JSON, or the document.
+    #[must_use]
+    pub fn payloads(&self) -> u64 {
+        self.payloads
+    }
+
+    /// Returns how the body begins, up to about a kilobyte; for messages about bodies that could not
+    /// be understood.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    #[inline]
+    fn read_events(&mut self) -> Result<Progress, PipelineError> {
+        while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
+            let progress = match &item {
+                Item::Event(event) => self.aggregator.push(event.raw_data()),
+                Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
+                    self.aggregator.push(line)
+                }
+                _ => continue,
+            };
+            self.payloads += 1;
+            if progress.map_err(PipelineError::Answer)? == Progress::Done {
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    /// Finds out what the body is by its first byte that is not blank.
+    #[cold]
+    fn look_at(&mut self, bytes: &[u8]) {
+        const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+        let Form::Unknown(mut matched) = self.form else {
+            return;
+        };
+        for &byte in bytes {
+            match byte {
+                _ if BYTE_ORDER_MARK.get(matched) == Some(&byte) => matched += 1,
+                b' ' | b'\t' | b'\r' | b'\n' => {}
+                b'{' | b'[' => {
+                    self.form = Form::Json(Vec::new());
+                    return;
+                }
+                _ => {
+                    self.form = Form::Events;
+                    return;
+                }
+            }
+        }
+        self.form = Form::Unknown(matched);
+    }
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer(error) => error.fmt(f),
+            Self::Document(limit) => {
+                write!(f, "the body is larger than the limit of {limit} bytes")
+            }
+            Self::Event(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for PipelineError {}

@@ -1,0 +1,240 @@
+use std::error::Error as StdError;
+use std::time::Duration;
+use std::{fmt, io};
+
+use crate::peer::Peer;
+use crate::timeout::TimeoutKind;
+
+/// What went wrong, for callers who act on it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The answer broke off: a reset, or a body that ends before its end.
+    Broken,
+    /// The peer closed or reset the connection before there was an answer.
+    Closed,
+    /// No connection came about: refused, unreachable, timed out.
+    Connect,
+    /// An [`ApiKey`](crate::ApiKey) that no header can carry.
+    InvalidKey,
+    /// A request's URI without scheme or host, with an unknown scheme, or with a user name.
+    InvalidUri,
+    /// What came back is not HTTP/1.1, or its head passes the bounds.
+    Protocol,
+    /// The host's name could not be resolved.
+    Resolve,
+    /// There is a connection, and it cannot be encrypted: the handshake failed, or nothing is
+    /// trusted here.
+    Tls,
+    /// An `https` URI, and the feature `tls` is off.
+    TlsMissing,
+}
+
+/// An error of the transport.
+///
+/// Its text names the host and the port, never a header's value. Its sources are for reports:
+/// which types they have is not stable.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    received: Option<u64>,
+    timeout: Option<TimeoutKind>,
+    source: Option<Source>,
+}
+
+type Source = Box<dyn StdError + Send + Sync>;
+
+/// How much of an answer's head had come when the connection failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Heard {
+    Nothing,
+    Bytes,
+    /// The first byte was that of a TLS record.
+    Tls,
+}
+
+impl Error {
+    pub(crate) fn broken(
+        peer: &Peer,
+        received: u64,
+        announced: Option<u64>,
+        source: hyper::Error,
+    ) -> Self {
+        use io::ErrorKind as Io;
+        let how = match (io_kind(&source), announced) {
+            (Some(Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe), _) => {
+                "connection reset".to_owned()
+            }
+            (Some(Io::UnexpectedEof), Some(rest)) => {
+                format!(
+                    "connection closed, {} bytes were announced",
+                    received + rest
+                )
+            }
+            (Some(Io::UnexpectedEof), None) => "connection closed without a last chunk".to_owned(),
+            (Some(Io::InvalidData | Io::InvalidInput), _) => "malformed chunk".to_owned(),
+            _ => "connection failed".to_owned(),
+        };
+        let message = format!("the answer of {peer} broke off after {received} bytes: {how}");
+        let mut error = Self::new(ErrorKind::Broken, message).because(source);
+        error.0.received = Some(received);
+        error
+    }
+
+    pub(crate) fn connect(peer: &Peer, source: Source) -> Self {
+        use io::ErrorKind as Io;
+        let kind = find::<io::Error>(&*source).map(io::Error::kind);
+        let why = match kind {
+            Some(Io::AddrNotAvailable) => ": address not available",
+            Some(Io::ConnectionRefused) => ": connection refused",
+            Some(Io::ConnectionReset) => ": connection reset",
+            Some(Io::HostUnreachable) => ": host unreachable",
+            Some(Io::NetworkUnreachable) => ": network unreachable",
+            Some(Io::PermissionDenied) => ": permission denied",
+            Some(Io::TimedOut) => ": the system gave up waiting",
+            _ => "",
+        };
+        let message = format!("cannot connect to {peer}{why}");
+        let mut error = Self::new(ErrorKind::Connect, message);
+        error.0.source = Some(source);
+        error
+    }
+
+    pub(crate) fn connect_timeout(peer: &Peer, limit: Duration) -> Self {
+        let message = format!("cannot connect to {peer}: no connection within {limit:?}");
+        let mut error = Self::new(ErrorKind::Connect, message);
+        error.0.timeout = Some(TimeoutKind::Connect);
+        error
+    }
+
+    /// A connection that failed before there was an answer.
+    pub(crate) fn head(peer: &Peer, heard: Heard, source: hyper::Error) -> Self {
+        let reset = matches!(
+            io_kind(&source),
+            Some(io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
+        );
+        let (kind, message) = match (source.is_parse(), heard) {
+            (true, Heard::Tls) => (
+                ErrorKind::Protocol,
+                format!("{peer} speaks TLS: its address begins with https"),
+            ),
+            (true, _) => (
+                ErrorKind::Protocol,
+                format!("cannot read the answer of {peer} as HTTP/1.1"),
+            ),
+            (false, Heard::Nothing) if reset => (
+                ErrorKind::Closed,
+                format!("{peer} reset the connection before an answer"),
+            ),
+            (false, Heard::Nothing) => (
+                ErrorKind::Closed,
+                format!("{peer} closed the connection before an answer"),
+            ),
+            (false, _) => (
+                ErrorKind::Closed,
+                format!("{peer} closed the connection within the head of its answer"),
+            ),
+        };
+        Self::new(kind, message).because(source)
+    }
+
+    pub(crate) fn invalid_key(why: &str) -> Self {
+        Self::new(ErrorKind::InvalidKey, why.to_owned())
+    }
+
+    pub(crate) fn invalid_uri(why: String) -> Self {
+        Self::new(ErrorKind::InvalidUri, why)
+    }
+
+    pub(crate) fn resolve(peer: &Peer, source: io::Error) -> Self {
+        let message = format!("cannot connect to {peer}: the name could not be resolved");
+        Self::new(ErrorKind::Resolve, message).because(source)
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn tls(peer: &Peer, why: &str, source: Option<Source>) -> Self {
+        let message = format!("cannot encrypt the connection to {peer}{why}");
+        let mut error = Self::new(ErrorKind::Tls, message);
+        error.0.source = source;
+        error
+    }
+
+    #[cfg(not(feature = "tls"))]
+    pub(crate) fn tls_missing(peer: &Peer) -> Self {
+        Self::new(
+            ErrorKind::TlsMissing,
+            format!("cannot connect to {peer}: https needs the feature `tls`, which is off"),
+        )
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns how many bytes of the body had come when it broke off.
+    #[must_use]
+    pub fn received(&self) -> Option<u64> {
+        self.0.received
+    }
+
+    /// Returns which timeout was up, if it was one: of the transport's own there is only
+    /// [`TimeoutKind::Connect`].
+    #[must_use]
+    pub fn timeout(&self) -> Option<TimeoutKind> {
+        self.0.timeout
+    }
+
+    fn new(kind: ErrorKind, message: String) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message,
+            received: None,
+            timeout: None,
+            source: None,
+        }))
+    }
+
+    fn because(mut self, source: impl Into<Source>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("received", &self.0.received)
+            .field("timeout", &self.0.timeout)
+            .field("source", &self.0.source)
+            .finish()
+    }
+}
+
+/// What the system said, somewhere below.
+pub(crate) fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
+    find::<io::Error>(error).map(io::Error::kind)
+}
+
+/// The first error of a type in a chain.
+fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    std::iter::successors(Some(error), |error| error.source())
+        .find_map(|error| error.downcast_ref())
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+
+use http::HeaderValue;
+
+use crate::error::Error;
+
+/// A key for a server, which is never shown: `Debug` prints a fixed mask, and there is no
+/// `Display` and no serde.
+#[derive(Clone)]
+pub struct ApiKey(HeaderValue);
+
+impl ApiKey {
+    /// Checks a key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) if it is empty or holds anything but
+    /// visible ASCII: a space, a line break, a typographic dash. The error does not tell the key.
+    pub fn new(key: impl AsRef<str>) -> Result<Self, Error> {
+        let key = key.as_ref();
+        if key.is_empty() {
+            return Err(Error::invalid_key("the API key is empty"));
+        }
+        if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::invalid_key(
+                "the API key has characters other than visible ASCII, perhaps a line break",
+            ));
+        }
+        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+            .expect("visible ASCII is a header value");
+        value.set_sensitive(true);
+        Ok(Self(value))
+    }
+
+    /// Returns the value of an `Authorization` header: `Bearer` and the key, marked as sensitive.
+    #[must_use]
+    pub fn header_value(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(****)")
+    }
+}

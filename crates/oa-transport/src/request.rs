@@ -1,0 +1,127 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+/// What a request carries: segments of bytes, sent one after the other, of known length.
+///
+/// A clone shares the segments, so that sending a request again costs nothing.
+#[derive(Clone, Default)]
+pub struct RequestBody {
+    segments: Arc<[Bytes]>,
+    next: usize,
+    left: usize,
+}
+
+impl RequestBody {
+    /// Carries one segment.
+    #[must_use]
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self::shared(Arc::new([bytes.into()]))
+    }
+
+    /// Carries nothing.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// Carries several segments, which are not copied together.
+    #[must_use]
+    pub fn from_segments(segments: Vec<Bytes>) -> Self {
+        Self::shared(segments.into())
+    }
+
+    /// Returns whether there is nothing to send.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns how many bytes there are in all, sent or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.segments.iter().map(Bytes::len).sum()
+    }
+
+    /// Returns the segments, sent or not.
+    #[must_use]
+    pub fn segments(&self) -> &[Bytes] {
+        &self.segments
+    }
+
+    fn shared(segments: Arc<[Bytes]>) -> Self {
+        let mut body = Self {
+            segments,
+            next: 0,
+            left: 0,
+        };
+        body.left = body.len();
+        body
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        while let Some(segment) = self.segments.get(self.next).cloned() {
+            self.next += 1;
+            if !segment.is_empty() {
+                self.left -= segment.len();
+                return Poll::Ready(Some(Ok(Frame::data(segment))));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
+
+impl From<Bytes> for RequestBody {
+    fn from(bytes: Bytes) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl From<String> for RequestBody {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<Vec<u8>> for RequestBody {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::new(bytes)
+    }
+}
+
+impl From<&'static str> for RequestBody {
+    fn from(text: &'static str) -> Self {
+        Self::new(text)
+    }
+}
+
+/// Tells how much there is, not what.
+impl fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RequestBody")
+            .field("len", &self.len())
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}

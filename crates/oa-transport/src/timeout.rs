@@ -1,0 +1,212 @@
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::task::coop::unconstrained;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// How long to wait for an answer. `None` is "for ever".
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// From sending the request until the answer begins. A cold model load or a queue takes minutes
+    /// and is not a dead server. Without a change 300 seconds.
+    pub first_token: Option<Duration>,
+    /// The longest silence once the answer has begun; any byte ends it, those of a comment which
+    /// keeps the connection alive too. Without a change 60 seconds.
+    pub idle: Option<Duration>,
+    /// The longest time without content once the answer has begun. Without a change none.
+    pub content: Option<Duration>,
+    /// For the whole answer. Without a change none, since a local model may stream for an hour.
+    pub total: Option<Duration>,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            first_token: Some(Duration::from_secs(300)),
+            idle: Some(Duration::from_secs(60)),
+            content: None,
+            total: None,
+        }
+    }
+}
+
+/// Which time was up.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum TimeoutKind {
+    /// No connection came about.
+    Connect,
+    /// [`Timeouts::content`].
+    Content,
+    /// [`Timeouts::first_token`].
+    FirstToken,
+    /// [`Timeouts::idle`].
+    Idle,
+    /// [`Timeouts::total`].
+    Total,
+}
+
+impl fmt::Display for TimeoutKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect timeout",
+            Self::Content => "content timeout",
+            Self::FirstToken => "first token timeout",
+            Self::Idle => "idle timeout",
+            Self::Total => "total timeout",
+        })
+    }
+}
+
+/// Watches the clock for whoever reads an answer.
+///
+/// Made when the request is sent, told of what comes, and asked when there is nothing to read:
+///
+/// ```
+/// use std::future::poll_fn;
+/// use std::time::Duration;
+///
+/// use oa_transport::{TimeoutKind, Timeouts, Watch};
+///
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() {
+/// let mut watch = Watch::new(Timeouts::default());
+/// watch.note_bytes(); // a comment came: the answer has not begun
+/// watch.note_content(); // the first delta came
+/// let expired = poll_fn(|cx| watch.poll_expired(cx)).await;
+/// assert_eq!(expired, TimeoutKind::Idle);
+/// assert_eq!(watch.elapsed(), Duration::from_secs(60));
+/// # }
+/// ```
+///
+/// Noting costs at most one reading of the clock. There is one timer, set anew only when it fires
+/// too early.
+#[derive(Debug)]
+pub struct Watch {
+    timeouts: Timeouts,
+    started: Instant,
+    last_bytes: Instant,
+    last_content: Instant,
+    begun: bool,
+    /// The deadline may lie before the one that the timer is set to.
+    stale: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    waker: Option<Waker>,
+}
+
+impl Watch {
+    /// Starts to watch, now.
+    #[must_use]
+    pub fn new(timeouts: Timeouts) -> Self {
+        let now = Instant::now();
+        Self {
+            timeouts,
+            started: now,
+            last_bytes: now,
+            last_content: now,
+            begun: false,
+            stale: true,
+            timer: None,
+            waker: None,
+        }
+    }
+
+    /// Notes that bytes came, whatever they are.
+    pub fn note_bytes(&mut self) {
+        // Before the answer has begun nobody asks when it was.
+        if self.begun && self.timeouts.idle.is_some() {
+            self.last_bytes = Instant::now();
+        }
+    }
+
+    /// Notes that content came, which is bytes as well: the answer has begun.
+    pub fn note_content(&mut self) {
+        if !self.begun {
+            self.begun = true;
+            self.stale = true;
+        }
+        if self.timeouts.idle.is_some() || self.timeouts.content.is_some() {
+            self.last_content = Instant::now();
+            self.last_bytes = self.last_content;
+        }
+    }
+
+    /// Waits until one of the timeouts is up, and tells which; for ever if none counts.
+    ///
+    /// It may be asked again afterwards.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime with time.
+    pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<TimeoutKind> {
+        if !self.stale
+            && let Some(timer) = &self.timer
+            && !timer.is_elapsed()
+            && let Some(waker) = &self.waker
+            && waker.will_wake(cx.waker())
+        {
+            return Poll::Pending;
+        }
+        loop {
+            let Some((deadline, kind)) = self.next() else {
+                return Poll::Pending;
+            };
+            match &mut self.timer {
+                None => self.timer = Some(Box::pin(sleep_until(deadline))),
+                Some(timer) if self.stale || timer.is_elapsed() => timer.as_mut().reset(deadline),
+                Some(_) => (),
+            }
+            self.stale = false;
+            // Outside of the task's budget: a timer that is refused a turn does not keep the waker.
+            if let Some(timer) = &mut self.timer
+                && pin!(unconstrained(timer.as_mut())).poll(cx).is_pending()
+            {
+                self.waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            if deadline <= Instant::now() {
+                return Poll::Ready(kind);
+            }
+        }
+    }
+
+    /// Returns for how long the answer has been watched.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Returns whether content has come.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// The timeout that is up first, if nothing comes.
+    fn next(&self) -> Option<(Instant, TimeoutKind)> {
+        let Timeouts {
+            first_token,
+            idle,
+            content,
+            total,
+        } = self.timeouts;
+        let (waits, total) = if self.begun {
+            let idle = (idle, self.last_bytes, TimeoutKind::Idle);
+            let content = (content, self.last_content, TimeoutKind::Content);
+            ([idle, content], total)
+        } else {
+            let first = (first_token, self.started, TimeoutKind::FirstToken);
+            ([first, (None, self.started, TimeoutKind::Content)], total)
+        };
+        // A sum beyond the end of the clock is "for ever".
+        [(total, self.started, TimeoutKind::Total)]
+            .into_iter()
+            .chain(waits)
+            .filter_map(|(wait, since, kind)| Some((since.checked_add(wait?)?, kind)))
+            .min_by_key(|(deadline, _)| *deadline)
+    }
+}

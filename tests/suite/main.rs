@@ -1,0 +1,3 @@
+//! The whole system against recorded and written streams.
+
+mod streams;
