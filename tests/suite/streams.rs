@@ -1,8 +1,13 @@
 //! Every stream, however it is cut, gives the blocks, errors, finish and usage that are expected of it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bytes::Bytes;
 use oa_client::PipelineOptions;
 use suite::{Fixture, Outcome, all, recorded};
+
+/// Larger streams are cut at a sample of their offsets.
+const CUT_EVERYWHERE: usize = 20_000;
 
 fn options(fixture: &Fixture) -> PipelineOptions {
     let mut options = PipelineOptions::default();
@@ -10,32 +15,98 @@ fn options(fixture: &Fixture) -> PipelineOptions {
     options
 }
 
-fn pieces(body: &Bytes, size: usize) -> Vec<Bytes> {
+fn in_pieces(body: &Bytes, size: usize) -> impl Iterator<Item = Bytes> {
     (0..body.len())
         .step_by(size)
-        .map(|at| body.slice(at..(at + size).min(body.len())))
-        .collect()
+        .map(move |at| body.slice(at..(at + size).min(body.len())))
 }
 
-#[test]
-fn the_recordings_beside_the_project_are_read_or_said_to_be_missing() {
-    match recorded().len() {
-        0 => println!("skipped: 61 recordings of other projects are not at hand"),
-        count => println!("{count} recordings of other projects are read in place"),
-    }
+fn in_two(body: &Bytes, at: usize) -> [Bytes; 2] {
+    [body.slice(..at), body.slice(at..)]
 }
 
-#[test]
-fn every_stream_gives_what_is_expected() {
+/// Runs a check on every fixture and reports all that fail it.
+fn check_all(check: impl Fn(&Fixture)) {
     let mut wrong = Vec::new();
-    for fixture in all() {
-        let result = std::panic::catch_unwind(|| {
-            let outcome = Outcome::of(options(&fixture), [fixture.body.clone()]);
-            outcome.assert_expected(&fixture, false);
-        });
-        if result.is_err() {
+    let fixtures = all();
+    assert!(
+        fixtures.len() >= 160,
+        "the project's own fixtures are missing"
+    );
+    for fixture in fixtures {
+        if catch_unwind(AssertUnwindSafe(|| check(&fixture))).is_err() {
             wrong.push(fixture.name);
         }
     }
     assert!(wrong.is_empty(), "{} differ: {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn recordings_beside_the_project_are_read_in_place_or_said_to_be_missing() {
+    match recorded().len() {
+        0 => println!("skipped: the 61 recordings of other projects are not at hand"),
+        count => {
+            assert_eq!(count, 61);
+            println!("{count} recordings of other projects are read in place");
+        }
+    }
+}
+
+#[test]
+fn every_stream_as_a_whole_gives_what_is_expected() {
+    check_all(|fixture| {
+        let outcome = Outcome::of(options(fixture), [fixture.body.clone()]);
+        outcome.assert_expected(fixture, false);
+        assert_eq!(
+            fixture.fails(),
+            outcome.answer.is_empty() && !outcome.answer.is_finished()
+        );
+    });
+}
+
+#[test]
+fn every_stream_byte_by_byte_gives_what_is_expected() {
+    check_all(|fixture| {
+        for size in [1, 2, 3, 7, 64, 1460] {
+            let outcome = Outcome::of(options(fixture), in_pieces(&fixture.body, size));
+            outcome.assert_expected(fixture, false);
+        }
+    });
+}
+
+#[test]
+fn every_stream_cut_at_any_offset_gives_the_same() {
+    check_all(|fixture| {
+        let body = &fixture.body;
+        let whole = Outcome::of(options(fixture), [body.clone()]);
+        let step = if body.len() <= CUT_EVERYWHERE {
+            1
+        } else {
+            body.len() / 2_000 + 1
+        };
+        for at in (0..=body.len()).step_by(step) {
+            let cut = Outcome::of(options(fixture), in_two(body, at));
+            assert_eq!(cut, whole, "{} cut at {at}", fixture.name);
+        }
+    });
+}
+
+#[test]
+fn think_tags_are_split_the_same_way_wherever_the_stream_is_cut() {
+    let mut count = 0;
+    for fixture in all() {
+        let Some(tags) = fixture.think_tags() else {
+            continue;
+        };
+        count += 1;
+        let mut options = options(&fixture);
+        options.aggregator.quirks.think_tags = tags;
+        let whole = Outcome::of(options, [fixture.body.clone()]);
+        whole.assert_expected(&fixture, true);
+        for at in 0..=fixture.body.len() {
+            let cut = Outcome::of(options, in_two(&fixture.body, at));
+            assert_eq!(cut, whole, "{} cut at {at}", fixture.name);
+        }
+    }
+    assert!(count >= 3, "{count} streams have think tags");
 }

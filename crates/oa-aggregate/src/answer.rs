@@ -34,7 +34,13 @@ impl Answer {
     /// Otherwise the stream was cut off, and what is here may be a part (QUIRKS row 69).
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.done || self.finish_reason != FinishReason::Unspecified
+        self.done || self.is_finished()
+    }
+
+    /// Whether the server gave a finish reason.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finish_reason != FinishReason::Unspecified
     }
 
     /// Whether nothing of use came: no text, no thinking, no call.

@@ -1,0 +1,137 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::thread;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::peer::Peer;
+use crate::pool::Pool;
+
+/// The body of an answer, which holds its connection and drives it while it is read.
+///
+/// Read to its end, it gives the connection back for the next request. Dropped before that, it
+/// closes the connection at once, which is how a server learns that it may stop generating; only if
+/// nothing but the end is missing, and that has come already, the connection is kept.
+///
+/// Chunks come out as they come in: none waits for another.
+#[must_use = "bodies do nothing unless polled"]
+pub struct ResponseBody {
+    /// None once the end was read or the body broke off.
+    reading: Option<Reading>,
+    received: u64,
+}
+
+struct Reading {
+    connection: Box<Connection>,
+    incoming: Incoming,
+    peer: Arc<Peer>,
+    pool: Arc<Pool>,
+}
+
+impl ResponseBody {
+    pub(crate) fn new(
+        connection: Box<Connection>,
+        incoming: Incoming,
+        peer: Arc<Peer>,
+        pool: Arc<Pool>,
+    ) -> Self {
+        Self {
+            reading: Some(Reading {
+                connection,
+                incoming,
+                peer,
+                pool,
+            }),
+            received: 0,
+        }
+    }
+
+    /// Returns how many bytes of the body were read so far.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+}
+
+impl Reading {
+    /// Gives the connection back if it can be used again: it cannot if the server closed it, or
+    /// answered before it had read the request.
+    fn finish(self) {
+        if self.connection.is_idle() {
+            self.pool.put(&self.peer, self.connection);
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        let Some(reading) = &mut this.reading else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(reading.connection.poll_frame(&mut reading.incoming, cx));
+        if let Some(Ok(frame)) = frame {
+            if let Some(data) = frame.data_ref() {
+                this.received += data.len() as u64;
+            }
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        let reading = this.reading.take();
+        Poll::Ready(reading.and_then(|reading| match frame {
+            Some(Err(error)) => {
+                let announced = reading.incoming.size_hint().exact();
+                let error = Error::broken(&reading.peer, this.received, announced, error);
+                Some(Err(error))
+            }
+            _ => {
+                reading.finish();
+                None
+            }
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.reading.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.reading
+            .as_ref()
+            .map_or(SizeHint::with_exact(0), |reading| {
+                reading.incoming.size_hint()
+            })
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        // Whoever stops at the `[DONE]` of a stream has read everything but the last chunk.
+        if let Some(mut reading) = self.reading.take()
+            && !thread::panicking()
+            && reading.connection.is_at_end(&mut reading.incoming)
+        {
+            reading.finish();
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseBody")
+            .field("received", &self.received)
+            .field("ended", &self.reading.is_none())
+            .finish_non_exhaustive()
+    }
+}

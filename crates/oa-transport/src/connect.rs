@@ -1,0 +1,136 @@
+use std::error::Error as StdError;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Uri;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::{Instant, timeout};
+use tower::Service;
+
+use crate::error::Error;
+use crate::peer::Peer;
+use crate::stream::Stream;
+
+/// Brings streams of bytes to peers, encrypted if they are to be.
+pub(crate) struct Connect {
+    dialer: Dialer,
+    timeout: Duration,
+    #[cfg(feature = "tls")]
+    tls: crate::tls::Tls,
+}
+
+/// What brings the bare stream.
+#[derive(Clone)]
+pub(crate) enum Dialer {
+    Tcp,
+    Custom(Arc<dyn Dial>),
+}
+
+/// A user's connector, without its type.
+pub(crate) trait Dial: Send + Sync {
+    fn dial(&self, uri: Uri) -> Pin<Box<dyn Future<Output = Result<Stream, Source>> + Send>>;
+}
+
+type Source = Box<dyn StdError + Send + Sync>;
+
+impl Connect {
+    pub(crate) fn new(dialer: Dialer, timeout: Duration) -> Self {
+        Self {
+            dialer,
+            timeout,
+            #[cfg(feature = "tls")]
+            tls: crate::tls::Tls::default(),
+        }
+    }
+
+    pub(crate) async fn connect(&self, peer: &Peer) -> Result<Stream, Error> {
+        #[cfg(not(feature = "tls"))]
+        if peer.is_https() {
+            return Err(Error::tls_missing(peer));
+        }
+        timeout(self.timeout, self.open(peer))
+            .await
+            .unwrap_or_else(|_| Err(Error::connect_timeout(peer, self.timeout)))
+    }
+
+    async fn open(&self, peer: &Peer) -> Result<Stream, Error> {
+        let stream = match &self.dialer {
+            Dialer::Tcp => Stream::Tcp(self.tcp(peer).await?),
+            Dialer::Custom(connector) => connector
+                .dial(peer.uri())
+                .await
+                .map_err(|source| Error::connect(peer, source))?,
+        };
+        #[cfg(feature = "tls")]
+        if peer.is_https() {
+            return self.tls.encrypt(peer, stream).await;
+        }
+        Ok(stream)
+    }
+
+    /// Tries the addresses one after the other. One that says nothing gets its share of the time,
+    /// so that the last has its turn.
+    async fn tcp(&self, peer: &Peer) -> Result<TcpStream, Error> {
+        let begun = Instant::now();
+        let addresses: Vec<SocketAddr> = lookup_host((peer.bare_host(), peer.port()))
+            .await
+            .map_err(|source| Error::resolve(peer, source))?
+            .collect();
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for (tried, address) in addresses.iter().enumerate() {
+            let left = self.timeout.saturating_sub(begun.elapsed());
+            let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
+            match timeout(share, TcpStream::connect(address)).await {
+                Ok(Ok(stream)) => {
+                    // A small request does not wait for company. Not all systems allow it.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => failure = error,
+                Err(_) if tried + 1 == addresses.len() => {
+                    return Err(Error::connect_timeout(peer, self.timeout));
+                }
+                Err(_) => (),
+            }
+        }
+        Err(Error::connect(peer, failure.into()))
+    }
+}
+
+impl Dialer {
+    pub(crate) fn custom<C>(connector: C) -> Self
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        C::Error: Into<Source>,
+        C::Future: Send,
+    {
+        Self::Custom(Arc::new(Custom(connector)))
+    }
+}
+
+struct Custom<C>(C);
+
+impl<C> Dial for Custom<C>
+where
+    C: Service<Uri> + Clone + Send + Sync + 'static,
+    C::Response: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    C::Error: Into<Source>,
+    C::Future: Send,
+{
+    fn dial(&self, uri: Uri) -> Pin<Box<dyn Future<Output = Result<Stream, Source>> + Send>> {
+        let mut connector = self.0.clone();
+        Box::pin(async move {
+            poll_fn(|cx| connector.poll_ready(cx))
+                .await
+                .map_err(Into::into)?;
+            let stream = connector.call(uri).await.map_err(Into::into)?;
+            Ok(Stream::Custom(Mutex::new(Box::new(stream))))
+        })
+    }
+}

@@ -1,0 +1,85 @@
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::connection::Connection;
+use crate::peer::Peer;
+
+/// The connections on which nothing happens, by peer.
+///
+/// Nobody watches them: that one was closed, or has been here too long, is found when something is
+/// taken or put.
+pub(crate) struct Pool {
+    idle: Mutex<HashMap<Arc<Peer>, Vec<Idle>>>,
+    max_per_peer: usize,
+    timeout: Duration,
+}
+
+struct Idle {
+    connection: Box<Connection>,
+    since: Instant,
+}
+
+impl Pool {
+    pub(crate) fn new(max_per_peer: usize, timeout: Duration) -> Self {
+        Self {
+            idle: Mutex::default(),
+            max_per_peer,
+            timeout,
+        }
+    }
+
+    /// Takes a connection that still seems to work, the one used last.
+    pub(crate) fn take(&self, peer: &Peer) -> Option<Box<Connection>> {
+        loop {
+            let mut idle = self.lock();
+            let connections = idle.get_mut(peer)?;
+            let latest = connections.pop();
+            if connections.is_empty() {
+                idle.remove(peer);
+            }
+            // What is looked at, or closed, is so outside of the lock.
+            drop(idle);
+            let mut latest = latest?;
+            if latest.since.elapsed() < self.timeout && latest.connection.is_alive() {
+                return Some(latest.connection);
+            }
+        }
+    }
+
+    /// Keeps a connection for the next request, unless there are enough.
+    pub(crate) fn put(&self, peer: &Arc<Peer>, connection: Box<Connection>) {
+        if self.max_per_peer == 0 {
+            return;
+        }
+        connection.rest();
+        let since = Instant::now();
+        let mut idle = self.lock();
+        let mut surplus = Vec::new();
+        idle.retain(|_, connections| {
+            let old = connections
+                .iter()
+                .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
+                .count();
+            surplus.extend(connections.drain(..old));
+            !connections.is_empty()
+        });
+        let connections = idle.entry(Arc::clone(peer)).or_default();
+        if connections.len() == self.max_per_peer {
+            surplus.push(connections.remove(0));
+        }
+        connections.push(Idle { connection, since });
+        drop(idle);
+        drop(surplus);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().values().map(Vec::len).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Peer>, Vec<Idle>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,182 @@
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::relay::Relay;
+
+/// Bytes to and from a peer.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    #[cfg(feature = "tls")]
+    Tls(Box<tokio_rustls::client::TlsStream<Stream>>),
+    /// What a user's connector brought. The lock is never taken: it makes the whole `Sync`.
+    Custom(Mutex<Box<dyn Duplex>>),
+}
+
+/// Both directions in one trait.
+pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Calls a method of whichever stream it is.
+macro_rules! each {
+    ($stream:expr, $inner:ident => $call:expr) => {
+        match $stream {
+            Stream::Tcp(inner) => {
+                let $inner = Pin::new(inner);
+                $call
+            }
+            #[cfg(feature = "tls")]
+            Stream::Tls(inner) => {
+                let $inner = Pin::new(&mut **inner);
+                $call
+            }
+            Stream::Custom(inner) => {
+                let $inner = Pin::new(inner.get_mut().unwrap_or_else(PoisonError::into_inner));
+                $call
+            }
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), inner => inner.poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self.get_mut(), inner => inner.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self.get_mut(), inner => inner.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "tls")]
+            Self::Tls(stream) => stream.is_write_vectored(),
+            Self::Custom(stream) => stream
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), inner => inner.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self.get_mut(), inner => inner.poll_shutdown(cx))
+    }
+}
+
+/// A stream that tells the relay when it hears something, and that does not let a failed write hide
+/// the answer.
+///
+/// A server may refuse a large request before it has read it all (413, 401), answer and close: then
+/// writing fails while the answer lies in the socket. So when the peer has gone away writing stops
+/// and nothing is said; reading tells the rest, which ends with an end or an error of its own.
+pub(crate) struct Wire {
+    stream: Stream,
+    relay: Arc<Relay>,
+    is_mute: bool,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: Stream, relay: Arc<Relay>) -> Self {
+        Self {
+            stream,
+            relay,
+            is_mute: false,
+        }
+    }
+
+    fn poll_speak<T>(
+        &mut self,
+        speak: impl FnOnce(Pin<&mut Stream>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+        if self.is_mute {
+            return Poll::Pending;
+        }
+        match speak(Pin::new(&mut self.stream)) {
+            Poll::Ready(Err(error))
+                if matches!(
+                    error.kind(),
+                    BrokenPipe | ConnectionAborted | ConnectionReset
+                ) =>
+            {
+                self.is_mute = true;
+                Poll::Pending
+            }
+            spoken => spoken,
+        }
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let polled = Pin::new(&mut this.stream).poll_read(cx, buf);
+        this.relay.hear(&buf.filled()[before..]);
+        polled
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut()
+            .poll_speak(|stream| stream.poll_write(cx, buf))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut()
+            .poll_speak(|stream| stream.poll_write_vectored(cx, bufs))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_speak(|stream| stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_speak(|stream| stream.poll_shutdown(cx))
+    }
+}

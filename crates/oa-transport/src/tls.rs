@@ -1,0 +1,77 @@
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use crate::error::Error;
+use crate::peer::Peer;
+use crate::stream::Stream;
+
+/// Encrypts streams, trusting what the system trusts.
+#[derive(Default)]
+pub(crate) struct Tls {
+    /// Read when first needed; reading that failed is tried again.
+    config: OnceCell<Arc<ClientConfig>>,
+}
+
+impl Tls {
+    pub(crate) async fn encrypt(&self, peer: &Peer, stream: Stream) -> Result<Stream, Error> {
+        let config = self
+            .config
+            .get_or_try_init(|| async {
+                // Certificates are files: reading them takes a while.
+                spawn_blocking(trusting_the_system)
+                    .await
+                    .unwrap_or_else(|panic| Err(io::Error::other(panic)))
+            })
+            .await
+            .map_err(|error| {
+                Error::tls(peer, ": no root certificates can be read", Some(error.into()))
+            })?;
+        let name = ServerName::try_from(peer.bare_host().to_owned()).map_err(|error| {
+            Error::tls(
+                peer,
+                ": no certificate can be made out to this host",
+                Some(error.into()),
+            )
+        })?;
+        let stream = TlsConnector::from(Arc::clone(config))
+            .connect(name, stream)
+            .await
+            .map_err(|error| {
+                let why = match error.get_ref().and_then(|error| error.downcast_ref()) {
+                    Some(rustls::Error::InvalidMessage(_)) => ": it does not speak TLS",
+                    Some(rustls::Error::InvalidCertificate(_)) => ": its certificate is not trusted",
+                    _ if error.kind() == io::ErrorKind::UnexpectedEof => ": it closed the connection",
+                    _ => "",
+                };
+                Error::tls(peer, why, Some(error.into()))
+            })?;
+        Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+fn trusting_the_system() -> io::Result<Arc<ClientConfig>> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Some systems keep certificates that nobody can parse.
+    let (usable, _) = roots.add_parsable_certificates(found.certs);
+    if usable == 0 {
+        return Err(found.errors.into_iter().next().map_or_else(
+            || io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"),
+            io::Error::other,
+        ));
+    }
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
