@@ -47,11 +47,7 @@ impl Fixture {
         let text = self.expect()["text"].as_str()?;
         let opens = text.find("<think>").unwrap_or(usize::MAX);
         let closes = text.find("</think>").unwrap_or(usize::MAX);
-        Some(if closes < opens {
-            ThinkTags::StartsInThinking
-        } else {
-            ThinkTags::Split
-        })
+        Some(if closes < opens { ThinkTags::StartsInThinking } else { ThinkTags::Split })
     }
 }
 
@@ -59,9 +55,7 @@ impl Fixture {
 #[must_use]
 pub fn all() -> Vec<Fixture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let own = ["made", "live", "own"]
-        .into_iter()
-        .flat_map(|folder| folder_of(&root.join(folder)));
+    let own = ["made", "live", "own"].into_iter().flat_map(|folder| folder_of(&root.join(folder)));
     own.chain(recorded()).collect()
 }
 
@@ -71,10 +65,7 @@ pub fn all() -> Vec<Fixture> {
 pub fn recorded() -> Vec<Fixture> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/streams");
     let fixtures = folder_of(&folder);
-    fixtures
-        .into_iter()
-        .filter(|fixture| !fixture.name.contains("/made-"))
-        .collect()
+    fixtures.into_iter().filter(|fixture| !fixture.name.contains("/made-")).collect()
 }
 
 fn folder_of(folder: &Path) -> Vec<Fixture> {
@@ -90,9 +81,5 @@ fn read(folder: &Path, entry: Value) -> Fixture {
     let path: PathBuf = folder.join(file);
     let body = fs::read(&path).expect("a file of the index exists");
     let folder = folder.file_name().unwrap_or_default().to_string_lossy();
-    Fixture {
-        name: format!("{folder}/{file}"),
-        body: body.into(),
-        entry,
-    }
+    Fixture { name: format!("{folder}/{file}"), body: body.into(), entry }
 }

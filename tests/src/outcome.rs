@@ -33,19 +33,8 @@ impl Outcome {
         }
         pipeline.finish().expect("no fixture passes a limit");
         outcome.drain(&mut pipeline);
-        let Builder {
-            text,
-            thinking,
-            refusal,
-            order,
-        } = outcome;
-        Self {
-            text,
-            thinking,
-            refusal,
-            order,
-            answer: pipeline.into_answer(),
-        }
+        let Builder { text, thinking, refusal, order } = outcome;
+        Self { text, thinking, refusal, order, answer: pipeline.into_answer() }
     }
 
     /// Panics unless this is what the fixture's entry says.
@@ -64,11 +53,8 @@ impl Outcome {
         if split {
             let parts = &expect["think_split"];
             assert_eq!(self.text, parts["text"], "text of {name}, split");
-            let thinking = format!(
-                "{}{}",
-                as_text(&expect["thinking"]),
-                as_text(&parts["thinking"])
-            );
+            let thinking =
+                format!("{}{}", as_text(&expect["thinking"]), as_text(&parts["thinking"]));
             assert_eq!(self.thinking, thinking, "thinking of {name}, split");
         }
         for kept in fixture.entry["keeps"].as_array().into_iter().flatten() {
@@ -94,10 +80,7 @@ impl Outcome {
         if self.refusal.is_empty() {
             assert_eq!(text, self.text, "text blocks of {name}");
         }
-        assert_eq!(
-            self.answer.refusal.clone().unwrap_or_default(),
-            self.refusal
-        );
+        assert_eq!(self.answer.refusal.clone().unwrap_or_default(), self.refusal);
     }
 
     /// The outcome in the words of `index.json`.
@@ -182,26 +165,14 @@ impl Builder {
 /// Ids that the server did not send are made up: null where the expectation says null.
 fn known_id(id: &str, expected: &Value) -> Value {
     let made_up = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if expected.is_null() && made_up {
-        Value::Null
-    } else {
-        id.into()
-    }
+    if expected.is_null() && made_up { Value::Null } else { id.into() }
 }
 
 fn problem(problem: &Problem) -> Value {
     match problem {
         Problem::Server(error) => {
-            let code = error
-                .raw
-                .get("code")
-                .filter(|code| !code.is_null())
-                .cloned();
-            let kind = error
-                .raw
-                .get("type")
-                .filter(|kind| !kind.is_null())
-                .cloned();
+            let code = error.raw.get("code").filter(|code| !code.is_null()).cloned();
+            let kind = error.raw.get("type").filter(|kind| !kind.is_null()).cloned();
             let message = error.raw.get("message").cloned();
             let message = message.unwrap_or_else(|| error.message.clone().into());
             json!({ "code": code.or(kind), "message": message })

@@ -23,10 +23,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn parse(args: &[&str]) -> Result<Self> {
         let in_ci = std::env::var("CI").is_ok_and(|value| value == "true" || value == "1");
-        let mut options = Self {
-            in_ci,
-            ..Self::default()
-        };
+        let mut options = Self { in_ci, ..Self::default() };
         for arg in args {
             match *arg {
                 "--fast" => options.fast = true,
@@ -76,11 +73,7 @@ fn steps() -> Vec<Step> {
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test))),
         step("doctest", Fast, Tests(Run::cargo(doctest))),
-        step(
-            "quickstart",
-            Fast,
-            Check(Run::cargo("run --example quickstart")),
-        ),
+        step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
         step("features", Slow, Own(features::run)),
         step("msrv", Slow, Own(msrv::run)),
@@ -97,11 +90,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
     for Step { name, pace, action } in steps() {
         if options.fast && pace == Pace::Slow {
             let verdict = Verdict::Skipped("--fast".to_owned());
-            reports.push(Report {
-                name,
-                verdict,
-                seconds: 0.0,
-            });
+            reports.push(Report { name, verdict, seconds: 0.0 });
             continue;
         }
         let repeat = match &action {
@@ -120,11 +109,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
             verdict: Verdict::of(result, options),
             seconds: start.elapsed().as_secs_f64(),
         };
-        let colon = if report.verdict.reason().is_empty() {
-            ""
-        } else {
-            ": "
-        };
+        let colon = if report.verdict.reason().is_empty() { "" } else { ": " };
         println!(
             "=== {name} {} in {:.1} s{colon}{}",
             report.verdict.word(),
@@ -134,23 +119,10 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
         reports.push(report);
     }
 
-    let failed = reports
-        .iter()
-        .any(|report| matches!(report.verdict, Verdict::Failed(_)));
+    let failed = reports.iter().any(|report| matches!(report.verdict, Verdict::Failed(_)));
     println!("\n{}", step::table(&reports));
-    println!(
-        "{}",
-        if failed {
-            "the gate is closed"
-        } else {
-            "the gate is open"
-        }
-    );
+    println!("{}", if failed { "the gate is closed" } else { "the gate is open" });
     // The last line, in this form: it is what scripts read.
     println!("{tally}");
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

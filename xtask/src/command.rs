@@ -18,12 +18,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(program: impl Into<String>) -> Self {
-        Self {
-            program: program.into(),
-            args: Vec::new(),
-            envs: Vec::new(),
-            dir: None,
-        }
+        Self { program: program.into(), args: Vec::new(), envs: Vec::new(), dir: None }
     }
 
     /// `cargo` with the given words; an argument with a space in it needs `arg`.
@@ -53,10 +48,7 @@ impl Run {
 
     /// Runs with our own standard streams.
     pub(crate) fn status(&self) -> Result<()> {
-        let status = self
-            .command()
-            .status()
-            .map_err(|error| self.not_started(&error))?;
+        let status = self.command().status().map_err(|error| self.not_started(&error))?;
         self.check(status)
     }
 
@@ -79,9 +71,7 @@ impl Run {
         if let Some(stdout) = child.stdout.take() {
             read = pass_on(BufReader::new(stdout), out, tally);
         }
-        let status = child
-            .wait()
-            .map_err(|error| format!("waiting for `{self}`: {error}"))?;
+        let status = child.wait().map_err(|error| format!("waiting for `{self}`: {error}"))?;
         read.map_err(|error| format!("reading from `{self}`: {error}"))?;
         let result = self.check(status);
         if result.is_err() && tally.failed == failed_before {
@@ -97,12 +87,8 @@ impl Run {
             .stdin(Stdio::null())
             .output()
             .map_err(|error| self.not_started(&error))?;
-        self.check(output.status).map_err(|e| {
-            format!(
-                "{e}\n{}",
-                String::from_utf8_lossy(&output.stderr).trim_end()
-            )
-        })?;
+        self.check(output.status)
+            .map_err(|e| format!("{e}\n{}", String::from_utf8_lossy(&output.stderr).trim_end()))?;
         String::from_utf8(output.stdout).map_err(|_| format!("`{self}` printed no UTF-8"))
     }
 
@@ -113,9 +99,7 @@ impl Run {
 
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command
-            .args(&self.args)
-            .envs(self.envs.iter().map(|(k, v)| (k, v)));
+        command.args(&self.args).envs(self.envs.iter().map(|(k, v)| (k, v)));
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
         }
@@ -123,11 +107,7 @@ impl Run {
     }
 
     fn check(&self, status: ExitStatus) -> Result<()> {
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("`{self}` failed: {status}"))
-        }
+        if status.success() { Ok(()) } else { Err(format!("`{self}` failed: {status}")) }
     }
 
     fn not_started(&self, error: &io::Error) -> String {
@@ -192,11 +172,7 @@ mod tests {
     fn a_failure_without_a_failed_test_counts_as_one() {
         let (mut out, mut tally) = (Vec::new(), Tally::default());
         let dies = Run::new("sh").arg("-c").arg("echo hello; exit 3");
-        assert!(
-            dies.tests_to(&mut out, &mut tally)
-                .unwrap_err()
-                .contains("exit status: 3")
-        );
+        assert!(dies.tests_to(&mut out, &mut tally).unwrap_err().contains("exit status: 3"));
         assert_eq!(tally.failed, 1);
 
         let fails = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 1";

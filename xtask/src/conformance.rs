@@ -29,10 +29,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     }
     let Some(version) = venv::python() else {
         let message = "no python3 with venv here, which runs the real server".to_owned();
-        return Ok(Outcome::Missing {
-            message,
-            need: Need::InCi,
-        });
+        return Ok(Outcome::Missing { message, need: Need::InCi });
     };
 
     // Before the servers start: a build may take longer than they live.
@@ -41,11 +38,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     let tools = workspace.root.join("tests/realserver");
     let home = workspace.target.join("realserver");
     fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-    let python = venv::ready(
-        &home.join("venv"),
-        &tools.join("requirements.txt"),
-        &version,
-    )?;
+    let python = venv::ready(&home.join("venv"), &tools.join("requirements.txt"), &version)?;
 
     let start = |name: &str, options: &[&str]| {
         let serve = Run::new(python.display().to_string())

@@ -9,10 +9,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run(_: &Workspace, _: &mut Tally) -> Result<Outcome> {
     if !Run::cargo("deny --version").works() {
         let message = "no cargo-deny here: cargo install cargo-deny --locked".to_owned();
-        return Ok(Outcome::Missing {
-            message,
-            need: Need::InCi,
-        });
+        return Ok(Outcome::Missing { message, need: Need::InCi });
     }
     let run = Run::cargo("deny check bans licenses sources");
     println!("{run}");

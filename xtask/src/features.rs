@@ -16,11 +16,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
             }
         }
     }
-    if failed.is_empty() {
-        Ok(Outcome::Ok)
-    } else {
-        Err(format!("failed: {}", failed.join("; ")))
-    }
+    if failed.is_empty() { Ok(Outcome::Ok) } else { Err(format!("failed: {}", failed.join("; "))) }
 }
 
 fn checks(package: &Package) -> Vec<Run> {
@@ -42,10 +38,8 @@ mod tests {
     use super::*;
 
     fn commands(features: &[&str]) -> Vec<String> {
-        let features: BTreeMap<_, _> = features
-            .iter()
-            .map(|name| ((*name).to_owned(), Vec::new()))
-            .collect();
+        let features: BTreeMap<_, _> =
+            features.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
         let package = Package {
             name: "a".into(),
             dir: "crates/a".into(),

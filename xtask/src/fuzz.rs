@@ -26,16 +26,10 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         }
     }
     if targets.is_empty() {
-        return Ok(Outcome::Nothing(
-            "no fuzz target under crates/*/fuzz".to_owned(),
-        ));
+        return Ok(Outcome::Nothing("no fuzz target under crates/*/fuzz".to_owned()));
     }
-    let missing = |message: &str| {
-        Ok(Outcome::Missing {
-            message: message.to_owned(),
-            need: Need::Optional,
-        })
-    };
+    let missing =
+        |message: &str| Ok(Outcome::Missing { message: message.to_owned(), need: Need::Optional });
     if toolchain("nightly").is_none() {
         return missing("no nightly Rust here: rustup toolchain install nightly");
     }
@@ -47,11 +41,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     let mut failed = Vec::new();
     for (package, target) in targets {
         // The first corpus is where new inputs go: not among the committed ones.
-        let found = workspace
-            .target
-            .join("fuzz-found")
-            .join(&package.name)
-            .join(&target);
+        let found = workspace.target.join("fuzz-found").join(&package.name).join(&target);
         fs::create_dir_all(&found).map_err(|error| format!("{}: {error}", found.display()))?;
         let mut run = Run::cargo("+nightly fuzz run --target-dir")
             .arg(workspace.target.join("fuzz").display().to_string())
@@ -67,11 +57,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
             failed.push(format!("{}/{target}", package.name));
         }
     }
-    if failed.is_empty() {
-        Ok(Outcome::Ok)
-    } else {
-        Err(format!("failed: {}", failed.join(", ")))
-    }
+    if failed.is_empty() { Ok(Outcome::Ok) } else { Err(format!("failed: {}", failed.join(", "))) }
 }
 
 fn seconds_each(targets: usize) -> usize {

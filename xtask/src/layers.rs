@@ -45,10 +45,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(0),
         ours: &[],
         external: Some(&["bytes", "memchr"]),
-        limits: &[Limit {
-            features: Features::Default,
-            most: 2,
-        }],
+        limits: &[Limit { features: Features::Default, most: 2 }],
     },
     Row {
         name: "oa-types",
@@ -62,10 +59,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(1),
         ours: &["oa-types"],
         external: Some(&["bytes", "memchr", "serde", "serde_json"]),
-        limits: &[Limit {
-            features: Features::Default,
-            most: 13,
-        }],
+        limits: &[Limit { features: Features::Default, most: 13 }],
     },
     Row {
         name: "oa-transport",
@@ -84,23 +78,11 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "open-agent",
         place: Place::Layer(5),
-        ours: &[
-            "oa-aggregate",
-            "oa-client",
-            "oa-sse",
-            "oa-transport",
-            "oa-types",
-        ],
+        ours: &["oa-aggregate", "oa-client", "oa-sse", "oa-transport", "oa-types"],
         external: None,
         limits: &[
-            Limit {
-                features: Features::Default,
-                most: 65,
-            },
-            Limit {
-                features: Features::AllButTls,
-                most: 45,
-            },
+            Limit { features: Features::Default, most: 65 },
+            Limit { features: Features::AllButTls, most: 45 },
         ],
     },
     Row {

@@ -13,10 +13,7 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         .ok_or("no crate says its rust-version")?;
     let Some(toolchain) = toolchain(version) else {
         let message = format!("no Rust {version} here: rustup toolchain install {version}");
-        return Ok(Outcome::Missing {
-            message,
-            need: Need::Optional,
-        });
+        return Ok(Outcome::Missing { message, need: Need::Optional });
     };
     let run = Run::new("cargo").arg(format!("+{toolchain}"));
     let run = run.args(["check", "--workspace", "--all-features"]);
@@ -26,17 +23,12 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
 
 /// The installed toolchain of that version, by its whole name.
 pub(crate) fn toolchain(version: &str) -> Option<String> {
-    let list = Run::new("rustup")
-        .args(["toolchain", "list"])
-        .output()
-        .ok()?;
+    let list = Run::new("rustup").args(["toolchain", "list"]).output().ok()?;
     find(&list, version).map(str::to_owned)
 }
 
 fn find<'a>(list: &'a str, version: &str) -> Option<&'a str> {
-    let names = list
-        .lines()
-        .filter_map(|line| line.split_whitespace().next());
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
     names.into_iter().find(|name| {
         let rest = name.strip_prefix(version);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
@@ -55,10 +47,7 @@ mod tests {
                     nightly-x86_64-unknown-linux-gnu\n";
         assert_eq!(find(list, "1.88"), Some("1.88.0-x86_64-unknown-linux-gnu"));
         assert_eq!(find(list, "1.8"), Some("1.8.0-x86_64-unknown-linux-gnu"));
-        assert_eq!(
-            find(list, "nightly"),
-            Some("nightly-x86_64-unknown-linux-gnu")
-        );
+        assert_eq!(find(list, "nightly"), Some("nightly-x86_64-unknown-linux-gnu"));
         assert_eq!(find(list, "1.9"), None);
     }
 }

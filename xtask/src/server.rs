@@ -45,12 +45,7 @@ impl Server {
             });
         }
         let stdin = child.stdin.take();
-        Ok(Self {
-            child,
-            stdin,
-            lines,
-            log,
-        })
+        Ok(Self { child, stdin, lines, log })
     }
 
     /// Waits until the server answers, and returns its address.
@@ -60,10 +55,7 @@ impl Server {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
                 let log = fs::read_to_string(&self.log).unwrap_or_default();
-                return Err(format!(
-                    "the server gave no address; it said:\n{}",
-                    log.trim_end()
-                ));
+                return Err(format!("the server gave no address; it said:\n{}", log.trim_end()));
             };
             if let Some(url) = line.strip_prefix("base_url=") {
                 return Ok(url.to_owned());

@@ -75,12 +75,7 @@ impl Verdict {
 /// The closing table: one line for each step.
 pub(crate) fn table(reports: &[Report]) -> String {
     let mut out = format!("{:<12} {:<8} {:>8}\n", "step", "result", "seconds");
-    for Report {
-        name,
-        verdict,
-        seconds,
-    } in reports
-    {
+    for Report { name, verdict, seconds } in reports {
         let reason = verdict.reason().lines().next().unwrap_or_default();
         let line = format!("{name:<12} {:<8} {seconds:>8.1}  {reason}", verdict.word());
         out.push_str(line.trim_end());
@@ -94,23 +89,14 @@ mod tests {
     use super::*;
 
     fn missing(need: Need) -> Result<Outcome> {
-        Ok(Outcome::Missing {
-            message: "no tool".into(),
-            need,
-        })
+        Ok(Outcome::Missing { message: "no tool".into(), need })
     }
 
     #[test]
     fn a_missing_tool_is_skipped_unless_needed() {
         let plain = Options::default();
-        let in_ci = Options {
-            in_ci: true,
-            ..plain
-        };
-        let strict = Options {
-            strict: true,
-            ..plain
-        };
+        let in_ci = Options { in_ci: true, ..plain };
+        let strict = Options { strict: true, ..plain };
         let verdict = |need, options| Verdict::of(missing(need), options).word();
 
         assert_eq!(verdict(Need::InCi, plain), "skipped");
@@ -124,16 +110,8 @@ mod tests {
     #[test]
     fn the_table_shows_the_first_line_of_each_reason() {
         let reports = [
-            Report {
-                name: "fmt",
-                verdict: Verdict::Ok,
-                seconds: 0.44,
-            },
-            Report {
-                name: "test",
-                verdict: Verdict::Failed("a\nb".into()),
-                seconds: 10.0,
-            },
+            Report { name: "fmt", verdict: Verdict::Ok, seconds: 0.44 },
+            Report { name: "test", verdict: Verdict::Failed("a\nb".into()), seconds: 10.0 },
         ];
         assert_eq!(
             table(&reports),

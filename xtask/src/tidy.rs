@@ -26,19 +26,11 @@ struct Finding {
 
 impl Finding {
     fn file(path: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line: 0,
-            message: message.into(),
-        }
+        Self { path: path.into(), line: 0, message: message.into() }
     }
 
     fn line(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            message: message.into(),
-        }
+        Self { path: path.into(), line, message: message.into() }
     }
 }
 

@@ -8,12 +8,8 @@ use crate::command::Run;
 
 /// The version line of `python3`, where it is installed and can make environments.
 pub(crate) fn python() -> Option<String> {
-    let works = Run::new("python3")
-        .args(["-c", "import ensurepip, venv"])
-        .works();
-    works
-        .then(|| Run::new("python3").arg("--version").output().ok())
-        .flatten()
+    let works = Run::new("python3").args(["-c", "import ensurepip, venv"]).works();
+    works.then(|| Run::new("python3").arg("--version").output().ok()).flatten()
 }
 
 /// The interpreter of an environment in `folder` that has what `requirements` lists.
@@ -30,20 +26,11 @@ pub(crate) fn ready(folder: &Path, requirements: &Path, version: &str) -> Result
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     }
-    let make = Run::new("python3")
-        .args(["-m", "venv"])
-        .arg(folder.display().to_string());
+    let make = Run::new("python3").args(["-m", "venv"]).arg(folder.display().to_string());
     println!("{make}");
     make.status()?;
     let install = Run::new(python.display().to_string())
-        .args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-        ])
+        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"])
         .arg(requirements.display().to_string());
     println!("{install}");
     install.status()?;

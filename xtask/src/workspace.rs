@@ -66,9 +66,7 @@ impl Workspace {
     /// The packages under `crates/`.
     pub(crate) fn crates(&self) -> impl Iterator<Item = &Package> {
         let folder = self.root.join("crates");
-        self.packages
-            .iter()
-            .filter(move |package| package.dir.starts_with(&folder))
+        self.packages.iter().filter(move |package| package.dir.starts_with(&folder))
     }
 
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
@@ -87,19 +85,13 @@ impl Package {
         let manifest = PathBuf::from(text(&value["manifest_path"]));
         let features = value["features"].as_object().map(|features| {
             let strings = |v: &Value| list(v).iter().map(text).collect();
-            features
-                .iter()
-                .map(|(name, enables)| (name.clone(), strings(enables)))
-                .collect()
+            features.iter().map(|(name, enables)| (name.clone(), strings(enables))).collect()
         });
         let is_bin = |target: &&Value| list(&target["kind"]).iter().any(|kind| kind == "bin");
         Self {
             name: text(&value["name"]),
             dir: manifest.parent().map(Path::to_owned).unwrap_or_default(),
-            dependencies: list(&value["dependencies"])
-                .iter()
-                .map(Dependency::read)
-                .collect(),
+            dependencies: list(&value["dependencies"]).iter().map(Dependency::read).collect(),
             features: features.unwrap_or_default(),
             rust_version: value["rust_version"].as_str().map(str::to_owned),
             bins: list(&value["targets"])
@@ -118,10 +110,7 @@ impl Dependency {
             Some("dev") => Kind::Dev,
             _ => Kind::Normal,
         };
-        Self {
-            name: text(&value["name"]),
-            kind,
-        }
+        Self { name: text(&value["name"]), kind }
     }
 }
 

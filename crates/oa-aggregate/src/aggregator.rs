@@ -5,7 +5,7 @@ use crate::answer::Answer;
 use crate::blocks::{Blocks, Part, Voice, Words};
 use crate::call::Call;
 use crate::calls::Calls;
-use crate::chunk::{self, Choice, Chunk, Fragment, Payload};
+use crate::chunk::{self, Choice, Chunk, Fragment, Payload, Rare};
 use crate::decode::Decoder;
 use crate::delta::Delta;
 use crate::details;
@@ -31,12 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            argument_bytes: 4 << 20,
-            calls: 128,
-            problems: 32,
-            text_bytes: 16 << 20,
-        }
+        Self { argument_bytes: 4 << 20, calls: 128, problems: 32, text_bytes: 16 << 20 }
     }
 }
 
@@ -94,10 +89,7 @@ impl Aggregator {
     /// Creates an aggregator for one stream.
     #[must_use]
     pub fn with_options(options: Options) -> Self {
-        Self {
-            decoder: Decoder::new(),
-            state: State::new(options),
-        }
+        Self { decoder: Decoder::new(), state: State::new(options) }
     }
 
     /// Takes the next payload.
@@ -114,7 +106,8 @@ impl Aggregator {
         if state.done {
             return Ok(Progress::Done);
         }
-        match self.decoder.decode(payload) {
+        // By reference: a chunk is some 300 bytes that need not move.
+        match &self.decoder.decode(payload) {
             Ok(Payload::Chunk(chunk)) => {
                 state.take(chunk)?;
                 Ok(Progress::More)
@@ -124,7 +117,7 @@ impl Aggregator {
                 Ok(Progress::Done)
             }
             Err(unreadable) => {
-                state.add_problem(Problem::Unreadable(unreadable));
+                state.add_problem(Problem::Unreadable(unreadable.clone()));
                 Ok(Progress::More)
             }
         }
@@ -133,12 +126,7 @@ impl Aggregator {
     /// Returns the next change to the answer, or `None` when it needs more input.
     #[inline]
     pub fn next_delta(&mut self) -> Option<Delta<'_>> {
-        let State {
-            blocks,
-            calls,
-            problems,
-            ..
-        } = &mut self.state;
+        let State { blocks, calls, problems, .. } = &mut self.state;
         blocks.next(&calls.list, problems)
     }
 
@@ -228,30 +216,30 @@ impl State {
 
     /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
     #[inline]
-    fn take(&mut self, chunk: Chunk<'_>) -> Result<(), Error> {
-        if let Some(error) = chunk.error {
-            self.add_problem(Problem::Server(error));
+    fn take(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
+        if let Some(error) = &chunk.error {
+            self.add_problem(Problem::Server(error.clone()));
         }
-        if let (None, Some(id)) = (&self.id, chunk.id) {
-            self.id = Some(id.into_owned());
+        if let (None, Some(id)) = (&self.id, &chunk.id) {
+            self.id = Some(id.as_ref().to_owned());
         }
-        if let (None, Some(model)) = (&self.model, chunk.model) {
-            self.model = Some(model.into_owned());
+        if let (None, Some(model)) = (&self.model, &chunk.model) {
+            self.model = Some(model.as_ref().to_owned());
         }
-        if let Some(choice) = chunk.choice {
+        if let Some(choice) = &chunk.choice {
             self.take_choice(choice)?;
         }
-        for choice in chunk.more {
+        for choice in &chunk.more {
             self.take_choice(choice)?;
         }
-        if let Some(usage) = chunk.usage {
-            self.usage.get_or_insert_default().merge(&usage);
+        if let Some(usage) = &chunk.usage {
+            self.usage.get_or_insert_default().merge(usage);
         }
         Ok(())
     }
 
     #[inline]
-    fn take_choice(&mut self, choice: Choice<'_>) -> Result<(), Error> {
+    fn take_choice(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
         if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
             return Ok(());
         }
@@ -261,40 +249,43 @@ impl State {
         if let Some(text) = &choice.text {
             self.add_text(text)?;
         }
-        for part in &choice.parts {
+        if let Some(rare) = &choice.rare {
+            self.take_rare(rare)?;
+        }
+        if let Some(fragment) = &choice.call {
+            self.add_fragment(fragment)?;
+        }
+        for fragment in choice.rare.iter().flat_map(|rare| &rare.calls) {
+            self.add_fragment(fragment)?;
+        }
+        if let Some(reason) = &choice.finish_reason {
+            self.finish_reason = FinishReason::from(&**reason);
+        }
+        Ok(())
+    }
+
+    fn take_rare(&mut self, rare: &Rare<'_>) -> Result<(), Error> {
+        for part in &rare.parts {
             match part {
                 chunk::Part::Text(text) => self.add_text(text)?,
                 chunk::Part::Thinking(thinking) => self.say(Voice::Thinking, thinking)?,
             }
         }
-        if let Some(refusal) = &choice.refusal {
+        if let Some(refusal) = &rare.refusal {
             self.say(Voice::Refusal, refusal)?;
         }
-        if let Some(fragment) = choice.call {
-            self.add_fragment(fragment)?;
-        }
-        for fragment in choice.more_calls {
-            self.add_fragment(fragment)?;
-        }
-        for detail in &choice.details {
+        for detail in &rare.details {
             details::merge(&mut self.details, detail);
         }
-        self.extra.extend(choice.extra);
-        if let Some(reason) = choice.finish_reason {
-            self.finish_reason = FinishReason::from(&*reason);
+        for (member, value) in &rare.extra {
+            self.extra.insert(member.clone(), value.clone());
         }
         Ok(())
     }
 
     #[inline]
     fn add_text(&mut self, text: &str) -> Result<(), Error> {
-        let Self {
-            blocks,
-            text: filter,
-            splitter,
-            options,
-            ..
-        } = self;
+        let Self { blocks, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         if filter.held() + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
@@ -309,14 +300,13 @@ impl State {
 
     #[inline]
     fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
-        self.blocks
-            .say(voice, words, self.options.limits.text_bytes)
+        self.blocks.say(voice, words, self.options.limits.text_bytes)
     }
 
     #[inline]
-    fn add_fragment(&mut self, mut fragment: Fragment<'_>) -> Result<(), Error> {
+    fn add_fragment(&mut self, fragment: &Fragment<'_>) -> Result<(), Error> {
         let limits = self.options.limits;
-        let call = match self.calls.find(&fragment) {
+        let call = match self.calls.find(fragment) {
             Some(call) => call,
             None if self.calls.list.len() >= limits.calls => {
                 return Err(Error::new(ErrorKind::TooManyCalls, limits.calls));
@@ -324,18 +314,14 @@ impl State {
             None => {
                 // Text that is held back came before this call.
                 self.flush()?;
-                let call = self.calls.begin(&mut fragment);
+                let call = self.calls.begin(fragment);
                 self.blocks.call_started(call);
                 call
             }
         };
-        let assembled = &mut self.calls.list[call];
-        let (start, end) = assembled.take(&fragment);
-        if assembled.arguments.len() > limits.argument_bytes {
-            return Err(Error::new(
-                ErrorKind::ArgumentsTooLong,
-                limits.argument_bytes,
-            ));
+        let (start, end) = self.calls.take(call, fragment);
+        if end > limits.argument_bytes {
+            return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
         }
         self.blocks.call_grew(call, start, end);
         Ok(())
@@ -350,13 +336,7 @@ impl State {
 
     /// Lets go of text that is held back.
     fn flush(&mut self) -> Result<(), Error> {
-        let Self {
-            blocks,
-            text: filter,
-            splitter,
-            options,
-            ..
-        } = self;
+        let Self { blocks, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         filter.flush(&mut |text| match splitter {
             None => blocks.say(Voice::Text, text, limit),
@@ -374,12 +354,7 @@ impl State {
         let refusal: String = self.words_of(Voice::Refusal);
         let cut = self.why_an_empty_last_call_is_no_call();
         let last = self.calls.list.len().saturating_sub(1);
-        let ids: Vec<String> = self
-            .calls
-            .list
-            .iter()
-            .filter_map(|call| call.id.clone())
-            .collect();
+        let ids: Vec<String> = self.calls.list.iter().filter_map(|call| call.id.clone()).collect();
         let mut ids = ids::MadeUp::new(self.options.id_seed, ids);
         let mut words = self.blocks.words.into_iter();
         let mut calls = self.calls.list.into_iter().enumerate();
@@ -398,8 +373,7 @@ impl State {
         });
         let blocks = blocks.collect();
         if !self.details.is_empty() {
-            self.extra
-                .insert("reasoning_details".into(), self.details.into());
+            self.extra.insert("reasoning_details".into(), self.details.into());
         }
         Answer {
             blocks,
@@ -426,11 +400,7 @@ impl State {
     }
 
     fn words_of(&self, voice: Voice) -> String {
-        let runs = self
-            .blocks
-            .words
-            .iter()
-            .filter(|words| words.voice == voice);
+        let runs = self.blocks.words.iter().filter(|words| words.voice == voice);
         runs.map(|words| &*words.text).collect()
     }
 }

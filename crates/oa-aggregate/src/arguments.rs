@@ -37,10 +37,6 @@ impl Arguments {
         &self.text[start..end]
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.text.len()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -111,15 +107,12 @@ impl Arguments {
 
     fn each_extends_the_one_before(&self) -> bool {
         let mut before = "";
-        self.fragments()
-            .all(|fragment| fragment.starts_with(mem::replace(&mut before, fragment)))
+        self.fragments().all(|fragment| fragment.starts_with(mem::replace(&mut before, fragment)))
     }
 
     fn fragments(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
-        self.ends
-            .iter()
-            .map(move |&end| &self.text[mem::replace(&mut start, end)..end])
+        self.ends.iter().map(move |&end| &self.text[mem::replace(&mut start, end)..end])
     }
 }
 

@@ -30,18 +30,10 @@ pub(crate) enum Voice {
 /// A delta by its place.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
-    CallArguments {
-        call: usize,
-        start: usize,
-        end: usize,
-    },
+    CallArguments { call: usize, start: usize, end: usize },
     CallStart(usize),
     Problem(usize),
-    Words {
-        run: usize,
-        start: usize,
-        end: usize,
-    },
+    Words { run: usize, start: usize, end: usize },
 }
 
 /// The answer as it grows. Deltas are slices of it: what arrives is stored once, and lent.
@@ -66,10 +58,7 @@ impl Blocks {
         };
         if !goes_on {
             self.parts.push(Part::Words(self.words.len()));
-            self.words.push(Words {
-                voice,
-                text: String::new(),
-            });
+            self.words.push(Words { voice, text: String::new() });
         }
         let run = self.words.len() - 1;
         let text = &mut self.words[run].text;
@@ -87,8 +76,7 @@ impl Blocks {
 
     pub(crate) fn call_grew(&mut self, call: usize, start: usize, end: usize) {
         if start < end {
-            self.pending
-                .push_back(Pending::CallArguments { call, start, end });
+            self.pending.push_back(Pending::CallArguments { call, start, end });
         }
     }
 
@@ -103,14 +91,12 @@ impl Blocks {
         problems: &'a [Problem],
     ) -> Option<Delta<'a>> {
         Some(match self.pending.pop_front()? {
-            Pending::CallStart(call) => Delta::CallStart {
-                call,
-                name: calls[call].name.as_deref(),
-            },
-            Pending::CallArguments { call, start, end } => Delta::CallArguments {
-                call,
-                fragment: calls[call].arguments.slice(start, end),
-            },
+            Pending::CallStart(call) => {
+                Delta::CallStart { call, name: calls[call].name.as_deref() }
+            }
+            Pending::CallArguments { call, start, end } => {
+                Delta::CallArguments { call, fragment: calls[call].arguments.slice(start, end) }
+            }
             Pending::Problem(problem) => Delta::Problem(&problems[problem]),
             Pending::Words { run, start, end } => {
                 let Words { voice, text } = &self.words[run];

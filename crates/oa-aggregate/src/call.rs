@@ -21,26 +21,18 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(index: Option<i64>, legacy: bool) -> Self {
-        Self {
-            index,
-            legacy,
-            ..Self::default()
-        }
+    pub(crate) fn new(fragment: &Fragment<'_>) -> Self {
+        Self { index: fragment.index, legacy: fragment.legacy, ..Self::default() }
     }
 
-    /// Takes what a fragment adds, and tells where its piece of the arguments lies.
+    /// Takes what a fragment adds but for its id, and tells where its piece of the arguments lies.
     #[inline]
     pub(crate) fn take(&mut self, fragment: &Fragment<'_>) -> (usize, usize) {
-        if self.id.is_none() {
-            self.id = fragment.id.as_deref().map(str::to_owned);
-        }
         self.take_name(fragment);
-        for (member, value) in &fragment.extra {
+        for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             self.extra.insert(member.clone(), value.clone());
         }
-        self.arguments
-            .push(fragment.arguments.as_deref().unwrap_or_default())
+        self.arguments.push(fragment.arguments.as_deref().unwrap_or_default())
     }
 
     /// A name is set once; another piece is appended only while there are no arguments.

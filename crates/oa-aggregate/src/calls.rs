@@ -28,10 +28,7 @@ impl Calls {
     fn find_by_index(&mut self, index: i64, fragment: &Fragment<'_>) -> Option<usize> {
         let id = fragment.id.as_deref();
         let is_named = fragment.name.is_some();
-        let latest = self
-            .list
-            .iter()
-            .rposition(|call| !call.legacy && call.index == Some(index));
+        let latest = self.list.iter().rposition(|call| !call.legacy && call.index == Some(index));
         let Some(latest) = latest else {
             // A known id under another index still means the same call, unless it is named anew.
             return self.position_of_id(id?).filter(|_| !is_named);
@@ -42,8 +39,7 @@ impl Calls {
                 id.is_none() && is_named && call.name.is_some() && call.arguments.is_whole();
             return (!begins).then_some(latest);
         }
-        id.and_then(|id| self.position_of_id(id))
-            .or_else(|| (!is_named).then_some(latest))
+        id.and_then(|id| self.position_of_id(id)).or_else(|| (!is_named).then_some(latest))
     }
 
     fn find_without_index(&mut self, fragment: &Fragment<'_>) -> Option<usize> {
@@ -59,23 +55,27 @@ impl Calls {
         (!begins).then_some(last)
     }
 
-    /// Begins a call. An id that another call has already is not taken over: results could not be
-    /// told apart (QUIRKS row 11).
-    pub(crate) fn begin(&mut self, fragment: &mut Fragment<'_>) -> usize {
-        if fragment
-            .id
-            .as_deref()
-            .is_some_and(|id| self.position_of_id(id).is_some())
-        {
-            fragment.id = None;
-        }
-        self.list.push(Call::new(fragment.index, fragment.legacy));
+    pub(crate) fn begin(&mut self, fragment: &Fragment<'_>) -> usize {
+        self.list.push(Call::new(fragment));
         self.list.len() - 1
     }
 
+    /// Has a call take what a fragment adds, and tells where its piece of the arguments lies.
+    ///
+    /// An id is set once. One that another call has already is not taken over: results could not be
+    /// told apart (QUIRKS row 11).
+    #[inline]
+    pub(crate) fn take(&mut self, call: usize, fragment: &Fragment<'_>) -> (usize, usize) {
+        if self.list[call].id.is_none()
+            && let Some(id) = fragment.id.as_deref()
+            && self.position_of_id(id).is_none()
+        {
+            self.list[call].id = Some(id.to_owned());
+        }
+        self.list[call].take(fragment)
+    }
+
     fn position_of_id(&self, id: &str) -> Option<usize> {
-        self.list
-            .iter()
-            .position(|call| call.id.as_deref() == Some(id))
+        self.list.iter().position(|call| call.id.as_deref() == Some(id))
     }
 }

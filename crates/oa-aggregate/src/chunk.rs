@@ -1,5 +1,4 @@
 use std::borrow::Cow;
-use std::iter;
 
 use oa_types::Usage;
 use oa_types::wire::ServerError;
@@ -8,6 +7,7 @@ use serde_json::{Map, Value};
 /// What one payload of a stream says.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "nearly all are chunks, and none is ever kept")]
 pub enum Payload<'a> {
     /// A piece of the answer.
     Chunk(Chunk<'a>),
@@ -61,50 +61,70 @@ pub struct Choice<'a> {
     pub thinking: Option<Cow<'a, str>>,
     /// Text.
     pub text: Option<Cow<'a, str>>,
-    /// Text and thinking of a content that is a list of parts (QUIRKS row 38).
-    pub parts: Vec<Part<'a>>,
-    /// A refusal's words.
-    pub refusal: Option<Cow<'a, str>>,
-    /// The first fragment of a tool call; nearly always the only one.
-    pub(crate) call: Option<Fragment<'a>>,
-    /// Further fragments.
-    pub(crate) more_calls: Vec<Fragment<'a>>,
-    /// Items of `reasoning_details`, which go back to the server.
-    pub details: Vec<Value>,
-    /// Other members of the delta that go back to the server (QUIRKS row 30).
-    pub extra: Map<String, Value>,
     /// Why the choice ended, in the server's word.
     pub finish_reason: Option<Cow<'a, str>>,
+    /// The first fragment of a tool call; nearly always the only one.
+    pub(crate) call: Option<Fragment<'a>>,
+    /// What few chunks have, apart so that the others stay small.
+    pub(crate) rare: Option<Box<Rare<'a>>>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Rare<'a> {
+    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) refusal: Option<Cow<'a, str>>,
+    pub(crate) calls: Vec<Fragment<'a>>,
+    pub(crate) details: Vec<Value>,
+    pub(crate) extra: Map<String, Value>,
 }
 
 impl<'a> Choice<'a> {
+    /// Returns text and thinking of a content that is a list of parts (QUIRKS row 38).
+    #[must_use]
+    pub fn parts(&self) -> &[Part<'a>] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.parts)
+    }
+
+    /// Returns the words of a refusal.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.rare.as_ref()?.refusal.as_deref()
+    }
+
     /// Returns the fragments of tool calls in the order of the payload.
     pub fn calls(&self) -> impl Iterator<Item = &Fragment<'a>> {
-        self.call.iter().chain(&self.more_calls)
+        self.call.iter().chain(self.rare.iter().flat_map(|rare| &rare.calls))
+    }
+
+    /// Returns the items of `reasoning_details`, which go back to the server.
+    #[must_use]
+    pub fn details(&self) -> &[Value] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.details)
+    }
+
+    /// Returns other members of the delta that go back to the server (QUIRKS row 30).
+    #[must_use]
+    pub fn extra(&self) -> Option<&Map<String, Value>> {
+        Some(&self.rare.as_ref()?.extra)
+    }
+
+    pub(crate) fn rare(&mut self) -> &mut Rare<'a> {
+        self.rare.get_or_insert_default()
     }
 
     pub(crate) fn add_call(&mut self, call: Fragment<'a>) {
         if self.call.is_none() {
             self.call = Some(call);
         } else {
-            self.more_calls.push(call);
+            self.rare().calls.push(call);
         }
     }
 
     /// Whether it says exactly one thing, so that chunks like it can be told by their bytes.
     pub(crate) fn says_one_thing(&self) -> bool {
-        let things = iter::empty()
-            .chain(self.thinking.iter().map(drop))
-            .chain(self.text.iter().map(drop))
-            .chain(self.call.iter().map(drop))
-            .count();
-        things == 1
-            && self.parts.is_empty()
-            && self.refusal.is_none()
-            && self.more_calls.is_empty()
-            && self.details.is_empty()
-            && self.extra.is_empty()
-            && self.finish_reason.is_none()
+        let things =
+            [self.thinking.is_some(), self.text.is_some(), self.call.is_some()].map(usize::from);
+        things.iter().sum::<usize>() == 1 && self.rare.is_none() && self.finish_reason.is_none()
     }
 }
 
@@ -133,5 +153,5 @@ pub struct Fragment<'a> {
     /// It came as `function_call`, which has neither id nor index (QUIRKS row 32).
     pub legacy: bool,
     /// Members that only the server understands, and wants back.
-    pub extra: Map<String, Value>,
+    pub extra: Option<Box<Map<String, Value>>>,
 }

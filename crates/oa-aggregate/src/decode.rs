@@ -146,14 +146,7 @@ fn choice<'a>(
         Ok(())
     })?;
     let choice = delta.or(message).unwrap_or_default();
-    Ok((
-        Choice {
-            index,
-            finish_reason,
-            ..choice
-        },
-        usage,
-    ))
+    Ok((Choice { index, finish_reason, ..choice }, usage))
 }
 
 /// Reads a delta or a message; false if it is neither.
@@ -169,7 +162,11 @@ fn says<'a>(
         match name {
             "content" => match reader.peek() {
                 Some(b'[') => {
-                    reader.array(|reader| part(reader, &mut choice.parts))?;
+                    let mut parts = Vec::new();
+                    reader.array(|reader| part(reader, &mut parts))?;
+                    if !parts.is_empty() {
+                        choice.rare().parts = parts;
+                    }
                 }
                 _ => content = reader.text()?,
             },
@@ -182,12 +179,16 @@ fn says<'a>(
                             value.get(member)?.as_str().filter(|text| !text.is_empty())
                         });
                         detail.push_str(words.unwrap_or_default());
-                        choice.details.push(value);
+                        choice.rare().details.push(value);
                     }
                     Ok(())
                 })?;
             }
-            "refusal" => choice.refusal = reader.text()?.map(Str::text),
+            "refusal" => {
+                if let Some(refusal) = reader.text()? {
+                    choice.rare().refusal = Some(refusal.text());
+                }
+            }
             "tool_calls" => match reader.peek() {
                 Some(b'[') => {
                     reader.array(|reader| tool_call(reader, choice, &mut arguments))?;
@@ -195,10 +196,7 @@ fn says<'a>(
                 _ => tool_call(reader, choice, &mut arguments)?,
             },
             "function_call" => {
-                let mut fragment = Fragment {
-                    legacy: true,
-                    ..Fragment::default()
-                };
+                let mut fragment = Fragment { legacy: true, ..Fragment::default() };
                 function(reader, &mut fragment, &mut arguments)?;
                 if fragment.name.is_some() || fragment.arguments.is_some() {
                     choice.add_call(fragment);
@@ -206,7 +204,7 @@ fn says<'a>(
             }
             "extra_content" => {
                 if let Some(value) = present(reader)? {
-                    choice.extra.insert(name.to_owned(), value);
+                    choice.rare().extra.insert(name.to_owned(), value);
                 }
             }
             _ => reader.skip()?,
@@ -215,10 +213,7 @@ fn says<'a>(
     })?;
     // One of them, never two: some servers say the same under several names.
     let thinking = reasoning_content.or(reasoning);
-    *target = content
-        .or(thinking)
-        .or(arguments)
-        .map(|string| (string.start, string.end()));
+    *target = content.or(thinking).or(arguments).map(|string| (string.start, string.end()));
     choice.text = content.map(Str::text);
     choice.thinking = thinking.map(Str::text);
     if choice.thinking.is_none() && !detail.is_empty() {
@@ -277,7 +272,7 @@ fn tool_call<'a>(
             "type" => reader.skip()?,
             _ => {
                 if let Some(value) = present(reader)? {
-                    fragment.extra.insert(name.to_owned(), value);
+                    fragment.extra.get_or_insert_default().insert(name.to_owned(), value);
                 }
             }
         }

@@ -12,8 +12,7 @@ pub(crate) fn merge(list: &mut Vec<Value>, fragment: &Value) {
     let same = |item: &&mut Value| {
         let key =
             |item: &Map<String, Value>| (item.get("index").cloned(), item.get("type").cloned());
-        item.as_object()
-            .is_some_and(|item| new.contains_key("index") && key(item) == key(new))
+        item.as_object().is_some_and(|item| new.contains_key("index") && key(item) == key(new))
     };
     let Some(Value::Object(item)) = list.iter_mut().rfind(same) else {
         list.push(fragment.clone());

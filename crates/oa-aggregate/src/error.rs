@@ -41,22 +41,13 @@ impl fmt::Display for Error {
         let Self { kind, limit } = self;
         match kind {
             ErrorKind::ArgumentsTooLong => {
-                write!(
-                    f,
-                    "the arguments of a tool call are longer than the limit of {limit} bytes"
-                )
+                write!(f, "the arguments of a tool call are longer than the limit of {limit} bytes")
             }
             ErrorKind::TooManyCalls => {
-                write!(
-                    f,
-                    "the answer has more tool calls than the limit of {limit}"
-                )
+                write!(f, "the answer has more tool calls than the limit of {limit}")
             }
             ErrorKind::TextTooLong => {
-                write!(
-                    f,
-                    "the text of the answer is longer than the limit of {limit} bytes"
-                )
+                write!(f, "the text of the answer is longer than the limit of {limit} bytes")
             }
         }
     }
@@ -77,10 +68,7 @@ impl Unreadable {
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        Self {
-            excerpt: text[..end].into(),
-            position,
-        }
+        Self { excerpt: text[..end].into(), position }
     }
 
     /// Returns how the payload begins: its first 200 bytes at most.

@@ -59,12 +59,7 @@ pub(crate) struct Reader<'a, 'n> {
 impl<'a, 'n> Reader<'a, 'n> {
     pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Scalar>) -> Self {
         skipped.clear();
-        Self {
-            text,
-            position: 0,
-            depth: 0,
-            skipped,
-        }
+        Self { text, position: 0, depth: 0, skipped }
     }
 
     /// The first byte of the next value.
@@ -195,11 +190,7 @@ impl<'a, 'n> Reader<'a, 'n> {
 
     /// Makes sure that nothing but white space is left.
     pub(crate) fn end(&mut self) -> Read<()> {
-        if self.peek().is_some() {
-            self.invalid()
-        } else {
-            Ok(())
-        }
+        if self.peek().is_some() { self.invalid() } else { Ok(()) }
     }
 
     fn string(&mut self) -> Read<Str<'a>> {
@@ -213,11 +204,7 @@ impl<'a, 'n> Reader<'a, 'n> {
             return self.invalid();
         }
         self.position = start + length + 1;
-        Ok(Str {
-            raw,
-            start,
-            escaped,
-        })
+        Ok(Str { raw, start, escaped })
     }
 
     fn word(&mut self, word: &str) -> Read<()> {
@@ -229,21 +216,13 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     fn note(&mut self, start: usize, end: usize, is_string: bool) {
-        self.skipped.push(Scalar {
-            start,
-            end,
-            is_string,
-        });
+        self.skipped.push(Scalar { start, end, is_string });
     }
 
     fn enter(&mut self) -> Read<()> {
         self.position += 1;
         self.depth += 1;
-        if self.depth > DEPTH {
-            self.invalid()
-        } else {
-            Ok(())
-        }
+        if self.depth > DEPTH { self.invalid() } else { Ok(()) }
     }
 
     fn leave(&mut self) {
@@ -262,9 +241,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     fn invalid<T>(&self) -> Read<T> {
-        Err(Invalid {
-            position: self.position,
-        })
+        Err(Invalid { position: self.position })
     }
 }
 
@@ -272,30 +249,22 @@ impl<'a, 'n> Reader<'a, 'n> {
 /// or has control characters.
 #[inline]
 pub(crate) fn string_length(bytes: &[u8]) -> Option<(usize, bool)> {
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let mut at = bytes.iter().position(ends)?;
     let mut escaped = false;
-    let mut at = 0;
-    loop {
-        match *bytes.get(at)? {
-            b'"' => return Some((at, escaped)),
-            b'\\' => {
-                escaped = true;
-                at += 2;
-            }
-            0..=0x1f => return None,
-            _ => at += 1,
-        }
+    while bytes[at] == b'\\' {
+        escaped = true;
+        at += 2;
+        at += bytes.get(at..)?.iter().position(ends)?;
     }
+    (bytes[at] == b'"').then_some((at, escaped))
 }
 
 /// How long the number is that `bytes` begin with, by the grammar of RFC 8259.
 #[inline]
 pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
-    let digits = |from: usize| {
-        bytes[from..]
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count()
-    };
+    let digits =
+        |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut at = usize::from(bytes.first() == Some(&b'-'));
     match digits(at) {
         0 => return None,
@@ -312,9 +281,7 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     }
     if let Some(b'e' | b'E') = bytes.get(at) {
         let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
-        let count = bytes
-            .get(at + 1 + sign..)
-            .map_or(0, |_| digits(at + 1 + sign));
+        let count = bytes.get(at + 1 + sign..).map_or(0, |_| digits(at + 1 + sign));
         if count == 0 {
             return None;
         }
@@ -504,10 +471,8 @@ mod tests {
     #[test]
     fn a_lone_surrogate_is_a_replacement_character() {
         let mut skipped = Vec::new();
-        let text = Reader::new(r#""a\ud83d b\ude42\ud83d\u0041""#, &mut skipped)
-            .text()
-            .unwrap()
-            .unwrap();
+        let text =
+            Reader::new(r#""a\ud83d b\ude42\ud83d\u0041""#, &mut skipped).text().unwrap().unwrap();
         assert_eq!(text.text(), "a\u{fffd} b\u{fffd}\u{fffd}A");
     }
 
@@ -516,10 +481,8 @@ mod tests {
         let mut skipped = Vec::new();
         let text = r#"{"a":"xy","b":[1,-2.5,null,true],"c":{"d":"z"}}"#;
         Reader::new(text, &mut skipped).skip().unwrap();
-        let noted: Vec<&str> = skipped
-            .iter()
-            .map(|scalar| &text[scalar.start..scalar.end])
-            .collect();
+        let noted: Vec<&str> =
+            skipped.iter().map(|scalar| &text[scalar.start..scalar.end]).collect();
         assert_eq!(noted, ["xy", "1", "-2.5", "z"]);
     }
 }

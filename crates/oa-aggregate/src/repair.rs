@@ -20,10 +20,7 @@ pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
     if !text.starts_with('{') {
         return None;
     }
-    let mut reader = Reader {
-        text,
-        characters: text.char_indices().peekable(),
-    };
+    let mut reader = Reader { text, characters: text.char_indices().peekable() };
     let Value::Object(object) = reader.value(0)? else {
         return None;
     };
@@ -187,9 +184,7 @@ impl Reader<'_> {
             "true" | "True" => Some(Value::Bool(true)),
             "false" | "False" => Some(Value::Bool(false)),
             "null" | "None" => Some(Value::Null),
-            number => serde_json::from_str::<Number>(number)
-                .ok()
-                .map(Value::Number),
+            number => serde_json::from_str::<Number>(number).ok().map(Value::Number),
         }
     }
 
@@ -222,9 +217,7 @@ impl Reader<'_> {
     }
 
     fn position(&mut self) -> usize {
-        self.characters
-            .peek()
-            .map_or(self.text.len(), |(at, _)| *at)
+        self.characters.peek().map_or(self.text.len(), |(at, _)| *at)
     }
 
     fn rest(&mut self) -> &str {

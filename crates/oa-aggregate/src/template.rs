@@ -96,10 +96,7 @@ impl Template {
         if escaped && !escapes_are_valid(raw) {
             return None;
         }
-        Some(Match {
-            raw: str::from_utf8(raw).ok()?,
-            escaped,
-        })
+        Some(Match { raw: str::from_utf8(raw).ok()?, escaped })
     }
 
     /// The chunk that a payload with this target is.
@@ -115,16 +112,8 @@ impl Template {
         let words = (!words.is_empty()).then_some(Cow::Borrowed(words));
         let choice = match &self.says {
             Says::Nothing => Choice::default(),
-            Says::Text(index) => Choice {
-                index: *index,
-                text: words,
-                ..Choice::default()
-            },
-            Says::Thinking(index) => Choice {
-                index: *index,
-                thinking: words,
-                ..Choice::default()
-            },
+            Says::Text(index) => Choice { index: *index, text: words, ..Choice::default() },
+            Says::Thinking(index) => Choice { index: *index, thinking: words, ..Choice::default() },
             Says::Arguments { index, fragment } => {
                 let lend = |text: &'a Option<Cow<'static, str>>| text.as_deref().map(Cow::Borrowed);
                 let call = Fragment {
@@ -133,19 +122,12 @@ impl Template {
                     name: lend(&fragment.name),
                     arguments: words,
                     legacy: fragment.legacy,
-                    extra: serde_json::Map::new(),
+                    extra: None,
                 };
-                Choice {
-                    index: *index,
-                    call: Some(call),
-                    ..Choice::default()
-                }
+                Choice { index: *index, call: Some(call), ..Choice::default() }
             }
         };
-        Chunk {
-            choice: Some(choice),
-            ..Chunk::default()
-        }
+        Chunk { choice: Some(choice), ..Chunk::default() }
     }
 
     /// Learns from a payload that was read in full: where its target and its other scalars lie.
@@ -159,10 +141,9 @@ impl Template {
         let Some(says) = what_it_says(chunk) else {
             return;
         };
-        let (Some((start, end)), true) = (
-            target,
-            payload.len() <= LARGEST && skipped.len() <= MOST_SCALARS,
-        ) else {
+        let (Some((start, end)), true) =
+            (target, payload.len() <= LARGEST && skipped.len() <= MOST_SCALARS)
+        else {
             return;
         };
         let known = self.scalars.len() == skipped.len()
@@ -182,28 +163,11 @@ impl Template {
         self.scalars.extend(skipped.iter().copied().zip(varied));
 
         self.holes.clear();
-        self.holes.push(Hole {
-            start,
-            end,
-            kind: Kind::Target,
-        });
-        self.holes.extend(
-            self.scalars
-                .iter()
-                .filter(|(_, varied)| *varied)
-                .map(|(scalar, _)| {
-                    let kind = if scalar.is_string {
-                        Kind::String
-                    } else {
-                        Kind::Number
-                    };
-                    Hole {
-                        start: scalar.start,
-                        end: scalar.end,
-                        kind,
-                    }
-                }),
-        );
+        self.holes.push(Hole { start, end, kind: Kind::Target });
+        self.holes.extend(self.scalars.iter().filter(|(_, varied)| *varied).map(|(scalar, _)| {
+            let kind = if scalar.is_string { Kind::String } else { Kind::Number };
+            Hole { start: scalar.start, end: scalar.end, kind }
+        }));
         self.holes.sort_unstable_by_key(|hole| hole.start);
         self.bytes.clear();
         self.bytes.extend_from_slice(payload.as_bytes());
@@ -216,10 +180,7 @@ fn what_it_says(chunk: &Chunk<'_>) -> Option<Says> {
     if chunk.error.is_some() || chunk.usage.is_some() || !chunk.more.is_empty() {
         return None;
     }
-    let choice = chunk
-        .choice
-        .as_ref()
-        .filter(|choice| choice.says_one_thing())?;
+    let choice = chunk.choice.as_ref().filter(|choice| choice.says_one_thing())?;
     let index = choice.index;
     if choice.text.is_some() {
         return Some(Says::Text(index));
@@ -227,7 +188,7 @@ fn what_it_says(chunk: &Chunk<'_>) -> Option<Says> {
     if choice.thinking.is_some() {
         return Some(Says::Thinking(index));
     }
-    let call = choice.call.as_ref().filter(|call| call.extra.is_empty())?;
+    let call = choice.call.as_ref().filter(|call| call.extra.is_none())?;
     let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
     let fragment = Fragment {
         index: call.index,

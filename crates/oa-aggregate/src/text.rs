@@ -25,10 +25,7 @@ pub(crate) struct TextFilter {
 
 impl TextFilter {
     pub(crate) fn new(mode: TextMode) -> Self {
-        Self {
-            mode,
-            ..Self::default()
-        }
+        Self { mode, ..Self::default() }
     }
 
     /// How many bytes are held back.
@@ -107,10 +104,6 @@ impl TextFilter {
         // A delta that does not repeat the text is new text, whatever the mode: nothing is lost.
         let suffix = delta.strip_prefix(&*self.seen).unwrap_or(delta);
         self.seen.push_str(suffix);
-        if suffix.is_empty() {
-            Ok(())
-        } else {
-            out(suffix)
-        }
+        if suffix.is_empty() { Ok(()) } else { out(suffix) }
     }
 }

@@ -24,11 +24,7 @@ impl Splitter {
             ThinkTags::Split => false,
             ThinkTags::StartsInThinking => true,
         };
-        Some(Self {
-            inside,
-            at_start: inside,
-            held: String::new(),
-        })
+        Some(Self { inside, at_start: inside, held: String::new() })
     }
 
     pub(crate) fn push<E>(
@@ -50,11 +46,7 @@ impl Splitter {
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         let held = std::mem::take(&mut self.held);
-        if held.is_empty() {
-            Ok(())
-        } else {
-            out(self.voice(), &held)
-        }
+        if held.is_empty() { Ok(()) } else { out(self.voice(), &held) }
     }
 
     fn split<E>(
@@ -87,19 +79,11 @@ impl Splitter {
         let kept = half_tag(text, tag);
         let (sure, half) = text.split_at(text.len() - kept);
         self.held.push_str(half);
-        if sure.is_empty() {
-            Ok(())
-        } else {
-            out(self.voice(), sure)
-        }
+        if sure.is_empty() { Ok(()) } else { out(self.voice(), sure) }
     }
 
     fn voice(&self) -> Voice {
-        if self.inside {
-            Voice::Thinking
-        } else {
-            Voice::Text
-        }
+        if self.inside { Voice::Thinking } else { Voice::Text }
     }
 }
 

@@ -115,9 +115,7 @@ impl Pipeline {
             let document = std::mem::take(document);
             self.head = document[..document.len().min(EXCERPT)].to_vec();
             self.payloads += 1;
-            self.aggregator
-                .push(&document)
-                .map_err(PipelineError::Answer)?;
+            self.aggregator.push(&document).map_err(PipelineError::Answer)?;
         } else {
             self.parser.finish_lenient();
             self.read_events()?;

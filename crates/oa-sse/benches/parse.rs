@@ -46,10 +46,7 @@ const TURNS: usize = 3;
 
 fn main() {
     // A child is told which case and which contender; `cargo bench` itself passes `--bench`.
-    let arguments: Vec<usize> = env::args()
-        .skip(1)
-        .filter_map(|text| text.parse().ok())
-        .collect();
+    let arguments: Vec<usize> = env::args().skip(1).filter_map(|text| text.parse().ok()).collect();
     if let [case, run] = arguments[..] {
         println!("{}", measure(&cases()[case].chunks, RUNS[run].1).as_nanos());
         return;
@@ -73,11 +70,7 @@ fn main() {
         }
         let peer = best[2].min(best[3]).min(best[4]);
         let ratio = |ours: f64, target: f64| format!("{:.2}x ({target}x)", peer / ours);
-        println!(
-            "{:>18}{:>18}",
-            ratio(best[0], case.checked),
-            ratio(best[1], case.raw)
-        );
+        println!("{:>18}{:>18}", ratio(best[0], case.checked), ratio(best[1], case.raw));
     }
 }
 
@@ -109,10 +102,7 @@ fn cases() -> Vec<Case> {
         let text = "the quick brown fox jumps over the lazy dog ".repeat(size / 44 + 1);
         let head = r#"{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1700000000,"model":"qwen3:8b","choices":[{"index":0,"delta":{"content":""#;
         let tail = r#""},"finish_reason":null}]}"#;
-        format!(
-            "{head}{}{tail}",
-            &text[..size.saturating_sub(head.len() + tail.len())]
-        )
+        format!("{head}{}{tail}", &text[..size.saturating_sub(head.len() + tail.len())])
     };
     let small = format!("data: {}\n\n", payload(242));
     assert_eq!(small.len(), 250);
@@ -138,45 +128,15 @@ fn cases() -> Vec<Case> {
             .collect()
     };
     let again = |chunks: Vec<Bytes>| vec![chunks; 8].concat();
-    let case = |name, chunks, events, checked, raw| Case {
-        name,
-        chunks,
-        events,
-        checked,
-        raw,
-    };
+    let case = |name, chunks, events, checked, raw| Case { name, chunks, events, checked, raw };
     vec![
         case("one 250-byte event a read", one_read, 512, 1.6, 2.3),
-        case(
-            "250-byte events, 16 KiB",
-            cut(&many, 16 << 10),
-            2048,
-            2.2,
-            3.8,
-        ),
+        case("250-byte events, 16 KiB", cut(&many, 16 << 10), 2048, 2.2, 3.8),
         case("reads of 1 to 64 bytes", tiny, tiny_events, 1.15, 1.2),
-        case(
-            "64 KiB events, 16 KiB",
-            again(cut(&large, 16 << 10)),
-            32,
-            1.3,
-            2.0,
-        ),
+        case("64 KiB events, 16 KiB", again(cut(&large, 16 << 10)), 32, 1.3, 2.0),
         case("CRLF, 16 KiB", cut(&crlf, 16 << 10), 2048, 1.8, 2.5),
-        case(
-            "named events, 16 KiB",
-            cut(&named, 16 << 10),
-            2048,
-            1.6,
-            2.2,
-        ),
-        case(
-            "500 kB event, 1460 bytes",
-            again(cut(&huge, 1460)),
-            8,
-            1.2,
-            1.6,
-        ),
+        case("named events, 16 KiB", cut(&named, 16 << 10), 2048, 1.6, 2.2),
+        case("500 kB event, 1460 bytes", again(cut(&huge, 1460)), 8, 1.2, 1.6),
     ]
 }
 
@@ -222,18 +182,13 @@ fn sse_core(chunks: &[Bytes]) -> usize {
 fn sse_stream(chunks: &[Bytes]) -> usize {
     let source = stream::iter(chunks.iter().cloned().map(Ok::<_, Infallible>));
     drain(sse_stream::SseStream::from_bytes_stream(source), |event| {
-        event
-            .ok()
-            .and_then(|event| event.data)
-            .map_or(0, |data| black_box(data).len())
+        event.ok().and_then(|event| event.data).map_or(0, |data| black_box(data).len())
     })
 }
 
 fn eventsource_stream(chunks: &[Bytes]) -> usize {
     let source = stream::iter(chunks.iter().cloned().map(Ok::<_, Infallible>));
-    drain(source.eventsource(), |event| {
-        event.map_or(0, |event| black_box(event.data).len())
-    })
+    drain(source.eventsource(), |event| event.map_or(0, |event| black_box(event.data).len()))
 }
 
 fn drain<S: Stream>(stream: S, size: impl Fn(S::Item) -> usize) -> usize {
@@ -247,8 +202,5 @@ fn drain<S: Stream>(stream: S, size: impl Fn(S::Item) -> usize) -> usize {
 }
 
 fn memchr_bound(chunks: &[Bytes]) -> usize {
-    chunks
-        .iter()
-        .map(|chunk| memchr::memchr_iter(b'\n', chunk).count())
-        .sum()
+    chunks.iter().map(|chunk| memchr::memchr_iter(b'\n', chunk).count()).sum()
 }

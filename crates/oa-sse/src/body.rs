@@ -35,11 +35,7 @@ where
 
     /// Reads events from `body` with a parser that has limits or state of its own.
     pub fn with_parser(body: B, parser: Parser) -> Self {
-        Self {
-            body,
-            parser,
-            ended: false,
-        }
+        Self { body, parser, ended: false }
     }
 
     /// Returns the parser, for its last event id and retry time.

@@ -21,17 +21,11 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn event_too_large(limit: usize) -> Self {
-        Self {
-            kind: ErrorKind::EventTooLarge,
-            limit,
-        }
+        Self { kind: ErrorKind::EventTooLarge, limit }
     }
 
     pub(crate) fn line_break_in_field() -> Self {
-        Self {
-            kind: ErrorKind::LineBreakInField,
-            limit: 0,
-        }
+        Self { kind: ErrorKind::LineBreakInField, limit: 0 }
     }
 
     /// Returns what kind of error this is.
@@ -45,11 +39,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             ErrorKind::EventTooLarge => {
-                write!(
-                    f,
-                    "an event is larger than the limit of {} bytes",
-                    self.limit
-                )
+                write!(f, "an event is larger than the limit of {} bytes", self.limit)
             }
             ErrorKind::LineBreakInField => {
                 f.write_str("an event name or id may not hold line breaks or NUL")

@@ -154,10 +154,7 @@ impl EventBuf {
     /// Copies the data out of the chunk it is a part of, so that keeping it does not keep the chunk.
     #[must_use]
     pub fn compact(self) -> Self {
-        Self {
-            data: Bytes::copy_from_slice(&self.data),
-            ..self
-        }
+        Self { data: Bytes::copy_from_slice(&self.data), ..self }
     }
 }
 
@@ -181,9 +178,5 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 fn event_type(name: &[u8]) -> Cow<'_, str> {
-    if name.is_empty() {
-        Cow::Borrowed("message")
-    } else {
-        text(name)
-    }
+    if name.is_empty() { Cow::Borrowed("message") } else { text(name) }
 }

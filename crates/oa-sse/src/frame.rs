@@ -28,12 +28,7 @@ impl<'a> Frame<'a> {
     /// Creates an event with this data and nothing else.
     #[must_use]
     pub fn new(data: &'a str) -> Self {
-        Self {
-            data,
-            event: None,
-            id: None,
-            retry: None,
-        }
+        Self { data, event: None, id: None, retry: None }
     }
 
     /// Sets the event's type; without one a parser says `message`.
@@ -66,9 +61,7 @@ impl<'a> Frame<'a> {
     pub fn write_to(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let breaks_line = |text: &str| memchr2(b'\n', b'\r', text.as_bytes()).is_some();
         if self.event.is_some_and(breaks_line)
-            || self
-                .id
-                .is_some_and(|id| breaks_line(id) || id.contains('\0'))
+            || self.id.is_some_and(|id| breaks_line(id) || id.contains('\0'))
         {
             return Err(Error::line_break_in_field());
         }
@@ -84,12 +77,7 @@ impl<'a> Frame<'a> {
         let mut rest = self.data;
         while let Some(end) = memchr2(b'\n', b'\r', rest.as_bytes()) {
             field(out, "data", &rest[..end]);
-            rest = &rest[end
-                + if rest[end..].starts_with("\r\n") {
-                    2
-                } else {
-                    1
-                }..];
+            rest = &rest[end + if rest[end..].starts_with("\r\n") { 2 } else { 1 }..];
         }
         field(out, "data", rest);
         out.push(b'\n');

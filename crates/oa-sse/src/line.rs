@@ -154,11 +154,7 @@ impl Lines {
         }
         let start = self.position;
         let Some(end) = self.line_end(start) else {
-            return if self.carry(room) {
-                Step::ChunkEnd
-            } else {
-                Step::TooLong
-            };
+            return if self.carry(room) { Step::ChunkEnd } else { Step::TooLong };
         };
         self.position = end + 1;
         if self.chunk[end] == b'\r' {
@@ -242,10 +238,7 @@ impl Lines {
     /// Forgets all input, as at the start of a stream.
     pub(crate) fn reset(&mut self) {
         self.carried.clear();
-        *self = Self {
-            carried: mem::take(&mut self.carried),
-            ..Self::default()
-        };
+        *self = Self { carried: mem::take(&mut self.carried), ..Self::default() };
     }
 
     #[cold]

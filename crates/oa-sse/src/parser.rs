@@ -19,9 +19,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            event_bytes: 8 << 20,
-        }
+        Self { event_bytes: 8 << 20 }
     }
 }
 
@@ -109,10 +107,7 @@ impl Parser {
     /// Creates a parser with limits of the caller's choice.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
-        Self {
-            limits,
-            ..Self::default()
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// Accepts the next chunk of input.
@@ -149,11 +144,7 @@ impl Parser {
         {
             return Ok(Some(self.event_in_chunk(name, data)));
         }
-        Ok(if self.find_event()? {
-            Some(self.lend_event())
-        } else {
-            None
-        })
+        Ok(if self.find_event()? { Some(self.lend_event()) } else { None })
     }
 
     #[inline]
@@ -181,10 +172,7 @@ impl Parser {
         let mut name = Span { start, end: start };
         if chunk[start..].starts_with(b"event: ") {
             let end = lines.line_end(start)?;
-            name = Span {
-                start: start + 7,
-                end,
-            };
+            name = Span { start: start + 7, end };
             if end - start > room {
                 return None;
             }
@@ -203,10 +191,7 @@ impl Parser {
         let size = line_break(&chunk[end..])?;
         let next = end + size + line_break(&chunk[end + size..])?;
         let space = usize::from(chunk[start + 5] == b' ');
-        let data = Span {
-            start: start + 5 + space,
-            end,
-        };
+        let data = Span { start: start + 5 + space, end };
         if name.len() + (end - start) > room {
             return None;
         }
@@ -282,10 +267,7 @@ impl Parser {
             self.clear_block();
         }
         loop {
-            match self
-                .lines
-                .next_line(self.limits.event_bytes.saturating_sub(self.used))
-            {
+            match self.lines.next_line(self.limits.event_bytes.saturating_sub(self.used)) {
                 Step::Line(line) => {
                     self.fresh = false;
                     if let Some(found) = self.take_line(line, want) {
@@ -369,10 +351,7 @@ impl Parser {
     fn add_data(&mut self, line: Line, start: usize) {
         match (self.data, line) {
             (Data::None, Line::Chunk(span)) => {
-                let data = Span {
-                    start: span.start + start,
-                    ..span
-                };
+                let data = Span { start: span.start + start, ..span };
                 self.data = Data::Chunk(data);
                 self.used += data.len();
             }
@@ -392,8 +371,7 @@ impl Parser {
         self.held.push(b'\n');
         match line {
             Line::Chunk(span) => {
-                self.held
-                    .extend_from_slice(&span.of(&self.lines.chunk)[start..]);
+                self.held.extend_from_slice(&span.of(&self.lines.chunk)[start..]);
             }
             Line::Carried => self.held.extend_from_slice(&self.lines.carried[start..]),
         }
@@ -403,14 +381,10 @@ impl Parser {
     fn set_name(&mut self, line: Line, start: usize) {
         self.used -= self.name_bytes().len();
         self.name = match line {
-            Line::Chunk(span) => Name::Chunk(Span {
-                start: span.start + start,
-                ..span
-            }),
+            Line::Chunk(span) => Name::Chunk(Span { start: span.start + start, ..span }),
             Line::Carried => {
                 self.held_name.clear();
-                self.held_name
-                    .extend_from_slice(&self.lines.carried[start..]);
+                self.held_name.extend_from_slice(&self.lines.carried[start..]);
                 Name::Held
             }
         };
@@ -547,9 +521,6 @@ fn milliseconds(value: &[u8]) -> Option<Duration> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let digit = |sum: u64, byte: &u8| {
-        sum.saturating_mul(10)
-            .saturating_add(u64::from(byte - b'0'))
-    };
+    let digit = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
     Some(Duration::from_millis(value.iter().fold(0, digit)))
 }

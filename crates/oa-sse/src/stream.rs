@@ -36,11 +36,7 @@ impl<S> EventStream<S> {
 
     /// Reads events from `source` with a parser that has limits or state of its own.
     pub fn with_parser(source: S, parser: Parser) -> Self {
-        Self {
-            source,
-            parser,
-            ended: false,
-        }
+        Self { source, parser, ended: false }
     }
 
     /// Returns the parser, for its last event id and retry time.

@@ -80,39 +80,25 @@ impl Act {
             Content::Silence => Opening::Silence,
             Content::Speech(speech) => {
                 let body = Completion::new(speech, request, number).body();
-                let kind = if request.is_stream() {
-                    EVENT_STREAM
-                } else {
-                    JSON
-                };
+                let kind = if request.is_stream() { EVENT_STREAM } else { JSON };
                 Opening::Answer(Answer::new(reply, body, Some(kind)))
             }
         };
-        Self {
-            delay: reply.delay_head,
-            opening,
-        }
+        Self { delay: reply.delay_head, opening }
     }
 }
 
 impl Answer {
     fn new(reply: &Reply, body: Bytes, kind: Option<HeaderValue>) -> Self {
         let mut headers = reply.headers.clone();
-        let kind = kind
-            .as_ref()
-            .or_else(|| headers.get(header::CONTENT_TYPE))
-            .cloned();
-        let streams = kind
-            .as_ref()
-            .is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()));
+        let kind = kind.as_ref().or_else(|| headers.get(header::CONTENT_TYPE)).cloned();
+        let streams =
+            kind.as_ref().is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()));
         if let Some(kind) = kind {
             headers.entry(header::CONTENT_TYPE).or_insert(kind);
         }
-        let (usual_cut, usual_framing) = if streams {
-            (Cut::Events, Framing::Chunked)
-        } else {
-            (Cut::Whole, Framing::Length)
-        };
+        let (usual_cut, usual_framing) =
+            if streams { (Cut::Events, Framing::Chunked) } else { (Cut::Whole, Framing::Length) };
 
         let cut = reply.cut.as_ref().unwrap_or(&usual_cut);
         let (ending, mut left) = reply.ending.unwrap_or((Ending::Whole, usize::MAX));
@@ -128,11 +114,7 @@ impl Answer {
                 Some(first) if pieces.is_empty() => first,
                 _ => reply.delay,
             };
-            pieces.push_back(Piece {
-                announced,
-                bytes,
-                delay,
-            });
+            pieces.push_back(Piece { announced, bytes, delay });
         }
 
         Self {
@@ -204,13 +186,8 @@ mod tests {
             panic!("an answer")
         };
         let pieces = answer.pieces.iter();
-        let pieces: Vec<_> = pieces
-            .map(|piece| (piece.announced, &*piece.bytes))
-            .collect();
-        let expected: Vec<_> = expected
-            .iter()
-            .map(|(all, sent)| (*all, sent.as_bytes()))
-            .collect();
+        let pieces: Vec<_> = pieces.map(|piece| (piece.announced, &*piece.bytes)).collect();
+        let expected: Vec<_> = expected.iter().map(|(all, sent)| (*all, sent.as_bytes())).collect();
         assert_eq!(pieces, expected);
     }
 

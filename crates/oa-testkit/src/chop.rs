@@ -149,36 +149,20 @@ mod tests {
 
     #[test]
     fn events_end_behind_blank_lines_of_any_kind() {
-        check(
-            Cut::Events,
-            "data: 1\n\ndata: 2\n\n",
-            &["data: 1\n\n", "data: 2\n\n"],
-        );
-        check(
-            Cut::Events,
-            "a\r\n\r\nb\r\rc\n\r\nd",
-            &["a\r\n\r\n", "b\r\r", "c\n\r\n", "d"],
-        );
+        check(Cut::Events, "data: 1\n\ndata: 2\n\n", &["data: 1\n\n", "data: 2\n\n"]);
+        check(Cut::Events, "a\r\n\r\nb\r\rc\n\r\nd", &["a\r\n\r\n", "b\r\r", "c\n\r\n", "d"]);
     }
 
     #[test]
     fn positions_may_be_unsorted_repeated_and_out_of_range() {
-        check(
-            Cut::At(vec![4, 2, 2, 0, 9, 6]),
-            "abcdef",
-            &["ab", "cd", "ef"],
-        );
+        check(Cut::At(vec![4, 2, 2, 0, 9, 6]), "abcdef", &["ab", "cd", "ef"]);
     }
 
     #[test]
     fn an_empty_body_has_no_pieces() {
-        for cut in [
-            Cut::At(vec![0]),
-            Cut::Events,
-            Cut::Every(0),
-            Cut::Random { seed: 1 },
-            Cut::Whole,
-        ] {
+        for cut in
+            [Cut::At(vec![0]), Cut::Events, Cut::Every(0), Cut::Random { seed: 1 }, Cut::Whole]
+        {
             check(cut, "", &[]);
         }
     }

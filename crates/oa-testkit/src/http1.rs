@@ -92,11 +92,7 @@ impl Inbox {
         while self.buffer.starts_with(b"\r\n") {
             self.buffer.advance(2);
         }
-        match self
-            .buffer
-            .windows(4)
-            .position(|window| window == b"\r\n\r\n")
-        {
+        match self.buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             Some(end) if end <= MAX_HEAD => {
                 let lines = self.buffer.split_to(end).freeze();
                 self.buffer.advance(4);
@@ -105,10 +101,7 @@ impl Inbox {
             None if self.buffer.len() <= MAX_HEAD => Ok(None),
             _ => {
                 let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                Err(Malformed {
-                    reason: "the head is too large",
-                    status,
-                })
+                Err(Malformed { reason: "the head is too large", status })
             }
         }
     }
@@ -128,10 +121,7 @@ impl Inbox {
                     match size_of_chunk(&line)? {
                         0 => Body::Trailers { body },
                         size if size > MAX_BODY - body.len() => return Err(TOO_LARGE),
-                        size => Body::Chunk {
-                            body,
-                            left: size + 2,
-                        },
+                        size => Body::Chunk { body, left: size + 2 },
                     }
                 }
                 Body::Chunk { mut body, left } => {
@@ -198,12 +188,7 @@ impl Head {
         }
         let method = Method::try_from(method).map_err(|_| bad("the method is wrong"))?;
         let uri = Uri::try_from(uri).map_err(|_| bad("the path is wrong"))?;
-        Ok(Self {
-            headers,
-            method,
-            old,
-            uri,
-        })
+        Ok(Self { headers, method, old, uri })
     }
 
     /// Decides how the body ends.
@@ -212,16 +197,11 @@ impl Head {
             if !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
                 return Err(bad("the transfer encoding is not chunked"));
             }
-            return Ok(Body::ChunkSize {
-                body: BytesMut::new(),
-            });
+            return Ok(Body::ChunkSize { body: BytesMut::new() });
         }
         let mut length = None;
         for value in self.headers.get_all(header::CONTENT_LENGTH) {
-            let value = value
-                .to_str()
-                .ok()
-                .and_then(|value| value.parse::<usize>().ok());
+            let value = value.to_str().ok().and_then(|value| value.parse::<usize>().ok());
             let value = value.ok_or(bad("the content length is not a number"))?;
             if length.is_some_and(|length| length != value) {
                 return Err(bad("there are two content lengths"));
@@ -235,19 +215,8 @@ impl Head {
     }
 
     fn with(self, body: Bytes) -> Incoming {
-        let Self {
-            headers,
-            method,
-            old,
-            uri,
-        } = self;
-        Incoming {
-            body,
-            headers,
-            method,
-            old,
-            uri,
-        }
+        let Self { headers, method, old, uri } = self;
+        Incoming { body, headers, method, old, uri }
     }
 }
 
@@ -257,17 +226,9 @@ impl Incoming {
         let says = |word: &str| {
             let values = self.headers.get_all(header::CONNECTION);
             let mut values = values.iter().filter_map(|value| value.to_str().ok());
-            values.any(|value| {
-                value
-                    .split(',')
-                    .any(|said| said.trim().eq_ignore_ascii_case(word))
-            })
+            values.any(|value| value.split(',').any(|said| said.trim().eq_ignore_ascii_case(word)))
         };
-        if self.old {
-            !says("keep-alive")
-        } else {
-            says("close")
-        }
+        if self.old { !says("keep-alive") } else { says("close") }
     }
 }
 
@@ -321,28 +282,19 @@ fn size_of_chunk(line: &[u8]) -> Result<usize, Malformed> {
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let digits = std::str::from_utf8(digits).unwrap_or_default().trim();
     // A sign would pass the parser of the standard library.
-    let size = if digits.starts_with('+') {
-        None
-    } else {
-        usize::from_str_radix(digits, 16).ok()
-    };
+    let size = if digits.starts_with('+') { None } else { usize::from_str_radix(digits, 16).ok() };
     size.ok_or(bad("the size of a chunk is not a number"))
 }
 
 const fn bad(reason: &'static str) -> Malformed {
-    Malformed {
-        reason,
-        status: StatusCode::BAD_REQUEST,
-    }
+    Malformed { reason, status: StatusCode::BAD_REQUEST }
 }
 
 /// The largest body of a request, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 const MAX_HEAD: usize = 64 * 1024;
-const TOO_LARGE: Malformed = Malformed {
-    reason: "the body is too large",
-    status: StatusCode::PAYLOAD_TOO_LARGE,
-};
+const TOO_LARGE: Malformed =
+    Malformed { reason: "the body is too large", status: StatusCode::PAYLOAD_TOO_LARGE };
 
 #[cfg(test)]
 mod tests {
@@ -389,12 +341,7 @@ mod tests {
             .collect();
         assert_eq!(
             seen,
-            [
-                r#"/a b"abc" false"#,
-                r#"/b?c=d b"" false"#,
-                r#"/e b"abc" false"#,
-                r#"/f b"" false"#
-            ]
+            [r#"/a b"abc" false"#, r#"/b?c=d b"" false"#, r#"/e b"abc" false"#, r#"/f b"" false"#]
         );
     }
 
@@ -404,27 +351,15 @@ mod tests {
         check_bad("GET / HTTP/2\r\n\r\n", 400);
         check_bad("GET / HTTP/1.1\r\nno colon\r\n\r\n", 400);
         check_bad("POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400);
-        check_bad(
-            "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
-            400,
-        );
+        check_bad("POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400);
         check_bad("POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400);
-        check_bad(
-            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\na\r\n",
-            400,
-        );
-        check_bad(
-            "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcd\r\n",
-            400,
-        );
+        check_bad("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n+1\r\na\r\n", 400);
+        check_bad("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabcd\r\n", 400);
     }
 
     #[test]
     fn refuses_what_is_too_large() {
-        check_bad(
-            "POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n",
-            413,
-        );
+        check_bad("POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413);
         let chunks = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
         check_bad(&format!("{chunks}ffffffffffffff\r\n"), 413);
 

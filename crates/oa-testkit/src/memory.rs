@@ -65,11 +65,7 @@ impl MemoryServer {
     /// Creates a server which plays `script`.
     #[must_use]
     pub fn new(script: impl Into<Script>) -> Self {
-        Self {
-            curtain: Arc::new(Curtain {
-                stage: Stage::new(script.into()),
-            }),
-        }
+        Self { curtain: Arc::new(Curtain { stage: Stage::new(script.into()) }) }
     }
 
     /// Returns the requests so far, in the order of arrival: the latest 1,024, or fewer if their
@@ -143,9 +139,7 @@ where
 
     fn call(&mut self, request: HttpRequest<B>) -> MemoryFuture {
         let stage = Arc::clone(&self.curtain.stage);
-        MemoryFuture {
-            answer: Box::pin(answer(stage, request)),
-        }
+        MemoryFuture { answer: Box::pin(answer(stage, request)) }
     }
 }
 
@@ -155,19 +149,9 @@ where
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let (head, body) = request.into_parts();
-    let body = Limited::new(body, MAX_BODY)
-        .collect()
-        .await
-        .map_err(io::Error::other)?
-        .to_bytes();
+    let body = Limited::new(body, MAX_BODY).collect().await.map_err(io::Error::other)?.to_bytes();
     let (headers, method, uri) = (head.headers, head.method, head.uri);
-    let (act, playing) = stage.ask(Asked {
-        body,
-        connection: None,
-        headers,
-        method,
-        uri,
-    });
+    let (act, playing) = stage.ask(Asked { body, connection: None, headers, method, uri });
 
     let Act { delay, opening } = act;
     if !delay.is_zero() {
@@ -187,9 +171,7 @@ where
 fn response(answer: Answer, playing: Playing) -> Response<MemoryBody> {
     let mut headers = answer.headers;
     if answer.framing == Framing::Length {
-        headers
-            .entry(header::CONTENT_LENGTH)
-            .or_insert_with(|| HeaderValue::from(answer.length));
+        headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(answer.length));
     }
     let body = MemoryBody {
         ending: answer.ending,

@@ -88,9 +88,7 @@ impl Reply {
     /// If there is no such status, or the content type is not a header's value.
     #[track_caller]
     pub fn body(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
-        Self::with(Content::Body(body.into()))
-            .status(status)
-            .content_type(content_type)
+        Self::with(Content::Body(body.into())).status(status).content_type(content_type)
     }
 
     /// Creates an answer of JSON.
@@ -115,11 +113,7 @@ impl Reply {
     pub fn error(status: u16, error: impl Into<Value>) -> Self {
         let body = match error.into() {
             Value::String(message) => {
-                let kind = if status < 500 {
-                    "invalid_request_error"
-                } else {
-                    "server_error"
-                };
+                let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
                 json!({ "error": { "message": message, "type": kind, "code": status } })
             }
             body => body,
@@ -418,9 +412,7 @@ impl Reply {
         match &self.content {
             Content::Body(body) if self.status == StatusCode::OK => {
                 let kind = self.headers.get(header::CONTENT_TYPE);
-                let kind = kind
-                    .and_then(|kind| kind.to_str().ok())
-                    .unwrap_or("something");
+                let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or("something");
                 words.push(format!("{} of {kind}", count(body.len(), "byte")));
             }
             Content::Body(body) => words.push(excerpt(&String::from_utf8_lossy(body))),
@@ -453,9 +445,7 @@ impl Default for Reply {
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reply")
-            .field(&format_args!("{}", self.summary()))
-            .finish()
+        f.debug_tuple("Reply").field(&format_args!("{}", self.summary())).finish()
     }
 }
 

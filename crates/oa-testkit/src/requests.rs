@@ -34,13 +34,7 @@ struct Kept {
 
 impl Request {
     pub(crate) fn new(number: usize, asked: Asked) -> Self {
-        let Asked {
-            body,
-            connection,
-            mut headers,
-            method,
-            uri,
-        } = asked;
+        let Asked { body, connection, mut headers, method, uri } = asked;
         for name in SECRET {
             if let header::Entry::Occupied(mut entry) = headers.entry(name) {
                 entry.iter_mut().for_each(|value| value.set_sensitive(true));
@@ -113,9 +107,7 @@ impl Request {
     /// Returns the `messages` of the body, none if it has none.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
-        self.json()["messages"]
-            .as_array()
-            .map_or(&[], Vec::as_slice)
+        self.json()["messages"].as_array().map_or(&[], Vec::as_slice)
     }
 
     /// Returns the method.
@@ -152,10 +144,7 @@ impl Request {
     pub(crate) fn end(&self, fate: Fate) -> bool {
         let playing = Fate::Playing as u8;
         let order = Ordering::AcqRel;
-        self.kept
-            .fate
-            .compare_exchange(playing, fate as u8, order, Ordering::Acquire)
-            .is_ok()
+        self.kept.fate.compare_exchange(playing, fate as u8, order, Ordering::Acquire).is_ok()
     }
 
     /// Remembers what answered, for the story.
@@ -321,11 +310,7 @@ fn summary_of(messages: &[Value]) -> String {
         Some(Value::String(text)) => format!(" {}", quoted(text)),
         Some(parts) => format!(" {}", excerpt(&parts.to_string())),
     };
-    format!(
-        "{} ({}{last})",
-        count(messages.len(), "message"),
-        roles.join(", ")
-    )
+    format!("{} ({}{last})", count(messages.len(), "message"), roles.join(", "))
 }
 
 /// Counts things in English.

@@ -60,10 +60,7 @@ impl Script {
     where
         F: Fn(&Request) -> bool + Send + Sync + 'static,
     {
-        self.pending.push(Expectation {
-            check: Arc::new(check),
-            what: what.into(),
-        });
+        self.pending.push(Expectation { check: Arc::new(check), what: what.into() });
         self
     }
 
@@ -98,10 +95,7 @@ impl Script {
     }
 
     fn scene(&mut self, reply: Reply) -> Scene {
-        Scene {
-            expectations: std::mem::take(&mut self.pending),
-            reply,
-        }
+        Scene { expectations: std::mem::take(&mut self.pending), reply }
     }
 }
 

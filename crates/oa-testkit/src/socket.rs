@@ -76,11 +76,7 @@ impl SocketServer {
         let address = listener.local_addr()?;
         let stage = Stage::new(script.into());
         let accepting = tokio::spawn(accept(listener, Arc::clone(&stage)));
-        Ok(Self {
-            accepting,
-            address,
-            curtain: Curtain { stage },
-        })
+        Ok(Self { accepting, address, curtain: Curtain { stage } })
     }
 
     /// Stops the server, and returns when nobody listens any more and every connection is closed:
@@ -249,10 +245,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
                 continue;
             }
             Err(malformed) => {
-                stage.note(format!(
-                    "connection {number} was refused: {}",
-                    malformed.reason
-                ));
+                stage.note(format!("connection {number} was refused: {}", malformed.reason));
                 stream.write_all(&refusal(&malformed)).await?;
                 return close(stream).await;
             }
@@ -262,13 +255,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
         let (body, headers, method, uri) =
             (request.body, request.headers, request.method, request.uri);
         let connection = Some(number);
-        let (mut act, playing) = stage.ask(Asked {
-            body,
-            connection,
-            headers,
-            method,
-            uri,
-        });
+        let (mut act, playing) = stage.ask(Asked { body, connection, headers, method, uri });
         if let Opening::Answer(answer) = &mut act.opening {
             if old && answer.framing == Framing::Chunked {
                 answer.framing = Framing::Close;

@@ -30,11 +30,7 @@ impl Default for Speech {
 
 #[derive(Clone)]
 pub(crate) enum Part {
-    Call {
-        arguments: String,
-        id: Option<String>,
-        name: String,
-    },
+    Call { arguments: String, id: Option<String>, name: String },
     Event(Value),
     Refuse(String),
     Say(String),
@@ -47,19 +43,13 @@ impl Part {
             Value::String(text) => text,
             arguments => arguments.to_string(),
         };
-        Self::Call {
-            arguments,
-            id,
-            name,
-        }
+        Self::Call { arguments, id, name }
     }
 
     /// Counts the characters which the model wrote.
     pub(crate) fn characters(&self) -> usize {
         match self {
-            Self::Call {
-                arguments, name, ..
-            } => name.chars().count() + arguments.chars().count(),
+            Self::Call { arguments, name, .. } => name.chars().count() + arguments.chars().count(),
             Self::Event(_) => 0,
             Self::Refuse(text) | Self::Say(text) | Self::Think(text) => text.chars().count(),
         }
@@ -68,9 +58,7 @@ impl Part {
     /// Describes the part in a few words.
     pub(crate) fn summary(&self) -> String {
         match self {
-            Self::Call {
-                arguments, name, ..
-            } => format!("call {name}({})", excerpt(arguments)),
+            Self::Call { arguments, name, .. } => format!("call {name}({})", excerpt(arguments)),
             Self::Event(payload) => format!("event {}", excerpt(&payload.to_string())),
             Self::Refuse(text) => format!("refusal {}", quoted(text)),
             Self::Say(text) => format!("text {}", quoted(text)),

@@ -56,22 +56,12 @@ impl Stage {
         let request = self.state().log.push(asked);
         let act = self.act(&request);
         self.change();
-        (
-            act,
-            Playing {
-                request,
-                stage: Arc::clone(self),
-            },
-        )
+        (act, Playing { request, stage: Arc::clone(self) })
     }
 
     fn act(&self, request: &Request) -> Act {
         let is_get = request.method() == Method::GET;
-        let scripted = self
-            .script
-            .gets
-            .iter()
-            .find(|(path, _)| is_get && path == request.path());
+        let scripted = self.script.gets.iter().find(|(path, _)| is_get && path == request.path());
         if let Some((path, reply)) = scripted {
             request.answered_by(format!("the reply to GET {path}"));
             return self.ready(reply, request, 0);
@@ -134,10 +124,7 @@ impl Stage {
 
     fn ready(&self, reply: &Reply, request: &Request, number: usize) -> Act {
         Act::new(reply, request, number).unwrap_or_else(|wrong| {
-            self.problem(format!(
-                "request {} got no reply: {wrong}",
-                request.number()
-            ));
+            self.problem(format!("request {} got no reply: {wrong}", request.number()));
             self.refuse(request, 500, "the rule of the script did not make a reply")
         })
     }
@@ -153,10 +140,7 @@ impl Stage {
             json!({ "id": id, "object": "model", "created": created, "owned_by": owner })
         };
         let models: Vec<_> = self.script.models.iter().map(model).collect();
-        Reply::json(
-            StatusCode::OK.as_u16(),
-            json!({ "object": "list", "data": models }),
-        )
+        Reply::json(StatusCode::OK.as_u16(), json!({ "object": "list", "data": models }))
     }
 
     fn problem(&self, problem: String) {
@@ -183,12 +167,7 @@ impl Stage {
             state.connections
         };
         self.change();
-        (
-            number,
-            Connected {
-                stage: Arc::clone(self),
-            },
-        )
+        (number, Connected { stage: Arc::clone(self) })
     }
 
     /// From now on answers end because the server stops, not because clients leave.
@@ -215,8 +194,7 @@ impl Stage {
 
     pub(crate) async fn wait_for_close(&self, limit: Duration) {
         let closed = |stage: &Self| (stage.open_connections() == 0).then_some(());
-        self.wait(limit, "the closing of all connections", closed)
-            .await;
+        self.wait(limit, "the closing of all connections", closed).await;
     }
 
     pub(crate) async fn wait_until<F>(&self, limit: Duration, mut condition: F)
@@ -239,10 +217,7 @@ impl Stage {
                 if let Some(found) = found(self) {
                     return found;
                 }
-                changes
-                    .changed()
-                    .await
-                    .expect("the sender is part of `self`");
+                changes.changed().await.expect("the sender is part of `self`");
             }
         };
         let found = time::timeout(limit, search).await;
@@ -301,9 +276,7 @@ impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Servers stand in the fields of clients: the whole story would be too much there.
         let asked = self.requests().len();
-        f.debug_struct("Stage")
-            .field("requests", &asked)
-            .finish_non_exhaustive()
+        f.debug_struct("Stage").field("requests", &asked).finish_non_exhaustive()
     }
 }
 

@@ -22,37 +22,22 @@ impl<'a> Completion<'a> {
     /// Creates the answer to the chat request with this number.
     pub(crate) fn new(speech: &'a Speech, request: &'a Request, number: usize) -> Self {
         let model = request.model().unwrap_or("test-model");
-        Self {
-            id: format!("chatcmpl-{number}"),
-            model,
-            number,
-            request,
-            speech,
-        }
+        Self { id: format!("chatcmpl-{number}"), model, number, request, speech }
     }
 
     /// Writes the answer in the form in which the request asked for it.
     pub(crate) fn body(&self) -> Bytes {
-        if self.request.is_stream() {
-            self.stream()
-        } else {
-            self.object()
-        }
+        if self.request.is_stream() { self.stream() } else { self.object() }
     }
 
     fn stream(&self) -> Bytes {
-        let mut events = Events {
-            comment_every: self.speech.comment_every,
-            ..Events::default()
-        };
+        let mut events = Events { comment_every: self.speech.comment_every, ..Events::default() };
         self.delta(&mut events, json!({ "role": "assistant", "content": "" }));
 
         let mut calls = 0;
         for part in &self.speech.parts {
             match part {
-                Part::Call {
-                    arguments, name, ..
-                } => {
+                Part::Call { arguments, name, .. } => {
                     let id = self.call_id(part, calls);
                     let mut call = json!({ "index": calls, "id": id, "type": "function" });
                     call["function"] = json!({ "name": name, "arguments": "" });
@@ -89,9 +74,7 @@ impl<'a> Completion<'a> {
         let mut calls = Vec::new();
         for part in &self.speech.parts {
             let (member, more) = match part {
-                Part::Call {
-                    arguments, name, ..
-                } => {
+                Part::Call { arguments, name, .. } => {
                     let id = self.call_id(part, calls.len());
                     let function = json!({ "name": name, "arguments": arguments });
                     calls.push(json!({ "id": id, "type": "function", "function": function }));
@@ -161,11 +144,7 @@ impl<'a> Completion<'a> {
         if !self.speech.finishes {
             return None;
         }
-        let calls = self
-            .speech
-            .parts
-            .iter()
-            .any(|part| matches!(part, Part::Call { .. }));
+        let calls = self.speech.parts.iter().any(|part| matches!(part, Part::Call { .. }));
         let usual = if calls { "tool_calls" } else { "stop" };
         Some(self.speech.finish.as_deref().unwrap_or(usual))
     }
@@ -242,10 +221,7 @@ fn words(text: &str) -> Vec<&str> {
 fn thirds(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = characters.len().div_ceil(3).max(1);
-    characters
-        .chunks(size)
-        .map(|fragment| fragment.iter().collect())
-        .collect()
+    characters.chunks(size).map(|fragment| fragment.iter().collect()).collect()
 }
 
 #[cfg(test)]

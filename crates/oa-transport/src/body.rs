@@ -41,15 +41,14 @@ impl ResponseBody {
         peer: Arc<Peer>,
         pool: Arc<Pool>,
     ) -> Self {
-        Self {
-            reading: Some(Reading {
-                connection,
-                incoming,
-                peer,
-                pool,
-            }),
-            received: 0,
-        }
+        let reading = Reading { connection, incoming, peer, pool };
+        let reading = if reading.incoming.is_end_stream() {
+            reading.finish();
+            None
+        } else {
+            Some(reading)
+        };
+        Self { reading, received: 0 }
     }
 
     /// Returns how many bytes of the body were read so far.
@@ -107,11 +106,10 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.reading
-            .as_ref()
-            .map_or(SizeHint::with_exact(0), |reading| {
-                reading.incoming.size_hint()
-            })
+        match &self.reading {
+            Some(reading) => reading.incoming.size_hint(),
+            None => SizeHint::with_exact(0),
+        }
     }
 }
 

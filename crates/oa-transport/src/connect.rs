@@ -61,10 +61,9 @@ impl Connect {
     async fn open(&self, peer: &Peer) -> Result<Stream, Error> {
         let stream = match &self.dialer {
             Dialer::Tcp => Stream::Tcp(self.tcp(peer).await?),
-            Dialer::Custom(connector) => connector
-                .dial(peer.uri())
-                .await
-                .map_err(|source| Error::connect(peer, source))?,
+            Dialer::Custom(connector) => {
+                connector.dial(peer.uri()).await.map_err(|source| Error::connect(peer, source))?
+            }
         };
         #[cfg(feature = "tls")]
         if peer.is_https() {
@@ -126,9 +125,7 @@ where
     fn dial(&self, uri: Uri) -> Pin<Box<dyn Future<Output = Result<Stream, Source>> + Send>> {
         let mut connector = self.0.clone();
         Box::pin(async move {
-            poll_fn(|cx| connector.poll_ready(cx))
-                .await
-                .map_err(Into::into)?;
+            poll_fn(|cx| connector.poll_ready(cx)).await.map_err(Into::into)?;
             let stream = connector.call(uri).await.map_err(Into::into)?;
             Ok(Stream::Custom(Mutex::new(Box::new(stream))))
         })

@@ -66,7 +66,8 @@ impl Connection {
     ) -> Result<Response<Incoming>, Unanswered> {
         self.relay.await_answer();
         let mut answer = pin!(self.sender.try_send_request(request));
-        let answer = poll_fn(|cx| self.poll_with(cx, |inner| answer.as_mut().poll(inner))).await;
+        let answer =
+            poll_fn(|cx| self.poll_with(cx.waker(), |inner| answer.as_mut().poll(inner))).await;
         answer.map_err(|mut error| Unanswered {
             unsent: error.take_message().map(Box::new),
             error: self.failure.take().unwrap_or_else(|| error.into_error()),
@@ -77,9 +78,9 @@ impl Connection {
     pub(crate) fn poll_frame(
         &mut self,
         incoming: &mut Incoming,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.poll_with(cx, |inner| Pin::new(&mut *incoming).poll_frame(inner))
+        self.poll_with(cx.waker(), |inner| Pin::new(&mut *incoming).poll_frame(inner))
             .map_err(|error| self.failure.take().unwrap_or(error))
     }
 
@@ -88,10 +89,7 @@ impl Connection {
         self.relay.begin();
         self.drive();
         let mut cx = Context::from_waker(&self.waker);
-        matches!(
-            Pin::new(incoming).poll_frame(&mut cx),
-            Poll::Ready(None)
-        )
+        matches!(Pin::new(incoming).poll_frame(&mut cx), Poll::Ready(None))
     }
 
     /// Looks at a connection that lay idle: false if the peer has closed it, or said something
@@ -123,14 +121,14 @@ impl Connection {
     /// its own (tokio's channels do when a task's budget is used up).
     fn poll_with<T>(
         &mut self,
-        cx: &mut Context<'_>,
+        waker: &Waker,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         self.relay.begin();
         self.drive();
         let polled = poll(&mut Context::from_waker(&self.waker));
         if polled.is_pending() {
-            self.relay.arm(cx.waker());
+            self.relay.arm(waker);
         }
         polled
     }

@@ -68,10 +68,7 @@ impl Error {
                 "connection reset".to_owned()
             }
             (Some(Io::UnexpectedEof), Some(rest)) => {
-                format!(
-                    "connection closed, {} bytes were announced",
-                    received + rest
-                )
+                format!("connection closed, {} bytes were announced", received + rest)
             }
             (Some(Io::UnexpectedEof), None) => "connection closed without a last chunk".to_owned(),
             (Some(Io::InvalidData | Io::InvalidInput), _) => "malformed chunk".to_owned(),
@@ -116,22 +113,18 @@ impl Error {
             Some(io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted)
         );
         let (kind, message) = match (source.is_parse(), heard) {
-            (true, Heard::Tls) => (
-                ErrorKind::Protocol,
-                format!("{peer} speaks TLS: its address begins with https"),
-            ),
-            (true, _) => (
-                ErrorKind::Protocol,
-                format!("cannot read the answer of {peer} as HTTP/1.1"),
-            ),
-            (false, Heard::Nothing) if reset => (
-                ErrorKind::Closed,
-                format!("{peer} reset the connection before an answer"),
-            ),
-            (false, Heard::Nothing) => (
-                ErrorKind::Closed,
-                format!("{peer} closed the connection before an answer"),
-            ),
+            (true, Heard::Tls) => {
+                (ErrorKind::Protocol, format!("{peer} speaks TLS: its address begins with https"))
+            }
+            (true, _) => {
+                (ErrorKind::Protocol, format!("cannot read the answer of {peer} as HTTP/1.1"))
+            }
+            (false, Heard::Nothing) if reset => {
+                (ErrorKind::Closed, format!("{peer} reset the connection before an answer"))
+            }
+            (false, Heard::Nothing) => {
+                (ErrorKind::Closed, format!("{peer} closed the connection before an answer"))
+            }
             (false, _) => (
                 ErrorKind::Closed,
                 format!("{peer} closed the connection within the head of its answer"),
@@ -189,13 +182,7 @@ impl Error {
     }
 
     fn new(kind: ErrorKind, message: String) -> Self {
-        Self(Box::new(Inner {
-            kind,
-            message,
-            received: None,
-            timeout: None,
-            source: None,
-        }))
+        Self(Box::new(Inner { kind, message, received: None, timeout: None, source: None }))
     }
 
     fn because(mut self, source: impl Into<Source>) -> Self {
@@ -235,6 +222,12 @@ pub(crate) fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
 
 /// The first error of a type in a chain.
 fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
-    std::iter::successors(Some(error), |error| error.source())
-        .find_map(|error| error.downcast_ref())
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
 }

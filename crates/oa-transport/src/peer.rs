@@ -29,19 +29,14 @@ impl Peer {
         }
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
         if host.is_empty() {
-            return Err(Error::invalid_uri(
-                "the request's URI names no host".to_owned(),
-            ));
+            return Err(Error::invalid_uri("the request's URI names no host".to_owned()));
         }
         let peer = Self {
             is_https,
             host: host.into(),
             port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
         };
-        if uri
-            .authority()
-            .is_some_and(|authority| authority.as_str().contains('@'))
-        {
+        if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(Error::invalid_uri(format!(
                 "the request's URI holds a user name or password, which belong into a header: {peer}"
             )));
@@ -59,10 +54,7 @@ impl Peer {
 
     /// The host as resolvers want it: an IPv6 address without brackets.
     pub(crate) fn bare_host(&self) -> &str {
-        self.host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(&self.host)
+        self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
     /// The value of a `Host` header, without the port where it goes without saying.

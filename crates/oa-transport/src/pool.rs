@@ -24,11 +24,7 @@ struct Idle {
 
 impl Pool {
     pub(crate) fn new(max_per_peer: usize, timeout: Duration) -> Self {
-        Self {
-            idle: Mutex::default(),
-            max_per_peer,
-            timeout,
-        }
+        Self { idle: Mutex::default(), max_per_peer, timeout }
     }
 
     /// Takes a connection that still seems to work, the one used last.

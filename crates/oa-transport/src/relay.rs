@@ -46,11 +46,7 @@ impl Relay {
             _ => *task = Some(waker.clone()),
         }
         drop(task);
-        if self
-            .state
-            .compare_exchange(IDLE, ARMED, Ordering::AcqRel, Ordering::Acquire)
-            .is_err()
-        {
+        if self.state.compare_exchange(IDLE, ARMED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             waker.wake_by_ref();
         }
     }
@@ -73,11 +69,7 @@ impl Relay {
         if self.heard.load(Ordering::Relaxed) == NOTHING
             && let Some(first) = bytes.first()
         {
-            let heard = if matches!(first, 0x15 | 0x16) {
-                TLS
-            } else {
-                BYTES
-            };
+            let heard = if matches!(first, 0x15 | 0x16) { TLS } else { BYTES };
             self.heard.store(heard, Ordering::Relaxed);
         }
     }

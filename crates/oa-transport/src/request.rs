@@ -55,11 +55,7 @@ impl RequestBody {
     }
 
     fn shared(segments: Arc<[Bytes]>) -> Self {
-        let mut body = Self {
-            segments,
-            next: 0,
-            left: 0,
-        };
+        let mut body = Self { segments, next: 0, left: 0 };
         body.left = body.len();
         body
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use http::header::{Entry, HOST};
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
+use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::Service;
 
@@ -53,7 +54,6 @@ impl Transport {
     }
 
     /// Begins with the defaults, to change some.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder {
             connect_timeout: Duration::from_secs(5),
@@ -91,13 +91,10 @@ impl Shared {
         let peer = Arc::new(peer);
         if let Some(mut connection) = self.pool.take(&peer) {
             let again = request.clone();
-            match self.send(&peer, &mut connection, request).await {
+            match connection.send(request).await {
                 Ok(response) => return Ok(self.wrap(response, connection, peer)),
-                Err(Unanswered {
-                    unsent: Some(unsent),
-                    ..
-                }) => request = *unsent,
-                Err(Unanswered { error, .. }) if was_idle(connection.heard(), &error) => {
+                Err(Unanswered { unsent: Some(unsent), .. }) => request = *unsent,
+                Err(Unanswered { error, .. }) if had_been_closed(&connection, &error) => {
                     request = again;
                 }
                 Err(Unanswered { error, .. }) => {
@@ -114,6 +111,16 @@ impl Shared {
             Err(Unanswered { error, .. }) => Err(Error::head(&peer, connection.heard(), error)),
         }
     }
+
+    fn wrap(
+        &self,
+        response: Response<Incoming>,
+        connection: Box<Connection>,
+        peer: Arc<Peer>,
+    ) -> Response<ResponseBody> {
+        let pool = Arc::clone(&self.pool);
+        response.map(|incoming| ResponseBody::new(connection, incoming, peer, pool))
+    }
 }
 
 impl Service<Request<RequestBody>> for Transport {
@@ -128,4 +135,133 @@ impl Service<Request<RequestBody>> for Transport {
     fn call(&mut self, request: Request<RequestBody>) -> ResponseFuture {
         ResponseFuture(Box::pin(Arc::clone(&self.shared).answer(request)))
     }
+}
+
+impl Default for Transport {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("idle_connections", &self.idle_connections())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a [`Transport`] is built from.
+#[derive(Clone)]
+#[must_use = "builders do nothing unless built"]
+pub struct Builder {
+    connect_timeout: Duration,
+    dialer: Dialer,
+    idle_timeout: Duration,
+    max_idle_per_host: usize,
+}
+
+impl Builder {
+    /// Sets how long connecting may take, with the resolution of the name and the handshake of TLS.
+    /// Without this 5 seconds.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// Connects by `connector` in place of TCP: through a proxy, to a Unix socket.
+    ///
+    /// It is asked for a stream of bytes to a URI of scheme, host and port, and says what it likes
+    /// if there is none. If the URI is `https` this crate encrypts on top of that stream, so that a
+    /// connector need not think of it and cannot forget it; one that encrypts in a way of its own
+    /// is used with `http` URIs.
+    pub fn connector<C>(mut self, connector: C) -> Self
+    where
+        C: Service<Uri> + Clone + Send + Sync + 'static,
+        C::Response: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        C::Error: Into<Box<dyn StdError + Send + Sync>>,
+        C::Future: Send,
+    {
+        self.dialer = Dialer::custom(connector);
+        self
+    }
+
+    /// Sets for how long an idle connection is kept. Without this 60 seconds.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets how many idle connections are kept to each host and port, none if 0. Without this 8.
+    pub fn max_idle_per_host(mut self, connections: usize) -> Self {
+        self.max_idle_per_host = connections;
+        self
+    }
+
+    /// Builds the transport.
+    #[must_use]
+    pub fn build(self) -> Transport {
+        Transport {
+            shared: Arc::new(Shared {
+                connect: Connect::new(self.dialer, self.connect_timeout),
+                pool: Arc::new(Pool::new(self.max_idle_per_host, self.idle_timeout)),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("max_idle_per_host", &self.max_idle_per_host)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The head of an answer, in future.
+///
+/// It drives its connection itself. Dropped, it closes the connection.
+#[must_use = "futures do nothing unless polled"]
+pub struct ResponseFuture(
+    Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Error>> + Send>>,
+);
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<ResponseBody>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// Splits a request into whom it is for and what is written to the wire.
+fn prepare(mut request: Request<RequestBody>) -> Result<(Peer, Request<RequestBody>), Error> {
+    let peer = Peer::new(request.uri())?;
+    let path = request.uri().path_and_query().cloned();
+    *request.uri_mut() = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
+    *request.version_mut() = Version::HTTP_11;
+    if let Entry::Vacant(host) = request.headers_mut().entry(HOST) {
+        host.insert(peer.host_header());
+    }
+    Ok((peer, request))
+}
+
+/// Whether a connection that was used before ended without a byte of an answer.
+fn had_been_closed(connection: &Connection, error: &hyper::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    connection.heard() == Heard::Nothing
+        && (error.is_incomplete_message()
+            || error.is_canceled()
+            || matches!(
+                io_kind(error),
+                Some(BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+            ))
 }

@@ -12,7 +12,7 @@ use crate::relay::Relay;
 pub(crate) enum Stream {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::client::TlsStream<Stream>>),
+    Tls(Box<tokio_rustls::client::TlsStream<Self>>),
     /// What a user's connector brought. The lock is never taken: it makes the whole `Sync`.
     Custom(Mutex<Box<dyn Duplex>>),
 }
@@ -75,10 +75,9 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => stream.is_write_vectored(),
             #[cfg(feature = "tls")]
             Self::Tls(stream) => stream.is_write_vectored(),
-            Self::Custom(stream) => stream
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .is_write_vectored(),
+            Self::Custom(stream) => {
+                stream.lock().unwrap_or_else(PoisonError::into_inner).is_write_vectored()
+            }
         }
     }
 
@@ -105,11 +104,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn new(stream: Stream, relay: Arc<Relay>) -> Self {
-        Self {
-            stream,
-            relay,
-            is_mute: false,
-        }
+        Self { stream, relay, is_mute: false }
     }
 
     fn poll_speak<T>(
@@ -122,10 +117,7 @@ impl Wire {
         }
         match speak(Pin::new(&mut self.stream)) {
             Poll::Ready(Err(error))
-                if matches!(
-                    error.kind(),
-                    BrokenPipe | ConnectionAborted | ConnectionReset
-                ) =>
+                if matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset) =>
             {
                 self.is_mute = true;
                 Poll::Pending
@@ -155,8 +147,7 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut()
-            .poll_speak(|stream| stream.poll_write(cx, buf))
+        self.get_mut().poll_speak(|stream| stream.poll_write(cx, buf))
     }
 
     fn poll_write_vectored(
@@ -164,8 +155,7 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut()
-            .poll_speak(|stream| stream.poll_write_vectored(cx, bufs))
+        self.get_mut().poll_speak(|stream| stream.poll_write_vectored(cx, bufs))
     }
 
     fn is_write_vectored(&self) -> bool {

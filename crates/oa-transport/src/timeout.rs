@@ -188,12 +188,7 @@ impl Watch {
 
     /// The timeout that is up first, if nothing comes.
     fn next(&self) -> Option<(Instant, TimeoutKind)> {
-        let Timeouts {
-            first_token,
-            idle,
-            content,
-            total,
-        } = self.timeouts;
+        let Timeouts { first_token, idle, content, total } = self.timeouts;
         let (waits, total) = if self.begun {
             let idle = (idle, self.last_bytes, TimeoutKind::Idle);
             let content = (content, self.last_content, TimeoutKind::Content);

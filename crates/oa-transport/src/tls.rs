@@ -34,24 +34,23 @@ impl Tls {
                 Error::tls(peer, ": no root certificates can be read", Some(error.into()))
             })?;
         let name = ServerName::try_from(peer.bare_host().to_owned()).map_err(|error| {
-            Error::tls(
-                peer,
-                ": no certificate can be made out to this host",
-                Some(error.into()),
-            )
+            Error::tls(peer, ": no certificate can be made out to this host", Some(error.into()))
         })?;
-        let stream = TlsConnector::from(Arc::clone(config))
-            .connect(name, stream)
-            .await
-            .map_err(|error| {
+        let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await.map_err(
+            |error| {
                 let why = match error.get_ref().and_then(|error| error.downcast_ref()) {
                     Some(rustls::Error::InvalidMessage(_)) => ": it does not speak TLS",
-                    Some(rustls::Error::InvalidCertificate(_)) => ": its certificate is not trusted",
-                    _ if error.kind() == io::ErrorKind::UnexpectedEof => ": it closed the connection",
+                    Some(rustls::Error::InvalidCertificate(_)) => {
+                        ": its certificate is not trusted"
+                    }
+                    _ if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        ": it closed the connection"
+                    }
                     _ => "",
                 };
                 Error::tls(peer, why, Some(error.into()))
-            })?;
+            },
+        )?;
         Ok(Stream::Tls(Box::new(stream)))
     }
 }

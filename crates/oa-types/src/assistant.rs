@@ -45,10 +45,7 @@ impl AssistantMessage {
     /// Returns all text of the answer, joined with nothing.
     #[must_use]
     pub fn text(&self) -> String {
-        self.content
-            .iter()
-            .filter_map(ContentBlock::as_text)
-            .collect()
+        self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
 }
 

@@ -80,9 +80,7 @@ impl ThinkingBlock {
     /// Creates a block of this thinking.
     #[must_use]
     pub fn new(thinking: impl Into<String>) -> Self {
-        Self {
-            thinking: thinking.into(),
-        }
+        Self { thinking: thinking.into() }
     }
 }
 
@@ -105,12 +103,7 @@ impl ToolUseBlock {
     /// Creates a call of the tool `name`.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self {
-            id: id.into(),
-            name: name.into(),
-            input,
-            extra: Map::new(),
-        }
+        Self { id: id.into(), name: name.into(), input, extra: Map::new() }
     }
 }
 
@@ -134,12 +127,7 @@ impl ToolUseError {
     /// Creates an error about a call whose arguments read `raw_data`.
     #[must_use]
     pub fn new(error: impl Into<String>, raw_data: impl Into<String>) -> Self {
-        Self {
-            error: error.into(),
-            raw_data: raw_data.into(),
-            id: None,
-            name: None,
-        }
+        Self { error: error.into(), raw_data: raw_data.into(), id: None, name: None }
     }
 }
 
@@ -163,11 +151,6 @@ impl ToolResultBlock {
     /// Creates the answer of a call that succeeded.
     #[must_use]
     pub fn new(tool_use_id: impl Into<String>, content: Value) -> Self {
-        Self {
-            tool_use_id: tool_use_id.into(),
-            content,
-            is_error: false,
-            name: None,
-        }
+        Self { tool_use_id: tool_use_id.into(), content, is_error: false, name: None }
     }
 }

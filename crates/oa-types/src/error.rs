@@ -19,27 +19,15 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn config(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::Config,
-            message: message.into(),
-            source: None,
-        }
+        Self { kind: ErrorKind::Config, message: message.into(), source: None }
     }
 
     pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
-        Self {
-            kind: ErrorKind::InvalidInput,
-            message: message.into(),
-            source: None,
-        }
+        Self { kind: ErrorKind::InvalidInput, message: message.into(), source: None }
     }
 
     pub(crate) fn unreadable(message: String, source: io::Error) -> Self {
-        Self {
-            kind: ErrorKind::InvalidInput,
-            message,
-            source: Some(source),
-        }
+        Self { kind: ErrorKind::InvalidInput, message, source: Some(source) }
     }
 
     /// Returns what was wrong.

@@ -44,9 +44,7 @@ impl ImageBlock {
     /// `InvalidInput` for any other scheme, and for addresses with white space or control characters.
     pub fn from_url(url: impl Into<String>) -> Result<Self, Error> {
         let url = url.into();
-        let scheme = url
-            .split_once(':')
-            .map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
         if !matches!(scheme.as_deref(), Some("http" | "https" | "data")) {
             return Err(Error::invalid_input(
                 "an image address begins with http:, https: or data:",
@@ -57,10 +55,7 @@ impl ImageBlock {
                 "an image address has no spaces or control characters",
             ));
         }
-        Ok(Self {
-            url,
-            detail: ImageDetail::Auto,
-        })
+        Ok(Self { url, detail: ImageDetail::Auto })
     }
 
     /// Creates an image from base64 text and its media type (`image/png`).
@@ -73,19 +68,14 @@ impl ImageBlock {
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let subtype = media_type.strip_prefix("image/").unwrap_or_default();
         if subtype.is_empty() || !subtype.chars().all(is_token) {
-            return Err(Error::invalid_input(format!(
-                "not an image type: {media_type:?}"
-            )));
+            return Err(Error::invalid_input(format!("not an image type: {media_type:?}")));
         }
         let text = data.trim_end_matches('=');
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
         if text.is_empty() || data.len() - text.len() > 2 || !text.chars().all(is_base64) {
             return Err(Error::invalid_input("not base64 text"));
         }
-        Ok(Self {
-            url: format!("data:{media_type};base64,{data}"),
-            detail: ImageDetail::Auto,
-        })
+        Ok(Self { url: format!("data:{media_type};base64,{data}"), detail: ImageDetail::Auto })
     }
 
     /// Creates an image from a file, read here and now; nothing but this file is touched.
@@ -122,21 +112,7 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
         [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
         [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
         [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [
-            b'R',
-            b'I',
-            b'F',
-            b'F',
-            _,
-            _,
-            _,
-            _,
-            b'W',
-            b'E',
-            b'B',
-            b'P',
-            ..,
-        ] => Some("image/webp"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
         [b'B', b'M', ..] => Some("image/bmp"),
         _ => None,
     }
@@ -147,17 +123,11 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
-        let bits = group
-            .iter()
-            .fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
+        let bits = group.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
         let bits = bits << (8 * (3 - group.len()));
         for place in 0..4 {
             let letter = ALPHABET[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= group.len() {
-                char::from(letter)
-            } else {
-                '='
-            });
+            text.push(if place <= group.len() { char::from(letter) } else { '=' });
         }
     }
     text
@@ -169,9 +139,7 @@ mod tests {
 
     #[test]
     fn base64_matches_the_vectors_of_the_rfc() {
-        let vectors = [
-            "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",
-        ];
+        let vectors = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
         for (length, expected) in vectors.into_iter().enumerate() {
             assert_eq!(base64(&b"foobar"[..length]), expected);
         }

@@ -52,12 +52,7 @@ impl Message {
     /// Creates a message of any role and content.
     #[must_use]
     pub fn new(role: MessageRole, content: Vec<ContentBlock>) -> Self {
-        Self {
-            role,
-            content,
-            interrupted: false,
-            extra: Map::new(),
-        }
+        Self { role, content, interrupted: false, extra: Map::new() }
     }
 
     /// Creates a user's message of text.
@@ -75,10 +70,7 @@ impl Message {
     /// Creates a user's message of text and one image.
     #[must_use]
     pub fn user_with_image(text: impl Into<String>, image: ImageBlock) -> Self {
-        Self::new(
-            MessageRole::User,
-            vec![TextBlock::new(text).into(), image.into()],
-        )
+        Self::new(MessageRole::User, vec![TextBlock::new(text).into(), image.into()])
     }
 
     /// Creates a message of the model.
@@ -102,9 +94,6 @@ impl Message {
     /// Returns all text of the message, joined with nothing.
     #[must_use]
     pub fn text(&self) -> String {
-        self.content
-            .iter()
-            .filter_map(ContentBlock::as_text)
-            .collect()
+        self.content.iter().filter_map(ContentBlock::as_text).collect()
     }
 }

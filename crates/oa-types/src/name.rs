@@ -62,9 +62,7 @@ impl BaseUrl {
         if scheme != "http" && scheme != "https" {
             return refuse("does not begin with http:// or https://");
         }
-        let (authority, path) = rest
-            .find('/')
-            .map_or((rest, ""), |slash| rest.split_at(slash));
+        let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         if authority.contains('@') {
             return refuse("holds a user name or password, which belong into api_key or header");
         }
@@ -73,9 +71,7 @@ impl BaseUrl {
         }
         let host = authority
             .rsplit_once(':')
-            .map_or(authority, |(host, port)| {
-                if port.ends_with(']') { authority } else { host }
-            });
+            .map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host });
         if host.is_empty() {
             return refuse("names no host");
         }
@@ -83,9 +79,7 @@ impl BaseUrl {
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
             return refuse("has a port that is no number from 0 to 65535");
         }
-        Ok(Self(
-            format!("{scheme}://{authority}{}", path.trim_end_matches('/')).into(),
-        ))
+        Ok(Self(format!("{scheme}://{authority}{}", path.trim_end_matches('/')).into()))
     }
 
     /// Returns the address.
@@ -136,9 +130,7 @@ impl Temperature {
         if (0.0..=2.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(Error::config(format!(
-                "the temperature is not from 0 to 2: {value}"
-            )))
+            Err(Error::config(format!("the temperature is not from 0 to 2: {value}")))
         }
     }
 

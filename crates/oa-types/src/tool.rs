@@ -17,10 +17,6 @@ impl ToolSpec {
     /// Describes a tool.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self {
-            name: name.into(),
-            description: description.into(),
-            parameters,
-        }
+        Self { name: name.into(), description: description.into(), parameters }
     }
 }

@@ -17,9 +17,7 @@ pub(super) fn folder(tree: &Tree<'_>) -> Result<Vec<Finding>> {
 pub(super) fn readme(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let packages = tree.workspace.crates().filter_map(|package| {
         let path = tree.workspace.relative(&package.dir.join("README.md"));
-        let written = tree
-            .file(&path)
-            .is_some_and(|file| !file.text.trim().is_empty());
+        let written = tree.file(&path).is_some_and(|file| !file.text.trim().is_empty());
         (!written).then(|| Finding::file(path, "is missing or empty"))
     });
     Ok(packages.collect())
@@ -29,9 +27,7 @@ pub(super) fn readme(tree: &Tree<'_>) -> Result<Vec<Finding>> {
 pub(super) fn docs(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let packages = tree.workspace.crates().filter_map(|package| {
         let path = tree.workspace.relative(&package.dir.join("src/lib.rs"));
-        let documented = tree
-            .file(&path)
-            .is_some_and(|file| opens_with_docs(&file.text));
+        let documented = tree.file(&path).is_some_and(|file| opens_with_docs(&file.text));
         (!documented).then(|| Finding::file(path, "wants to begin with `//!` and a sentence"))
     });
     Ok(packages.collect())
@@ -39,9 +35,7 @@ pub(super) fn docs(tree: &Tree<'_>) -> Result<Vec<Finding>> {
 
 fn opens_with_docs(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
-    first
-        .strip_prefix("//!")
-        .is_some_and(|sentence| !sentence.trim().is_empty())
+    first.strip_prefix("//!").is_some_and(|sentence| !sentence.trim().is_empty())
 }
 
 /// A newcomer finds every crate from the root.
@@ -51,10 +45,7 @@ pub(super) fn on_the_map(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let text = tree.file(path).map_or("", |file| file.text.as_str());
         for package in tree.workspace.crates() {
             if !names(text, &package.name) {
-                findings.push(Finding::file(
-                    path,
-                    format!("does not name {}", package.name),
-                ));
+                findings.push(Finding::file(path, format!("does not name {}", package.name)));
             }
         }
     }

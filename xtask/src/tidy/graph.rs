@@ -17,16 +17,9 @@ pub(super) fn layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for row in ROWS {
         if workspace.package(row.name).is_none() {
-            findings.push(Finding::file(
-                TABLE,
-                format!("no crate is called {}", row.name),
-            ));
+            findings.push(Finding::file(TABLE, format!("no crate is called {}", row.name)));
         }
-        findings.extend(
-            ascents(row, ROWS)
-                .into_iter()
-                .map(|m| Finding::file(TABLE, m)),
-        );
+        findings.extend(ascents(row, ROWS).into_iter().map(|m| Finding::file(TABLE, m)));
     }
     for package in workspace.crates() {
         let path = workspace.relative(&package.dir.join("Cargo.toml"));
@@ -46,47 +39,33 @@ pub(super) fn layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
 
 /// What the table itself gets wrong about a row: an arrow that does not go down.
 fn ascents(row: &Row, rows: &[Row]) -> Vec<String> {
-    let place = |name: &str| {
-        rows.iter()
-            .find(|row| row.name == name)
-            .map(|row| row.place)
-    };
+    let place = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.place);
     let is_down = |below: Option<Place>| match (row.place, below) {
         (Place::Layer(upper), Some(Place::Layer(lower))) => lower < upper,
         (Place::Side, Some(Place::Layer(_))) => true,
         (_, Some(Place::Side) | None) => false,
     };
     let wrong = row.ours.iter().filter(|name| !is_down(place(name)));
-    wrong
-        .map(|name| format!("{name} is not below {}", row.name))
-        .collect()
+    wrong.map(|name| format!("{name} is not below {}", row.name)).collect()
 }
 
 /// Our crates that a package names, outside its tests.
 fn named<'a>(package: &'a Package, workspace: &Workspace) -> BTreeSet<&'a str> {
     let dependencies = package.dependencies.iter().filter(|d| d.kind != Kind::Dev);
     let names = dependencies.map(|dependency| dependency.name.as_str());
-    names
-        .filter(|name| workspace.package(name).is_some())
-        .collect()
+    names.filter(|name| workspace.package(name).is_some()).collect()
 }
 
 /// External crates are those in the table, and no more of them than it says.
 pub(super) fn external_crates(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let workspace = tree.workspace;
     let mut findings = Vec::new();
-    let packages = ROWS
-        .iter()
-        .filter_map(|row| Some((row, workspace.package(row.name)?)));
+    let packages = ROWS.iter().filter_map(|row| Some((row, workspace.package(row.name)?)));
     for (row, package) in packages {
         let path = workspace.relative(&package.dir.join("Cargo.toml"));
         if let Some(allowed) = row.external {
             let graph = Graph::of(package, Some(Features::Default), workspace)?;
-            for name in graph
-                .direct
-                .iter()
-                .filter(|name| !allowed.contains(&name.as_str()))
-            {
+            for name in graph.direct.iter().filter(|name| !allowed.contains(&name.as_str())) {
                 let message = format!("{} may not bring {name}, by {TABLE}", row.name);
                 findings.push(Finding::file(&path, message));
             }
@@ -98,10 +77,7 @@ pub(super) fn external_crates(tree: &Tree<'_>) -> Result<Vec<Finding>> {
                 Features::AllButTls => "all features but TLS",
                 Features::Default => "default features",
             };
-            println!(
-                "{}, {features}: {count} external crates, {most} allowed",
-                row.name
-            );
+            println!("{}, {features}: {count} external crates, {most} allowed", row.name);
             if count > most {
                 let message = format!("{count} external crates with {features}, {most} allowed");
                 findings.push(Finding::file(&path, message));
@@ -123,10 +99,7 @@ pub(super) fn pure_layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
         let path = workspace.relative(&package.dir.join("Cargo.toml"));
         let graph = Graph::of(package, None, workspace)?;
         for (name, _) in graph.external.iter().filter(|(name, _)| is_forbidden(name)) {
-            findings.push(Finding::file(
-                &path,
-                format!("layers up to {PURE} never see {name}"),
-            ));
+            findings.push(Finding::file(&path, format!("layers up to {PURE} never see {name}")));
         }
     }
     Ok(findings)
@@ -214,9 +187,7 @@ fn features_without_tls(package: &Package) -> Vec<&str> {
         false
     };
     let names = package.features.keys().map(String::as_str);
-    names
-        .filter(|name| *name != "default" && !reaches_tls(name))
-        .collect()
+    names.filter(|name| *name != "default" && !reaches_tls(name)).collect()
 }
 
 #[cfg(test)]
@@ -224,13 +195,7 @@ mod tests {
     use super::*;
 
     const fn layer(name: &'static str, layer: u8, ours: &'static [&'static str]) -> Row {
-        Row {
-            name,
-            place: Place::Layer(layer),
-            ours,
-            external: None,
-            limits: &[],
-        }
+        Row { name, place: Place::Layer(layer), ours, external: None, limits: &[] }
     }
 
     #[test]
@@ -242,18 +207,12 @@ mod tests {
 
     #[test]
     fn arrows_up_across_and_aside_are_found() {
-        let side = Row {
-            place: Place::Side,
-            ..layer("kit", 0, &["low"])
-        };
+        let side = Row { place: Place::Side, ..layer("kit", 0, &["low"]) };
         let rows = [layer("low", 0, &[]), layer("peer", 0, &["low"]), side];
         assert_eq!(ascents(&rows[1], &rows), ["low is not below peer"]);
         assert_eq!(ascents(&rows[2], &rows), Vec::<String>::new());
         let top = layer("top", 3, &["low", "kit", "gone"]);
-        assert_eq!(
-            ascents(&top, &rows),
-            ["kit is not below top", "gone is not below top"]
-        );
+        assert_eq!(ascents(&top, &rows), ["kit is not below top", "gone is not below top"]);
     }
 
     #[test]
@@ -269,10 +228,7 @@ mod tests {
                      1serde v1.0.228 (*)\n";
         let graph = Graph::read(lines, |name| name.starts_with("oa-"));
         assert_eq!(graph.external.len(), 5);
-        assert_eq!(
-            graph.direct.into_iter().collect::<Vec<_>>(),
-            ["bytes", "serde", "syn"]
-        );
+        assert_eq!(graph.direct.into_iter().collect::<Vec<_>>(), ["bytes", "serde", "syn"]);
     }
 
     #[test]
@@ -297,10 +253,7 @@ mod tests {
             name: "a".into(),
             dir: "crates/a".into(),
             dependencies: Vec::new(),
-            features: table
-                .iter()
-                .map(|(name, on)| ((*name).to_owned(), strings(on)))
-                .collect(),
+            features: table.iter().map(|(name, on)| ((*name).to_owned(), strings(on))).collect(),
             rust_version: None,
             bins: Vec::new(),
         };

@@ -81,17 +81,12 @@ fn dependency<'a>(section: &'a str, key: &'a str) -> Option<(&'a str, &'a str)> 
         return None;
     }
     // [dependencies] or [target.'cfg(unix)'.dependencies]
-    if TABLES
-        .iter()
-        .any(|table| section == *table || section.ends_with(&format!(".{table}")))
-    {
+    if TABLES.iter().any(|table| section == *table || section.ends_with(&format!(".{table}"))) {
         return Some(key.split_once('.').unwrap_or((key, "")));
     }
     // [dependencies.name]
     let (table, name) = section.rsplit_once('.')?;
-    let is_table = TABLES
-        .iter()
-        .any(|t| table == *t || table.ends_with(&format!(".{t}")));
+    let is_table = TABLES.iter().any(|t| table == *t || table.ends_with(&format!(".{t}")));
     is_table.then_some((name, key))
 }
 
@@ -149,10 +144,7 @@ mod tests {
     #[track_caller]
     fn check(manifest: &str, expect: &[(usize, &str)]) {
         let found = versioned(&entries(manifest));
-        let found: Vec<_> = found
-            .iter()
-            .map(|(line, name)| (*line, name.as_str()))
-            .collect();
+        let found: Vec<_> = found.iter().map(|(line, name)| (*line, name.as_str())).collect();
         assert_eq!(found, expect);
     }
 
@@ -194,8 +186,6 @@ mod tests {
     fn lints_are_inherited_in_either_spelling() {
         assert!(inherits_lints(&entries("[lints]\nworkspace = true\n")));
         assert!(inherits_lints(&entries("lints.workspace = true\n")));
-        assert!(!inherits_lints(&entries(
-            "[lints.rust]\nunsafe_code = \"forbid\"\n"
-        )));
+        assert!(!inherits_lints(&entries("[lints.rust]\nunsafe_code = \"forbid\"\n")));
     }
 }

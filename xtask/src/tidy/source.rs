@@ -16,10 +16,7 @@ impl Source {
             bare: String::with_capacity(text.len()),
         };
         scanner.scan();
-        Self {
-            code: scanner.code,
-            bare: scanner.bare,
-        }
+        Self { code: scanner.code, bare: scanner.bare }
     }
 
     /// The code up to the test module at the end of the file.
@@ -32,9 +29,8 @@ impl Source {
         for line in self.code.split_inclusive('\n') {
             if line.starts_with("#[cfg(test)]") {
                 let rest = self.code[offset..].lines().skip(1);
-                let mut items = rest
-                    .map(str::trim)
-                    .filter(|l| !l.is_empty() && !l.starts_with("#["));
+                let mut items =
+                    rest.map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("#["));
                 if items.next().is_some_and(|item| item.starts_with("mod ")) {
                     return offset;
                 }
@@ -126,10 +122,7 @@ impl Scanner {
     }
 
     fn raw_string(&mut self) {
-        let hashes = self.chars[self.at + 1..]
-            .iter()
-            .take_while(|c| **c == '#')
-            .count();
+        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
         if self.peek(1 + hashes) != Some('"') {
             // A raw name such as `r#type`.
             self.take(Text::Code);
@@ -169,13 +162,8 @@ impl Scanner {
         let Some(c) = self.peek(0) else { return };
         self.at += 1;
         let blank = if c == '\n' { '\n' } else { ' ' };
-        self.code.push(if matches!(text, Text::Comment) {
-            blank
-        } else {
-            c
-        });
-        self.bare
-            .push(if matches!(text, Text::Code) { c } else { blank });
+        self.code.push(if matches!(text, Text::Comment) { blank } else { c });
+        self.bare.push(if matches!(text, Text::Code) { c } else { blank });
     }
 }
 
@@ -193,30 +181,18 @@ mod tests {
     #[test]
     fn comments_go_and_lines_stay() {
         check("a // b\nc", "a     \nc", "a     \nc");
-        check(
-            "a /* b /* c */\n */ d",
-            "a             \n    d",
-            "a             \n    d",
-        );
+        check("a /* b /* c */\n */ d", "a             \n    d", "a             \n    d");
     }
 
     #[test]
     fn strings_are_code_with_contents() {
-        check(
-            r#"f("a // b", c)"#,
-            r#"f("a // b", c)"#,
-            r#"f("      ", c)"#,
-        );
+        check(r#"f("a // b", c)"#, r#"f("a // b", c)"#, r#"f("      ", c)"#);
         check(r#"f("\"//", c) // d"#, r#"f("\"//", c)"#, r#"f("    ", c)"#);
     }
 
     #[test]
     fn raw_strings_end_at_their_hashes() {
-        check(
-            r###"r#"a " b"# // c"###,
-            r###"r#"a " b"#"###,
-            r###"r#"     "#"###,
-        );
+        check(r###"r#"a " b"# // c"###, r###"r#"a " b"#"###, r###"r#"     "#"###);
         check(r##"br"a\" // c"##, r##"br"a\""##, r##"br"  ""##);
         check("r#type // c", "r#type", "r#type");
         check(r#"for"a//b""#, r#"for"a//b""#, r#"for"    ""#);
@@ -225,11 +201,7 @@ mod tests {
     #[test]
     fn a_lifetime_opens_nothing() {
         check("&'a str // b", "&'a str", "&'a str");
-        check(
-            r"f('\'', '/', '\u{2f}') // b",
-            r"f('\'', '/', '\u{2f}')",
-            "f('  ', ' ', '      ')",
-        );
+        check(r"f('\'', '/', '\u{2f}') // b", r"f('\'', '/', '\u{2f}')", "f('  ', ' ', '      ')");
         check(r#"f('"') // b"#, r#"f('"')"#, "f(' ')");
     }
 

@@ -16,26 +16,19 @@ const PROVIDERS: [&str; 3] = ["lmstudio", "ollama", "vllm"];
 
 /// The one place that knows servers by name, and the one that reads the environment.
 const PROVIDER_FILES: [&str; 1] = ["crates/oa-client/src/provider.rs"];
-const ENVIRONMENT_FILES: [&str; 2] = [
-    "crates/oa-client/src/env.rs",
-    "crates/oa-client/src/provider.rs",
-];
+const ENVIRONMENT_FILES: [&str; 2] =
+    ["crates/oa-client/src/env.rs", "crates/oa-client/src/provider.rs"];
 
 /// Folders at the root of somebody's machine.
 const MACHINE_FOLDERS: [&str; 3] = ["home", "root", "work"];
 
 pub(super) fn file_names(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let nameless = |file: &&File| {
-        let stems = file
-            .path
-            .split('/')
-            .map(|part| part.split('.').next().unwrap_or(part));
+        let stems = file.path.split('/').map(|part| part.split('.').next().unwrap_or(part));
         stems.into_iter().any(|stem| NAMELESS.contains(&stem))
     };
     let files = tree.files.iter().filter(nameless);
-    Ok(files
-        .map(|file| Finding::file(&file.path, "wants a noun for a name"))
-        .collect())
+    Ok(files.map(|file| Finding::file(&file.path, "wants a noun for a name")).collect())
 }
 
 pub(super) fn file_length(tree: &Tree<'_>) -> Result<Vec<Finding>> {
@@ -86,10 +79,7 @@ pub(super) fn environment(tree: &Tree<'_>) -> Result<Vec<Finding>> {
             || file.path.starts_with("xtask/")
             || file.is_test();
         if !allowed {
-            let message = format!(
-                "only {} reads the environment",
-                ENVIRONMENT_FILES.join(" or ")
-            );
+            let message = format!("only {} reads the environment", ENVIRONMENT_FILES.join(" or "));
             let lines = lines_with(&source.bare, |line| line.contains("env::var"));
             findings.extend(lines.map(|line| Finding::line(&file.path, line, &message)));
         }
@@ -119,10 +109,7 @@ fn has_machine_path(line: &str) -> bool {
 
 /// Numbers, from 1, of the lines of which `is` holds.
 fn lines_with(text: &str, is: impl Fn(&str) -> bool) -> impl Iterator<Item = usize> {
-    text.lines()
-        .enumerate()
-        .filter(move |(_, line)| is(line))
-        .map(|(number, _)| number + 1)
+    text.lines().enumerate().filter(move |(_, line)| is(line)).map(|(number, _)| number + 1)
 }
 
 #[cfg(test)]
@@ -134,20 +121,10 @@ mod tests {
 
     #[track_caller]
     fn check(rule: fn(&Tree<'_>) -> Result<Vec<Finding>>, path: &str, text: &str, lines: &[usize]) {
-        let workspace = Workspace {
-            root: PathBuf::new(),
-            target: PathBuf::new(),
-            packages: Vec::new(),
-        };
-        let tree = Tree {
-            workspace: &workspace,
-            files: vec![File::new(path, text)],
-        };
-        let found: Vec<usize> = rule(&tree)
-            .unwrap()
-            .iter()
-            .map(|finding| finding.line)
-            .collect();
+        let workspace =
+            Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() };
+        let tree = Tree { workspace: &workspace, files: vec![File::new(path, text)] };
+        let found: Vec<usize> = rule(&tree).unwrap().iter().map(|finding| finding.line).collect();
         assert_eq!(found, lines, "{path}");
     }
 
@@ -174,18 +151,8 @@ mod tests {
     #[test]
     fn providers_are_named_in_one_file() {
         let text = "/// For Ollama.\nfn a() { b(Provider::Ollama, \"http://vllm\") }\n";
-        check(
-            provider_names,
-            "crates/oa-client/src/options.rs",
-            text,
-            &[2, 2],
-        );
-        check(
-            provider_names,
-            "crates/oa-client/src/provider.rs",
-            text,
-            &[],
-        );
+        check(provider_names, "crates/oa-client/src/options.rs", text, &[2, 2]);
+        check(provider_names, "crates/oa-client/src/provider.rs", text, &[]);
         check(provider_names, "crates/oa-client/tests/a.rs", text, &[]);
         check(provider_names, "examples/query.rs", text, &[]);
         let text = "#[cfg(test)]\nmod tests {\n    f(\"ollama\");\n}\n";

@@ -42,9 +42,7 @@ impl<'a> Tree<'a> {
 
     /// The Rust files, with what is code in them.
     pub(super) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
-        self.files
-            .iter()
-            .filter_map(|file| Some((file, file.source.as_ref()?)))
+        self.files.iter().filter_map(|file| Some((file, file.source.as_ref()?)))
     }
 }
 
@@ -58,22 +56,14 @@ impl File {
     /// Whether the whole file serves tests, examples or measurements.
     pub(super) fn is_test(&self) -> bool {
         let folders = ["benches", "examples", "fuzz", "tests"];
-        self.path
-            .split('/')
-            .any(|part| folders.contains(&part) || part == "tests.rs")
+        self.path.split('/').any(|part| folders.contains(&part) || part == "tests.rs")
     }
 }
 
 /// What git knows and does not ignore; in a copy without git, everything but build output.
 fn paths(workspace: &Workspace) -> Result<Vec<String>> {
     let list = Run::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .dir(&workspace.root);
     if workspace.root.join(".git").exists()
         && let Ok(names) = list.output()

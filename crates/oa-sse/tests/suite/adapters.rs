@@ -52,9 +52,7 @@ fn ready<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
-    ready(std::future::poll_fn(|cx| {
-        Pin::new(&mut *stream).poll_next(cx)
-    }))
+    ready(std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)))
 }
 
 #[test]
@@ -71,11 +69,8 @@ fn a_stream_of_chunks_becomes_a_stream_of_events_with_a_lenient_end() {
 
 #[test]
 fn an_error_of_the_source_ends_the_stream_and_drops_the_unfinished_event() {
-    let chunks = [
-        Ok("data: a\n\ndata: half"),
-        Err(io::Error::other("gone")),
-        Ok("data: never\n\n"),
-    ];
+    let chunks =
+        [Ok("data: a\n\ndata: half"), Err(io::Error::other("gone")), Ok("data: never\n\n")];
     let mut events = EventStream::new(Source::new(chunks));
     assert_eq!(next(&mut events).unwrap().unwrap().data(), "a");
     assert!(matches!(next(&mut events), Some(Err(ReadError::Source(_)))));

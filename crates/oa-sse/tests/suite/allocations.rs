@@ -67,11 +67,7 @@ fn an_owned_event_of_one_chunk_is_a_slice_of_it() {
     parser.push(input.clone());
     let event = parser.next_event().unwrap().unwrap().into_owned();
     assert!(input.as_ptr_range().contains(&event.data_bytes().as_ptr()));
-    assert!(
-        !input
-            .as_ptr_range()
-            .contains(&event.compact().data_bytes().as_ptr())
-    );
+    assert!(!input.as_ptr_range().contains(&event.compact().data_bytes().as_ptr()));
 }
 
 /// Instructions cannot be counted in a test; bytes allocated while a buffer grows can, and they are
@@ -93,8 +89,5 @@ fn a_large_event_in_small_reads_costs_linear_memory_traffic() {
         .bytes_total
     };
     let (small, large) = (traffic(500_000), traffic(5_000_000));
-    assert!(
-        large <= 12 * small,
-        "{small} bytes for 500 kB, {large} for 5 MB"
-    );
+    assert!(large <= 12 * small, "{small} bytes for 500 kB, {large} for 5 MB");
 }

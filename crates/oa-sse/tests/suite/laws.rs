@@ -44,9 +44,7 @@ fn blocks() -> impl Strategy<Value = Vec<u8>> {
     let more = prop::sample::select(vec!["", "", "", "data: second", "event: late", "id"]);
     let block =
         (name, data, more, line_end, 0..2_usize).prop_map(|(name, data, more, end, blanks)| {
-            let lines = [name, data, more]
-                .into_iter()
-                .filter(|line| !line.is_empty());
+            let lines = [name, data, more].into_iter().filter(|line| !line.is_empty());
             let lines: String = lines.map(|line| format!("{line}{end}")).collect();
             format!("{lines}{}", end.repeat(1 + blanks)).into_bytes()
         });

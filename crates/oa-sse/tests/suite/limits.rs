@@ -11,11 +11,7 @@ fn small() -> Parser {
 }
 
 fn event(data: &str) -> Seen {
-    Seen::Event {
-        event: "message".into(),
-        data: data.into(),
-        id: String::new(),
-    }
+    Seen::Event { event: "message".into(), data: data.into(), id: String::new() }
 }
 
 #[test]
@@ -29,11 +25,7 @@ fn an_event_over_the_limit_is_one_error_and_the_next_event_comes() {
     ] {
         for size in [1, 7, 1000] {
             let (seen, _) = run(small(), input.as_bytes().chunks(size), End::Strict);
-            assert_eq!(
-                seen,
-                [Seen::TooLarge, event("next")],
-                "{input:?} in {size}s"
-            );
+            assert_eq!(seen, [Seen::TooLarge, event("next")], "{input:?} in {size}s");
         }
     }
 }
@@ -74,11 +66,7 @@ fn a_hundred_megabyte_line_never_holds_more_than_the_limit() {
     });
     assert_eq!(errors, 1);
     // The buffer doubles as it grows: at most the old half and the new whole are held at once.
-    assert!(
-        held.bytes_max <= 3 * 8 * 1024 * 1024,
-        "{} bytes",
-        held.bytes_max
-    );
+    assert!(held.bytes_max <= 3 * 8 * 1024 * 1024, "{} bytes", held.bytes_max);
     parser.push("\n\ndata: after\n\n".into());
     assert_eq!(parser.next_event().unwrap().unwrap().data(), "after");
 }
@@ -92,28 +80,19 @@ fn a_huge_event_does_not_leave_a_huge_buffer_behind() {
         parser.push(line.clone().into());
         assert!(parser.next_event().unwrap().is_none());
         parser.push("\n\n: \n".into());
-        assert_eq!(
-            parser.next_event().unwrap().unwrap().raw_data().len(),
-            line.len()
-        );
+        assert_eq!(parser.next_event().unwrap().unwrap().raw_data().len(), line.len());
         assert!(parser.next_event().unwrap().is_none());
         parser.push(bytes::Bytes::new());
     });
-    assert!(
-        left.bytes_current <= 1 << 20,
-        "{} bytes",
-        left.bytes_current
-    );
+    assert!(left.bytes_current <= 1 << 20, "{} bytes", left.bytes_current);
 }
 
 #[test]
 fn a_name_that_would_end_its_line_is_refused_and_nothing_is_written() {
     let mut out = Vec::new();
-    for frame in [
-        Frame::new("x").event("a\nb"),
-        Frame::new("x").id("a\rb"),
-        Frame::new("x").id("a\0b"),
-    ] {
+    for frame in
+        [Frame::new("x").event("a\nb"), Frame::new("x").id("a\rb"), Frame::new("x").id("a\0b")]
+    {
         let error = frame.write_to(&mut out).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::LineBreakInField);
     }

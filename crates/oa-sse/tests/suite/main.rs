@@ -12,11 +12,7 @@ use oa_sse::{Item, Parser};
 /// One thing that came out of a stream, in a form that is easy to compare and to read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
-    Event {
-        event: String,
-        data: String,
-        id: String,
-    },
+    Event { event: String, data: String, id: String },
     Comment(Vec<u8>),
     Unknown(Vec<u8>),
     TooLarge,

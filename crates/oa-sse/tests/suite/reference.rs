@@ -22,11 +22,7 @@ pub(crate) fn read(input: &[u8], end: End) -> Read {
         lines.push("");
     }
 
-    let mut out = Read {
-        seen: Vec::new(),
-        last_event_id: String::new(),
-        retry: None,
-    };
+    let mut out = Read { seen: Vec::new(), last_event_id: String::new(), retry: None };
     let (mut data, mut event, mut id) = (String::new(), String::new(), String::new());
     for line in lines {
         if line.is_empty() {

@@ -24,10 +24,7 @@ fn check(input: &str, expected: &[&str]) {
 
 #[test]
 fn the_stock_example_of_the_standard_gives_one_event_of_three_lines() {
-    check(
-        "data: YHOO\ndata: +2\ndata: 10\n\n",
-        &["message||YHOO\n+2\n10"],
-    );
+    check("data: YHOO\ndata: +2\ndata: 10\n\n", &["message||YHOO\n+2\n10"]);
 }
 
 #[test]
@@ -110,11 +107,9 @@ fn one_byte_order_mark_goes_and_a_second_stays() {
 
 #[test]
 fn half_a_byte_order_mark_is_a_line() {
-    for (input, expected) in [
-        (&b"\xef"[..], &b"\xef"[..]),
-        (b"\xef\xbb", b"\xef\xbb"),
-        (b"\xef\xbbx", b"\xef\xbbx"),
-    ] {
+    for (input, expected) in
+        [(&b"\xef"[..], &b"\xef"[..]), (b"\xef\xbb", b"\xef\xbb"), (b"\xef\xbbx", b"\xef\xbbx")]
+    {
         let (seen, _) = run(Parser::new(), [input], End::Lenient);
         assert_eq!(seen, [Seen::Unknown(expected.to_vec())]);
     }
@@ -158,21 +153,14 @@ fn retry_takes_digits_only() {
         ("retry: 99999999999999999999999\n\n", Some(u64::MAX)),
     ] {
         let (_, parser) = run(Parser::new(), [input.as_bytes()], End::Strict);
-        assert_eq!(
-            parser.retry(),
-            expected.map(Duration::from_millis),
-            "{input:?}"
-        );
+        assert_eq!(parser.retry(), expected.map(Duration::from_millis), "{input:?}");
     }
 }
 
 #[test]
 fn invalid_utf8_is_replaced() {
-    let (seen, _) = run(
-        Parser::new(),
-        [&b"event: \xff\ndata: a\xc3\ndata: \xf0\x9f\x99\n\n"[..]],
-        End::Strict,
-    );
+    let (seen, _) =
+        run(Parser::new(), [&b"event: \xff\ndata: a\xc3\ndata: \xf0\x9f\x99\n\n"[..]], End::Strict);
     let expected = Seen::Event {
         event: "\u{fffd}".into(),
         data: "a\u{fffd}\n\u{fffd}".into(),
@@ -216,10 +204,7 @@ fn chunks_pushed_together_are_queued() {
 fn an_open_block_survives_a_comment_at_the_end_of_its_chunk() {
     let mut parser = Parser::new();
     parser.push("event: x\ndata: first\n: comment\n".into());
-    assert!(matches!(
-        parser.next_item().unwrap(),
-        Some(oa_sse::Item::Comment(b"comment"))
-    ));
+    assert!(matches!(parser.next_item().unwrap(), Some(oa_sse::Item::Comment(b"comment"))));
     parser.push("\n".into());
     let event = parser.next_event().unwrap().unwrap();
     assert_eq!((&*event.event(), &*event.data()), ("x", "first"));
@@ -227,18 +212,7 @@ fn an_open_block_survives_a_comment_at_the_end_of_its_chunk() {
 
 #[test]
 fn after_the_end_another_stream_may_follow_with_the_id_kept() {
-    let (_, parser) = run(
-        Parser::new(),
-        [&b"id: 4\ndata: a\n\ndata: lost"[..]],
-        End::Strict,
-    );
+    let (_, parser) = run(Parser::new(), [&b"id: 4\ndata: a\n\ndata: lost"[..]], End::Strict);
     let (seen, _) = run(parser, ["\u{feff}data: b\n\n".as_bytes()], End::Strict);
-    assert_eq!(
-        seen,
-        [Seen::Event {
-            event: "message".into(),
-            data: "b".into(),
-            id: "4".into()
-        }]
-    );
+    assert_eq!(seen, [Seen::Event { event: "message".into(), data: "b".into(), id: "4".into() }]);
 }

@@ -46,9 +46,7 @@ pub(crate) async fn ask_both(reply: Reply, request: &Value) -> Seen {
     let script = Script::new().reply(reply);
 
     let server = MemoryServer::new(script.clone());
-    let in_memory = ask_memory(&server, request)
-        .await
-        .expect("an answer in memory");
+    let in_memory = ask_memory(&server, request).await.expect("an answer in memory");
 
     let server = SocketServer::start(script).await.expect("a socket");
     let mut client = Client::connect(&server).await;
@@ -61,17 +59,10 @@ pub(crate) async fn ask_both(reply: Reply, request: &Value) -> Seen {
 
 /// Asks for a path in memory.
 pub(crate) async fn get_memory(server: &MemoryServer, path: &str) -> (u16, Value) {
-    let request = http::Request::get(path)
-        .body(Full::<Bytes>::default())
-        .expect("a request");
+    let request = http::Request::get(path).body(Full::<Bytes>::default()).expect("a request");
     let response = server.clone().call(request).await.expect("an answer");
     let status = response.status().as_u16();
-    let body = response
-        .into_body()
-        .collect()
-        .await
-        .expect("a body")
-        .to_bytes();
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
     (status, serde_json::from_slice(&body).expect("JSON"))
 }
 
@@ -79,16 +70,9 @@ pub(crate) async fn get_memory(server: &MemoryServer, path: &str) -> (u16, Value
 pub(crate) async fn ask_memory(server: &MemoryServer, request: &Value) -> io::Result<Seen> {
     let response = call(server, request).await?;
     let status = response.status().as_u16();
-    let kind = response
-        .headers()
-        .get("content-type")
-        .expect("a content type");
+    let kind = response.headers().get("content-type").expect("a content type");
     let kind = kind.to_str().expect("text").to_owned();
-    Ok((
-        status,
-        kind,
-        response.into_body().collect().await?.to_bytes(),
-    ))
+    Ok((status, kind, response.into_body().collect().await?.to_bytes()))
 }
 
 /// Asks for a chat completion in memory, and leaves the body unread.
@@ -111,29 +95,18 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(server: &SocketServer) -> Self {
-        let stream = TcpStream::connect(server.address())
-            .await
-            .expect("a connection");
-        Self {
-            stream,
-            read: Vec::new(),
-        }
+        let stream = TcpStream::connect(server.address()).await.expect("a connection");
+        Self { stream, read: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.stream
-            .write_all(bytes.as_ref())
-            .await
-            .expect("an open connection");
+        self.stream.write_all(bytes.as_ref()).await.expect("an open connection");
     }
 
     /// Reads until `end` was read, and returns all up to there.
     pub(crate) async fn until(&mut self, end: &str) -> io::Result<String> {
         loop {
-            let found = self
-                .read
-                .windows(end.len())
-                .position(|window| window == end.as_bytes());
+            let found = self.read.windows(end.len()).position(|window| window == end.as_bytes());
             if let Some(at) = found {
                 let taken = self.read.drain(..at + end.len()).collect();
                 return Ok(String::from_utf8(taken).expect("text"));
@@ -172,13 +145,8 @@ impl Client {
     /// Reads a whole answer with either framing.
     pub(crate) async fn answer(&mut self) -> io::Result<Seen> {
         let head = self.until("\r\n\r\n").await?;
-        let status = head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok());
-        let kind = header(&head, "content-type")
-            .expect("a content type")
-            .to_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let kind = header(&head, "content-type").expect("a content type").to_owned();
         let body = if header(&head, "transfer-encoding") == Some("chunked") {
             let mut body = Vec::new();
             loop {
@@ -208,6 +176,5 @@ impl Client {
 
 /// Finds a header in a head.
 pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }

@@ -46,18 +46,13 @@ async fn a_body_may_end_with_the_connection() {
     let head = client.until("\r\n\r\n").await.expect("a head");
     assert_eq!(header(&head, "connection"), Some("close"));
     assert_eq!(header(&head, "content-length"), None);
-    assert_eq!(
-        client.rest().await,
-        ("one two".to_owned(), std::io::ErrorKind::UnexpectedEof)
-    );
+    assert_eq!(client.rest().await, ("one two".to_owned(), std::io::ErrorKind::UnexpectedEof));
     assert!(!server.requests()[0].aborted());
 }
 
 #[tokio::test]
 async fn a_length_may_be_a_lie() {
-    let reply = Reply::sse("one")
-        .framing(Framing::Length)
-        .header("content-length", "9");
+    let reply = Reply::sse("one").framing(Framing::Length).header("content-length", "9");
     let (_server, mut client) = ask(reply.announce_close()).await;
     let head = client.until("\r\n\r\n").await.expect("a head");
     assert_eq!(header(&head, "content-length"), Some("9"));
@@ -66,9 +61,7 @@ async fn a_length_may_be_a_lie() {
 
 #[tokio::test]
 async fn a_connection_serves_many_requests() {
-    let replies = Script::new()
-        .reply(Reply::text("one"))
-        .reply(Reply::text("two"));
+    let replies = Script::new().reply(Reply::text("one")).reply(Reply::text("two"));
     let server = SocketServer::start(replies).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     for _ in 0..2 {
@@ -82,25 +75,16 @@ async fn a_connection_serves_many_requests() {
     drop(client);
     server.wait_for_close(LIMIT).await;
     assert_eq!((server.connections(), server.open_connections()), (1, 0));
-    assert!(
-        server
-            .requests()
-            .iter()
-            .all(|request| request.is_over() && !request.aborted())
-    );
+    assert!(server.requests().iter().all(|request| request.is_over() && !request.aborted()));
 }
 
 #[tokio::test]
 async fn connections_are_served_at_once() {
-    let replies = Script::new()
-        .reply(Reply::silence())
-        .reply(Reply::text("two"));
+    let replies = Script::new().reply(Reply::silence()).reply(Reply::text("two"));
     let server = SocketServer::start(replies).await.expect("a socket");
     let mut first = Client::connect(&server).await;
     first.send(post(&plain())).await;
-    server
-        .wait_until(LIMIT, |requests| requests.len() == 1)
-        .await;
+    server.wait_until(LIMIT, |requests| requests.len() == 1).await;
 
     let mut second = Client::connect(&server).await;
     second.send(post(&plain())).await;
@@ -125,43 +109,30 @@ async fn a_close_is_announced_or_not() {
 
 #[tokio::test]
 async fn a_client_may_want_a_close() {
-    let server = SocketServer::start(Reply::text("bye"))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::text("bye")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
-    client
-        .send(post(&plain()).replace("host: test", "connection: close"))
-        .await;
+    client.send(post(&plain()).replace("host: test", "connection: close")).await;
     let (answer, _) = client.rest().await;
     assert_eq!(header(&answer, "connection"), Some("close"));
 }
 
 #[tokio::test]
 async fn an_old_client_gets_no_chunks() {
-    let server = SocketServer::start(Reply::text("bye"))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::text("bye")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
-    client
-        .send(post(&streamed()).replace("HTTP/1.1", "HTTP/1.0"))
-        .await;
+    client.send(post(&streamed()).replace("HTTP/1.1", "HTTP/1.0")).await;
     let (_, _, body) = client.answer().await.expect("an answer");
     assert!(body.starts_with(b"data: {"));
 }
 
 #[tokio::test]
 async fn a_client_may_wait_for_the_word_to_continue() {
-    let server = SocketServer::start(Reply::text("thanks"))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::text("thanks")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     let request = post(&plain()).replace("host: test", "expect: 100-continue");
     let (head, body) = request.split_once("\r\n\r\n").expect("a head");
     client.send(format!("{head}\r\n\r\n")).await;
-    client
-        .until("HTTP/1.1 100 Continue\r\n\r\n")
-        .await
-        .expect("the word");
+    client.until("HTTP/1.1 100 Continue\r\n\r\n").await.expect("the word");
     client.send(body).await;
     assert_eq!(client.answer().await.expect("an answer").0, 200);
 }
@@ -172,16 +143,9 @@ async fn what_is_not_http_is_refused() {
     let mut client = Client::connect(&server).await;
     client.send("hello\r\n\r\n").await;
     let (answer, _) = client.rest().await;
-    assert!(
-        answer.starts_with("HTTP/1.1 400 Bad Request\r\n"),
-        "{answer}"
-    );
+    assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
     assert!(server.requests().is_empty());
-    assert!(
-        server
-            .story()
-            .contains("connection 1 was refused: the first line is not a request")
-    );
+    assert!(server.story().contains("connection 1 was refused: the first line is not a request"));
 }
 
 #[tokio::test]
@@ -191,8 +155,6 @@ async fn a_stopped_server_refuses_connections() {
     let mut client = Client::connect(&server).await;
     server.stop().await;
     client.rest().await;
-    let error = tokio::net::TcpStream::connect(address)
-        .await
-        .expect_err("nobody listens");
+    let error = tokio::net::TcpStream::connect(address).await.expect_err("nobody listens");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
 }

@@ -13,10 +13,7 @@ use crate::client::{LIMIT, ask_memory, call, streamed};
 /// Asks for the only reply, and checks the frames and how they end.
 async fn check(reply: Reply, frames: &[&str], end: Option<ErrorKind>) {
     let server = MemoryServer::new(reply);
-    let mut body = call(&server, &streamed())
-        .await
-        .expect("a head")
-        .into_body();
+    let mut body = call(&server, &streamed()).await.expect("a head").into_body();
     let mut seen = Vec::new();
     let error = loop {
         match body.frame().await {
@@ -33,12 +30,7 @@ async fn check(reply: Reply, frames: &[&str], end: Option<ErrorKind>) {
 
 #[tokio::test]
 async fn pieces_are_frames() {
-    check(
-        Reply::sse("one two").cut(Cut::At(vec![3])),
-        &["one", " two"],
-        None,
-    )
-    .await;
+    check(Reply::sse("one two").cut(Cut::At(vec![3])), &["one", " two"], None).await;
     check(Reply::sse(""), &[], None).await;
 }
 
@@ -49,18 +41,8 @@ async fn broken_connections_are_errors() {
     check(reply().close_after(3), &["one"], eof).await;
     check(reply().close_after(usize::MAX), &["one two"], eof).await;
     check(reply().close_after(0), &[], eof).await;
-    check(
-        reply().close_after(3).framing(Framing::Close),
-        &["one"],
-        None,
-    )
-    .await;
-    check(
-        reply().reset_after(3),
-        &["one"],
-        Some(ErrorKind::ConnectionReset),
-    )
-    .await;
+    check(reply().close_after(3).framing(Framing::Close), &["one"], None).await;
+    check(reply().reset_after(3), &["one"], Some(ErrorKind::ConnectionReset)).await;
 
     for (reply, kind) in [
         (Reply::hang_up(), ErrorKind::UnexpectedEof),
@@ -68,13 +50,7 @@ async fn broken_connections_are_errors() {
         (Reply::reset(), ErrorKind::ConnectionReset),
     ] {
         let server = MemoryServer::new(reply);
-        assert_eq!(
-            call(&server, &streamed())
-                .await
-                .expect_err("no answer")
-                .kind(),
-            kind
-        );
+        assert_eq!(call(&server, &streamed()).await.expect_err("no answer").kind(), kind);
     }
 }
 
@@ -90,17 +66,11 @@ async fn a_length_is_exact() {
 async fn delays_are_played_in_paused_time() {
     let seconds = Duration::from_secs;
     let reply = Reply::sse("one two").cut(Cut::Every(3));
-    let reply = reply
-        .delay_head(seconds(100))
-        .delay_first(seconds(20))
-        .delay(seconds(3));
+    let reply = reply.delay_head(seconds(100)).delay_first(seconds(20)).delay(seconds(3));
     let server = MemoryServer::new(reply);
 
     let start = Instant::now();
-    let mut body = call(&server, &streamed())
-        .await
-        .expect("a head")
-        .into_body();
+    let mut body = call(&server, &streamed()).await.expect("a head").into_body();
     let mut times = vec![start.elapsed().as_secs()];
     while let Some(frame) = body.frame().await {
         frame.expect("a frame");
@@ -111,24 +81,15 @@ async fn delays_are_played_in_paused_time() {
 
 #[tokio::test(start_paused = true)]
 async fn stalls_and_silence_last_for_ever() {
-    let script = Script::new()
-        .reply(Reply::text("Hello").stall_after(10))
-        .reply(Reply::silence());
+    let script = Script::new().reply(Reply::text("Hello").stall_after(10)).reply(Reply::silence());
     let server = MemoryServer::new(script);
     let year = Duration::from_secs(365 * 24 * 3600);
 
-    let body = call(&server, &streamed())
-        .await
-        .expect("a head")
-        .into_body();
-    time::timeout(year, body.collect())
-        .await
-        .expect_err("a stall");
+    let body = call(&server, &streamed()).await.expect("a head").into_body();
+    time::timeout(year, body.collect()).await.expect_err("a stall");
     assert!(server.wait_for_abort(LIMIT).await.aborted());
 
-    time::timeout(year, call(&server, &streamed()))
-        .await
-        .expect_err("silence");
+    time::timeout(year, call(&server, &streamed())).await.expect_err("silence");
     assert!(server.requests()[1].aborted());
 }
 
@@ -137,20 +98,13 @@ async fn a_dropped_body_is_an_abort_unless_its_last_frame_was_taken() {
     let server =
         MemoryServer::new(Script::new().otherwise(Reply::sse("one two").cut(Cut::Every(4))));
     for frames in 0..=2 {
-        let mut body = call(&server, &streamed())
-            .await
-            .expect("a head")
-            .into_body();
+        let mut body = call(&server, &streamed()).await.expect("a head").into_body();
         for _ in 0..frames {
             body.frame().await.expect("a frame").expect("no error");
         }
         assert_eq!(body.is_end_stream(), frames == 2);
     }
-    let aborted: Vec<_> = server
-        .requests()
-        .iter()
-        .map(|request| request.aborted())
-        .collect();
+    let aborted: Vec<_> = server.requests().iter().map(|request| request.aborted()).collect();
     assert_eq!(aborted, [true, true, false]);
 }
 

@@ -16,31 +16,19 @@ async fn check(reply: Reply, body: &str, end: ErrorKind) {
     client.until("\r\n\r\n").await.expect("a head");
     assert_eq!(client.rest().await, (body.to_owned(), end));
 
-    server
-        .wait_until(LIMIT, |requests| requests[0].is_over())
-        .await;
+    server.wait_until(LIMIT, |requests| requests[0].is_over()).await;
     assert!(!server.requests()[0].aborted());
 }
 
 #[tokio::test]
 async fn closes_in_the_middle_of_a_chunk() {
-    check(
-        Reply::sse("one two").close_after(3),
-        "7\r\none",
-        ErrorKind::UnexpectedEof,
-    )
-    .await;
+    check(Reply::sse("one two").close_after(3), "7\r\none", ErrorKind::UnexpectedEof).await;
 }
 
 #[tokio::test]
 async fn closes_between_chunks() {
     let reply = Reply::sse("one two").cut(Cut::At(vec![3]));
-    check(
-        reply.close_after(3),
-        "3\r\none\r\n",
-        ErrorKind::UnexpectedEof,
-    )
-    .await;
+    check(reply.close_after(3), "3\r\none\r\n", ErrorKind::UnexpectedEof).await;
 }
 
 #[tokio::test]
@@ -57,26 +45,15 @@ async fn closes_before_the_length_is_full() {
 
 #[tokio::test]
 async fn resets_in_the_body() {
-    check(
-        Reply::sse("one two").reset_after(3),
-        "7\r\none",
-        ErrorKind::ConnectionReset,
-    )
-    .await;
-    check(
-        Reply::sse("one two").reset_after(0),
-        "",
-        ErrorKind::ConnectionReset,
-    )
-    .await;
+    check(Reply::sse("one two").reset_after(3), "7\r\none", ErrorKind::ConnectionReset).await;
+    check(Reply::sse("one two").reset_after(0), "", ErrorKind::ConnectionReset).await;
 }
 
 #[tokio::test]
 async fn answers_with_no_head() {
-    for (reply, end) in [
-        (Reply::hang_up(), ErrorKind::UnexpectedEof),
-        (Reply::reset(), ErrorKind::ConnectionReset),
-    ] {
+    for (reply, end) in
+        [(Reply::hang_up(), ErrorKind::UnexpectedEof), (Reply::reset(), ErrorKind::ConnectionReset)]
+    {
         let server = SocketServer::start(reply).await.expect("a socket");
         let mut client = Client::connect(&server).await;
         client.send(post(&streamed())).await;
@@ -86,28 +63,19 @@ async fn answers_with_no_head() {
 
 #[tokio::test]
 async fn answers_with_what_is_not_http() {
-    let server = SocketServer::start(Reply::raw("220 smtp ready\r\n"))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::raw("220 smtp ready\r\n")).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed())).await;
-    assert_eq!(
-        client.rest().await,
-        ("220 smtp ready\r\n".to_owned(), ErrorKind::UnexpectedEof)
-    );
+    assert_eq!(client.rest().await, ("220 smtp ready\r\n".to_owned(), ErrorKind::UnexpectedEof));
 }
 
 #[tokio::test]
 async fn stalls_until_the_client_leaves() {
-    let server = SocketServer::start(Reply::sse("one two").stall_after(3))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::sse("one two").stall_after(3)).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed())).await;
     client.until("7\r\none").await.expect("a part");
-    time::timeout(Duration::from_millis(50), client.rest())
-        .await
-        .expect_err("silence");
+    time::timeout(Duration::from_millis(50), client.rest()).await.expect_err("silence");
     assert!(!server.requests()[0].is_over());
 
     drop(client);
@@ -129,9 +97,7 @@ async fn an_interrupt_is_seen_in_every_kind_of_wait() {
         let server = SocketServer::start(reply).await.expect("a socket");
         let mut client = Client::connect(&server).await;
         client.send(post(&streamed())).await;
-        server
-            .wait_until(LIMIT, |requests| requests.len() == 1)
-            .await;
+        server.wait_until(LIMIT, |requests| requests.len() == 1).await;
         drop(client);
         assert_eq!(server.wait_for_abort(LIMIT).await.number(), 1);
     }
@@ -139,14 +105,10 @@ async fn an_interrupt_is_seen_in_every_kind_of_wait() {
 
 #[tokio::test]
 async fn a_server_that_stops_is_not_a_client_that_leaves() {
-    let server = SocketServer::start(Reply::silence())
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::silence()).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     client.send(post(&streamed())).await;
-    server
-        .wait_until(LIMIT, |requests| requests.len() == 1)
-        .await;
+    server.wait_until(LIMIT, |requests| requests.len() == 1).await;
     let request = server.requests().remove(0);
     server.stop().await;
     assert!(request.is_over() && !request.aborted());

@@ -20,9 +20,7 @@ async fn a_request_is_kept_as_it_came() {
     let _response = server.clone().call(request).await.expect("an answer");
 
     let requests = server.requests();
-    let [request] = &*requests else {
-        panic!("one request")
-    };
+    let [request] = &*requests else { panic!("one request") };
     assert_eq!(request.number(), 1);
     assert_eq!(request.connection(), None);
     assert_eq!(request.method(), "POST");

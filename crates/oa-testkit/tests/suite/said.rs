@@ -178,21 +178,11 @@ async fn without_stream_the_answer_is_one_object() {
 async fn bytes_are_played_as_they_are() {
     let recording = "data: x\r\n\r\n: hm\n\nnot an event";
     let (_, kind, body) = ask_both(Reply::sse(recording), &streamed()).await;
-    assert_eq!(
-        (kind.as_str(), &*body),
-        ("text/event-stream", recording.as_bytes())
-    );
+    assert_eq!((kind.as_str(), &*body), ("text/event-stream", recording.as_bytes()));
 
     let page = Reply::body(502, "text/html", "<h1>Bad gateway</h1>");
     let seen = ask_both(page, &streamed()).await;
-    assert_eq!(
-        seen,
-        (
-            502,
-            "text/html".to_owned(),
-            Bytes::from("<h1>Bad gateway</h1>")
-        )
-    );
+    assert_eq!(seen, (502, "text/html".to_owned(), Bytes::from("<h1>Bad gateway</h1>")));
 
     let (status, kind, body) = ask_both(Reply::error(503, "Loading model"), &streamed()).await;
     assert_eq!((status, kind.as_str()), (503, "application/json"));
@@ -205,10 +195,7 @@ async fn bytes_are_played_as_they_are() {
 
 #[tokio::test]
 async fn a_mislabelled_stream_is_still_one() {
-    let reply = Reply::text("Hello")
-        .content_type("text/plain")
-        .status(201)
-        .header("x-a", "b");
+    let reply = Reply::text("Hello").content_type("text/plain").status(201).header("x-a", "b");
     let (status, kind, body) = ask_both(reply, &streamed()).await;
     assert_eq!((status, kind.as_str()), (201, "text/plain"));
     assert!(body.ends_with(b"data: [DONE]\n\n"));
@@ -256,34 +243,19 @@ async fn models_are_listed_and_other_paths_are_not_there() {
 
     let (status, models) = get_memory(&server, "/v1/models").await;
     assert_eq!(status, 200);
-    let ids: Vec<_> = models["data"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|m| &m["id"])
-        .collect();
+    let ids: Vec<_> = models["data"].as_array().expect("a list").iter().map(|m| &m["id"]).collect();
     assert_eq!(ids, ["small", "large"]);
-    assert_eq!(
-        get_memory(&server, "/health?x=y").await,
-        (200, json!({ "status": "ok" }))
-    );
+    assert_eq!(get_memory(&server, "/health?x=y").await, (200, json!({ "status": "ok" })));
     let (status, error) = get_memory(&server, "/v1/embeddings").await;
     assert_eq!(status, 404);
-    assert_eq!(
-        error["error"]["message"],
-        "there is nothing at /v1/embeddings"
-    );
+    assert_eq!(error["error"]["message"], "there is nothing at /v1/embeddings");
     assert_eq!(get_memory(&server, "/v1/chat/completions").await.0, 405);
 
     let server = SocketServer::start(script).await.expect("a socket");
     let mut client = Client::connect(&server).await;
     for (path, status) in [("/v1/models", 200), ("/health", 200), ("/nothing", 404)] {
         client.send(format!("GET {path} HTTP/1.1\r\n\r\n")).await;
-        assert_eq!(
-            client.answer().await.expect("an answer").0,
-            status,
-            "{path}"
-        );
+        assert_eq!(client.answer().await.expect("an answer").0, status, "{path}");
     }
     assert_eq!(server.base_url(), format!("http://{}/v1", server.address()));
 }

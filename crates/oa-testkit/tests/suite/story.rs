@@ -31,15 +31,8 @@ async fn a_script_played_as_written_has_nothing_wrong() {
 #[tokio::test]
 async fn everything_that_is_wrong_is_told() {
     let script = Script::new()
-        .expect("offers its tools", |request: &Request| {
-            request.json()["tools"].is_array()
-        })
-        .reply(
-            Reply::new()
-                .think("hm")
-                .say("I'll \"look\"")
-                .call("add", json!({ "a": 1 })),
-        )
+        .expect("offers its tools", |request: &Request| request.json()["tools"].is_array())
+        .reply(Reply::new().think("hm").say("I'll \"look\"").call("add", json!({ "a": 1 })))
         .expect("has a system message", |request: &Request| {
             assert_eq!(request.messages()[0]["role"], "system");
             true
@@ -108,9 +101,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
 
 #[tokio::test]
 async fn a_socket_server_tells_too() {
-    let server = SocketServer::start(Reply::text("Hello"))
-        .await
-        .expect("a socket");
+    let server = SocketServer::start(Reply::text("Hello")).await.expect("a socket");
     assert_snapshot!(panic_of(|| drop(server)), @r#"
     the script was not played as written
     scripted:

@@ -28,25 +28,14 @@ impl ServerError {
     pub fn from_value(value: Value) -> Self {
         let (inner, outer) = (innermost(&value), &value);
         let member = |name: &str| {
-            let found = [inner, outer]
-                .into_iter()
-                .find_map(|value| value.get(name).and_then(word));
+            let found = [inner, outer].into_iter().find_map(|value| value.get(name).and_then(word));
             found.map(|text| shorten(&text, SHOWN))
         };
-        let kind = member("type")
-            .filter(|kind| kind != "error")
-            .or_else(|| member("status"));
+        let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
         let code = member("code");
-        let message = message(inner)
-            .or_else(|| code.clone())
-            .or_else(|| kind.clone());
+        let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());
         let message = shorten(&message.unwrap_or_default(), SHOWN);
-        Self {
-            message,
-            code,
-            kind,
-            raw: value,
-        }
+        Self { message, code, kind, raw: value }
     }
 
     /// Reads the body of a response with an error status: JSON in any spelling, else an excerpt of its
@@ -59,10 +48,7 @@ impl ServerError {
             Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {
-                    return Self {
-                        message: shorten(text, EXCERPT),
-                        ..error
-                    };
+                    return Self { message: shorten(text, EXCERPT), ..error };
                 }
                 error
             }
@@ -81,11 +67,8 @@ impl ServerError {
         let says = |word: &Option<String>, marks: &[&str]| {
             word.as_deref().is_some_and(|word| marks.contains(&word))
         };
-        let marks = [
-            "exceed_context_size_error",
-            "context_length_exceeded",
-            "string_above_max_length",
-        ];
+        let marks =
+            ["exceed_context_size_error", "context_length_exceeded", "string_above_max_length"];
         if says(&self.kind, &marks) || says(&self.code, &marks) {
             return true;
         }
@@ -108,10 +91,7 @@ impl ServerError {
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
         let inner = innermost(&self.raw);
-        Some((
-            inner.get("n_prompt_tokens")?.as_u64()?,
-            inner.get("n_ctx")?.as_u64()?,
-        ))
+        Some((inner.get("n_prompt_tokens")?.as_u64()?, inner.get("n_ctx")?.as_u64()?))
     }
 }
 
@@ -141,16 +121,9 @@ fn message(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Array(list) => list.iter().find_map(message),
-        Value::Object(_) => [
-            "message",
-            "msg",
-            "detail",
-            "error",
-            "error_message",
-            "description",
-        ]
-        .iter()
-        .find_map(|member| message(value.get(member)?)),
+        Value::Object(_) => ["message", "msg", "detail", "error", "error_message", "description"]
+            .iter()
+            .find_map(|member| message(value.get(member)?)),
         _ => None,
     }
 }

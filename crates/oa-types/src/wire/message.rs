@@ -105,21 +105,11 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
 }
 
 fn tool_call(block: &ContentBlock) -> Option<Value> {
-    let ContentBlock::ToolUse(ToolUseBlock {
-        id,
-        name,
-        input,
-        extra,
-    }) = block
-    else {
+    let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else {
         return None;
     };
     // Arguments are a string of valid JSON (QUIRKS row 93).
-    let arguments = if input.is_object() {
-        input.to_string()
-    } else {
-        "{}".to_owned()
-    };
+    let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
     let mut call = json!({
         "id": id,
         "type": "function",
@@ -151,10 +141,7 @@ fn write_result(result: &ToolResultBlock, out: &mut Vec<u8>) {
 
 /// A plain string unless there are images (QUIRKS row 97).
 fn content(blocks: &[ContentBlock]) -> Value {
-    if !blocks
-        .iter()
-        .any(|block| matches!(block, ContentBlock::Image(_)))
-    {
+    if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
         let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
         return texts.join("\n").into();
     }

@@ -62,43 +62,27 @@ impl ChatRequest {
     /// Creates a streamed request to this model that asks for usage.
     #[must_use]
     pub fn new(model: impl Into<String>) -> Self {
-        Self {
-            model: model.into(),
-            include_usage: true,
-            ..Self::default()
-        }
+        Self { model: model.into(), include_usage: true, ..Self::default() }
     }
 
     /// Returns the bytes before the messages; they end with `[`.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
-        let model = self
-            .extra_body
-            .get("model")
-            .cloned()
-            .unwrap_or_else(|| self.model.clone().into());
+        let model =
+            self.extra_body.get("model").cloned().unwrap_or_else(|| self.model.clone().into());
         format!("{{\"model\":{model},\"messages\":[").into_bytes()
     }
 
     /// Returns the bytes behind the messages; they begin with `]`.
     #[must_use]
     pub fn tail(&self) -> Vec<u8> {
-        let mut tail = Tail {
-            bytes: b"]".to_vec(),
-            replaced: &self.extra_body,
-        };
+        let mut tail = Tail { bytes: b"]".to_vec(), replaced: &self.extra_body };
         tail.member("stream", Some(true));
-        tail.member(
-            "stream_options",
-            self.include_usage.then(|| json!({ "include_usage": true })),
-        );
+        tail.member("stream_options", self.include_usage.then(|| json!({ "include_usage": true })));
         if !self.tools.is_empty() {
             let tools: Vec<Value> = self.tools.iter().map(tool).collect();
             tail.member("tools", Some(tools));
-            tail.member(
-                "tool_choice",
-                self.tool_choice.as_ref().map(ToolChoice::to_value),
-            );
+            tail.member("tool_choice", self.tool_choice.as_ref().map(ToolChoice::to_value));
             tail.member("parallel_tool_calls", self.parallel_tool_calls);
         }
         tail.member("max_tokens", self.max_tokens);

@@ -1,0 +1,1 @@
+//! The transport through its public interface.
