@@ -1,1 +1,1 @@
-
+//! Runnable examples; see the `*.rs` files beside this one.

@@ -1,3 +1,52 @@
-//! Composes parser, aggregator and transport.
+//! Composes parser, aggregator and transport into a client for chat-completions servers.
+//!
+//! [`query`] asks once and streams the answer; [`AgentOptions`] say whom and how. Everything goes over
+//! one tower service, so that any transport fits: the default one, one of your own, or a scripted
+//! model in a test.
+//!
+//! # Who needs this crate alone
+//!
+//! Nobody, usually: the facade `open-agent` is this crate with a list of names. [`Pipeline`] is for
+//! those who have the bytes of a body and want deltas and blocks from it.
+//!
+//! ```
+//! use oa_client::{AgentOptions, query};
+//! use oa_testkit::{MemoryServer, Reply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), oa_client::Error> {
+//! let options = AgentOptions::builder()
+//!     .model("any")
+//!     .transport(MemoryServer::new(Reply::text("Hello!"))) // leave this out for a real server
+//!     .build()?;
+//! let mut answer = query("Say hello.", &options).await?;
+//! assert_eq!(answer.text().await?, "Hello!");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! `tls` adds https. Off by default here, on by default in the facade.
+
+mod options;
+mod provider;
+mod query;
+mod stream;
+
+mod models;
 mod pipeline;
+mod service;
+mod settings;
+
+mod error;
+
+pub use oa_transport::{RequestBody, TimeoutKind};
+
+pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::models::list_models;
+pub use crate::options::{AgentOptions, AgentOptionsBuilder, Limits, Wait};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
+pub use crate::provider::Provider;
+pub use crate::query::query;
+pub use crate::stream::BlockStream;

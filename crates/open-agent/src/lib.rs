@@ -1,1 +1,62 @@
+//! Agents on local and self-hosted models: LM Studio, Ollama, llama.cpp, vLLM, and gateways that speak
+//! OpenAI's chat completions.
 //!
+//! ```
+//! use open_agent::{AgentOptions, ContentBlock, query};
+//! # use oa_testkit::{MemoryServer, Reply};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> open_agent::Result<()> {
+//! let options = AgentOptions::builder()
+//!     .model("qwen3:8b")
+//!     .base_url("http://localhost:11434/v1")
+//!     .system_prompt("You are brief.")
+//! #   .transport(MemoryServer::new(Reply::text("Because of Rayleigh scattering.")))
+//!     .build()?;
+//!
+//! let mut answer = query("Why is the sky blue?", &options).await?;
+//! while let Some(block) = answer.next().await {
+//!     if let ContentBlock::Text(text) = block? {
+//!         print!("{}", text.text); // as it is generated
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layers
+//!
+//! The facade is a list of names. Each layer is a crate that can be taken alone, and a module here:
+//! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
+//! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them.
+//!
+//! # Features
+//!
+//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs.
+
+pub use oa_client::{
+    AgentOptions, AgentOptionsBuilder, BlockStream, Error, ErrorKind, Limits, Provider, Result,
+    list_models, query,
+};
+pub use oa_types::{
+    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, MessageRole,
+    TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+};
+#[doc(no_inline)]
+pub use serde_json::json;
+
+#[doc(inline)]
+pub use oa_aggregate as aggregate;
+#[doc(inline)]
+pub use oa_client as client;
+#[doc(inline)]
+pub use oa_sse as sse;
+#[doc(inline)]
+pub use oa_transport as transport;
+#[doc(inline)]
+pub use oa_types as types;
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

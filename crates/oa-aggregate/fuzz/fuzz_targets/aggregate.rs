@@ -1,0 +1,153 @@
+//! No list of payloads panics, and the answer is what the deltas said.
+//!
+//! The input is a list of payloads, one per line. What its first byte differs from `{` by, chooses the
+//! options.
+
+#![no_main]
+
+use std::collections::HashSet;
+
+use libfuzzer_sys::fuzz_target;
+use oa_aggregate::{
+    Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Delta, Options, TextMode, ThinkTags,
+};
+
+/// A block as the deltas tell it.
+#[derive(Debug, PartialEq)]
+enum Block {
+    Text(String),
+    Thinking(String),
+    Refusal(String),
+    Call(String),
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    blocks: Vec<Block>,
+    /// Where the calls stand among the blocks.
+    calls: Vec<usize>,
+    problems: usize,
+}
+
+impl Told {
+    fn take(&mut self, delta: Delta<'_>) {
+        match (delta, self.blocks.last_mut()) {
+            (Delta::Text(""), _) | (Delta::Thinking(""), _) | (Delta::Refusal(""), _) => {
+                panic!("an empty delta")
+            }
+            (Delta::Text(more), Some(Block::Text(text)))
+            | (Delta::Thinking(more), Some(Block::Thinking(text)))
+            | (Delta::Refusal(more), Some(Block::Refusal(text))) => text.push_str(more),
+            (Delta::Text(text), _) => self.blocks.push(Block::Text(text.to_owned())),
+            (Delta::Thinking(text), _) => self.blocks.push(Block::Thinking(text.to_owned())),
+            (Delta::Refusal(text), _) => self.blocks.push(Block::Refusal(text.to_owned())),
+            (Delta::CallStart { call, .. }, _) => {
+                assert_eq!(call, self.calls.len(), "calls are counted in order");
+                self.calls.push(self.blocks.len());
+                self.blocks.push(Block::Call(String::new()));
+            }
+            (Delta::CallArguments { call, fragment }, _) => {
+                let Block::Call(arguments) = &mut self.blocks[self.calls[call]] else {
+                    panic!("no call stands there")
+                };
+                assert!(!fragment.is_empty());
+                arguments.push_str(fragment);
+            }
+            (Delta::Problem(_), _) => self.problems += 1,
+            _ => unreachable!("a delta this target does not know"),
+        }
+    }
+
+    fn drain(&mut self, aggregator: &mut Aggregator) {
+        while let Some(delta) = aggregator.next_delta() {
+            self.take(delta);
+        }
+    }
+}
+
+fn options(flags: u8) -> Options {
+    let mut options = Options::default();
+    options.quirks.text = match flags & 3 {
+        0 | 1 => TextMode::Detect,
+        2 => TextMode::Incremental,
+        _ => TextMode::Cumulative,
+    };
+    options.quirks.think_tags = match flags >> 2 & 3 {
+        0 | 1 => ThinkTags::Off,
+        2 => ThinkTags::Split,
+        _ => ThinkTags::StartsInThinking,
+    };
+    if flags & 0x10 != 0 {
+        options.quirks.choice = ChoiceIndex::Any;
+    }
+    if flags & 0x20 != 0 {
+        options.quirks.repair = ArgumentRepair::On;
+    }
+    if flags & 0x40 != 0 {
+        options.limits.argument_bytes = 24;
+        options.limits.calls = 2;
+        options.limits.problems = 2;
+        options.limits.text_bytes = 40;
+    }
+    options
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Some(first) = data.first() else { return };
+    let mut data = data.to_vec();
+    data[0] = b'{';
+    let options = options(first ^ b'{');
+    let mut aggregator = Aggregator::with_options(options);
+    let mut told = Told::default();
+    let mut within_limits = true;
+    for payload in data.split(|&byte| byte == b'\n') {
+        if aggregator.push(payload).is_err() {
+            within_limits = false;
+            break;
+        }
+        told.drain(&mut aggregator);
+    }
+    told.drain(&mut aggregator);
+    within_limits &= aggregator.finish().is_ok();
+    told.drain(&mut aggregator);
+    if within_limits {
+        aggregator.finish().expect("ending twice changes nothing");
+        assert!(aggregator.next_delta().is_none());
+    }
+    assert_eq!(told.problems, aggregator.problems().len());
+    assert!(told.problems <= options.limits.problems);
+
+    let answer = aggregator.into_answer();
+    assert_eq!(answer.blocks.len(), told.blocks.len());
+    let mut refusal = String::new();
+    let mut ids = HashSet::new();
+    for (block, told) in answer.blocks.iter().zip(&told.blocks) {
+        match (block, told) {
+            (ContentBlock::Text(block), Block::Text(text)) => assert_eq!(block.text, *text),
+            (ContentBlock::Text(block), Block::Refusal(text)) => {
+                assert_eq!(block.text, *text);
+                refusal.push_str(text);
+            }
+            (ContentBlock::Thinking(block), Block::Thinking(text)) => {
+                assert_eq!(block.thinking, *text);
+            }
+            (ContentBlock::ToolUse(call), Block::Call(_)) => {
+                assert!(call.input.is_object());
+                assert!(!call.name.is_empty());
+                assert!(ids.insert(call.id.clone()), "two calls have the id {}", call.id);
+            }
+            (ContentBlock::ToolUseError(call), Block::Call(arguments)) => {
+                let id = call.id.clone().expect("calls have ids");
+                assert!(ids.insert(id), "two calls have an id");
+                let same = call.raw_data.starts_with(&**arguments)
+                    || arguments.starts_with(&*call.raw_data);
+                assert!(same, "{:?} and {arguments:?}", call.raw_data);
+                if within_limits {
+                    assert!(arguments.starts_with(&*call.raw_data));
+                }
+            }
+            (block, told) => panic!("{block:?} where the deltas told of {told:?}"),
+        }
+    }
+    assert_eq!(answer.refusal.unwrap_or_default(), refusal);
+});

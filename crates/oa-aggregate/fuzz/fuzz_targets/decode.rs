@@ -1,0 +1,35 @@
+//! A payload told by comparison with the ones before says what it says when it is read in full.
+//!
+//! The input is a list of payloads, one per line.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oa_aggregate::{Decoder, Payload};
+
+fuzz_target!(|data: &[u8]| {
+    let mut decoder = Decoder::new();
+    for payload in data.split(|&byte| byte == b'\n') {
+        let (before, _) = decoder.hits_and_misses();
+        let seen = show(&mut decoder, payload);
+        let (after, _) = decoder.hits_and_misses();
+        let told = after > before;
+        let read = show(&mut Decoder::new(), payload);
+        assert_eq!(seen.0, read.0, "told by comparison: {told}");
+        if !told {
+            assert_eq!(seen.1, read.1);
+        }
+    }
+});
+
+/// What a payload says; apart, what a payload that was told by comparison leaves out.
+fn show(decoder: &mut Decoder, payload: &[u8]) -> (String, Option<String>) {
+    match decoder.decode(payload) {
+        Ok(Payload::Chunk(chunk)) => {
+            let choices: Vec<_> = chunk.choices().collect();
+            let says = format!("{choices:?} {:?} {:?}", chunk.error, chunk.usage);
+            (says, Some(format!("{:?} {:?}", chunk.id, chunk.model)))
+        }
+        other => (format!("{other:?}"), None),
+    }
+}

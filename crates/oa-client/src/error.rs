@@ -1,0 +1,279 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+use oa_transport::TimeoutKind;
+use oa_types::wire::ServerError;
+
+use crate::pipeline::PipelineError;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, for callers who act on it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server refused or failed the request, and said so.
+    Api,
+    /// An option cannot work, or one that is needed is missing.
+    Config,
+    /// No connection to the server came about.
+    Connect,
+    /// The prompt does not fit into the model's context.
+    ContextOverflow,
+    /// The call makes no sense: an empty prompt, a call that does not exist.
+    InvalidInput,
+    /// The server sent more than a limit allows.
+    Limit,
+    /// The answer broke off, or was none.
+    Stream,
+    /// A time was up; [`Error::timeout`] tells which.
+    Timeout,
+}
+
+/// Anything that can go wrong between a prompt and the end of its answer.
+///
+/// Texts are for people; [`kind`](Self::kind) and the other questions are for programs. Sources come
+/// from private dependencies and may change.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    status: Option<StatusCode>,
+    code: Option<String>,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    timeout: Option<TimeoutKind>,
+    received: Option<u64>,
+    retryable: bool,
+    /// The cause. Its text is part of the message, so that the chain goes on behind it.
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            request_id: None,
+            retry_after: None,
+            timeout: None,
+            received: None,
+            retryable: false,
+            cause: None,
+        }))
+    }
+
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidInput, message)
+    }
+
+    /// An answer that is none, or not the whole one.
+    pub(crate) fn stream(message: impl Into<String>, received: u64) -> Self {
+        let mut error = Self::new(ErrorKind::Stream, message);
+        error.0.received = Some(received);
+        error
+    }
+
+    pub(crate) fn timed_out(timeout: TimeoutKind, wait: Duration, received: u64) -> Self {
+        let seconds = wait.as_secs_f32();
+        let message = match received {
+            0 => format!("{timeout} after {seconds:.1} s: nothing of the answer had come"),
+            _ => format!("{timeout} after {seconds:.1} s: {received} bytes had come"),
+        };
+        let mut error = Self::new(ErrorKind::Timeout, message);
+        (error.0.timeout, error.0.received) = (Some(timeout), Some(received));
+        error
+    }
+
+    /// An error that the server reported inside a stream.
+    pub(crate) fn in_stream(error: &ServerError, received: u64) -> Self {
+        let mut error = Self::from_server(error, None);
+        error.0.received = Some(received);
+        error
+    }
+
+    /// A response with an error status.
+    pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let server = ServerError::from_body(body);
+        let mut error = Self::from_server(&server, Some(status));
+        let header = |name: &str| headers.get(name)?.to_str().ok();
+        error.0.request_id = header("x-request-id").map(str::to_owned);
+        error.0.retry_after = retry_after(&header);
+        error
+    }
+
+    fn from_server(server: &ServerError, status: Option<StatusCode>) -> Self {
+        let is_overflow = server.is_context_overflow();
+        let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };
+        let message = match (status, &*server.message) {
+            (Some(status), "") => format!("the server answered {status}"),
+            (Some(status), message) => format!("the server answered {status}: {message}"),
+            (None, "") => "the server reported an error without words".to_owned(),
+            (None, message) => format!("the server reported an error: {message}"),
+        };
+        let mut error = Self::new(kind, message);
+        error.0.retryable = !is_overflow
+            && status.is_some_and(|status| {
+                // A template that does not like the conversation will not like it next time either.
+                let template = server.message.to_ascii_lowercase();
+                let template =
+                    ["jinja", "template", "chat format"].map(|mark| template.contains(mark));
+                let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
+                transient.contains(&status.as_u16()) && !(status == 500 && template.contains(&true))
+            });
+        (error.0.status, error.0.code) =
+            (status, server.code.clone().or_else(|| server.kind.clone()));
+        error
+    }
+
+    /// A failure of the transport before or inside the answer.
+    pub(crate) fn transport(
+        source: Box<dyn StdError + Send + Sync>,
+        received: u64,
+        begun: bool,
+    ) -> Self {
+        use oa_transport::ErrorKind as Transport;
+        let inner = source.downcast_ref::<oa_transport::Error>();
+        let (kind, timeout) = match inner.map(|error| (error.kind(), error.timeout())) {
+            Some((_, Some(timeout))) => (ErrorKind::Timeout, Some(timeout)),
+            Some((Transport::Connect | Transport::Resolve | Transport::Tls, None)) => {
+                (ErrorKind::Connect, None)
+            }
+            Some((Transport::InvalidUri | Transport::TlsMissing, None)) => {
+                (ErrorKind::Config, None)
+            }
+            Some(_) => (ErrorKind::Stream, None),
+            // Some other transport: before anything came it could not connect as far as we know.
+            None if received == 0 && !begun => (ErrorKind::Connect, None),
+            None => (ErrorKind::Stream, None),
+        };
+        // The transport names host, port and what happened: one line says it all.
+        let message = match inner {
+            Some(inner) => inner.to_string(),
+            None if received == 0 => format!("no answer: {source}"),
+            None => format!("the answer broke off after {received} bytes: {source}"),
+        };
+        let mut error = Self::new(kind, message);
+        error.0.retryable = !begun && kind != ErrorKind::Config;
+        (error.0.timeout, error.0.received) = (timeout, Some(received));
+        error.0.cause = Some(source);
+        error
+    }
+
+    pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
+        let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes had come"));
+        this.0.received = Some(received);
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the HTTP status, if the server answered with one that says error.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.0.status.map(|status| status.as_u16())
+    }
+
+    /// Returns the server's own code or type of error.
+    #[must_use]
+    pub fn api_code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// Returns the server's id of the request, for its operator.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// Returns how long the server asks to wait before the next try.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Returns which time was up.
+    #[must_use]
+    pub fn timeout(&self) -> Option<TimeoutKind> {
+        self.0.timeout
+    }
+
+    /// Returns how many bytes of the answer had come.
+    #[must_use]
+    pub fn received(&self) -> Option<u64> {
+        self.0.received
+    }
+
+    /// Whether the same request may succeed later, and nothing of an answer was delivered.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+}
+
+/// `retry-after-ms`, or `Retry-After` in seconds (QUIRKS row 100).
+fn retry_after<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+    let wait = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
+    let milliseconds = header("retry-after-ms").and_then(number);
+    milliseconds
+        .and_then(|milliseconds| wait(milliseconds / 1000.0))
+        .or_else(|| wait(number(header("retry-after")?)?))
+}
+
+impl From<oa_types::Error> for Error {
+    fn from(error: oa_types::Error) -> Self {
+        let kind = match error.kind() {
+            oa_types::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
+            _ => ErrorKind::Config,
+        };
+        let mut this = Self::new(kind, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, message, status, code, request_id, .. } = &*self.0;
+        f.debug_struct("Error")
+            .field("kind", kind)
+            .field("message", message)
+            .field("status", status)
+            .field("code", code)
+            .field("request_id", request_id)
+            .field("retry_after", &self.0.retry_after)
+            .field("timeout", &self.0.timeout)
+            .field("received", &self.0.received)
+            .field("retryable", &self.0.retryable)
+            .field("source", &self.0.cause)
+            .finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.cause.as_ref()?.source()
+    }
+}

@@ -1,0 +1,36 @@
+use http::Method;
+use oa_transport::{RequestBody, Watch};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::options::AgentOptions;
+use crate::service::{collect, send};
+
+/// Lists the models that the server offers, in its order.
+///
+/// The options need no model for this.
+///
+/// # Errors
+///
+/// `Connect`, `Timeout`, `Api`, and `Stream` if the answer is no list of models.
+///
+/// # Cancel safety
+///
+/// Nothing is lost: the list can be asked for again.
+pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
+    let settings = options.settings();
+    let mut watch = Watch::new(settings.timeouts);
+    let response = send(settings, Method::GET, "/models", RequestBody::empty(), &mut watch).await?;
+    let body = collect(response.into_body(), &mut watch).await?;
+    let list: Option<Value> = serde_json::from_slice(&body).ok();
+    let names = |models: &Vec<Value>| {
+        let name = |model: &Value| {
+            ["id", "name"].into_iter().find_map(|key| model[key].as_str().map(str::to_owned))
+        };
+        models.iter().filter_map(name).collect()
+    };
+    list.as_ref()
+        .and_then(|list| ["data", "models"].into_iter().find_map(|key| list[key].as_array()))
+        .map(names)
+        .ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
+}

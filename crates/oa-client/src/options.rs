@@ -1,0 +1,532 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
+use oa_types::wire::{ChatRequest, ToolChoice};
+use oa_types::{BaseUrl, ModelName, Temperature};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::provider::{self, Provider};
+use crate::service::AnyService;
+use crate::settings::{Settings, header};
+
+/// What a server may make the client hold.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Text, calls and arguments of one answer.
+    pub answer: oa_aggregate::Limits,
+    /// One event of the stream, or a body of plain JSON.
+    pub events: oa_sse::Limits,
+}
+
+/// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
+///
+/// ```
+/// use oa_client::{AgentOptions, Provider};
+///
+/// let options = AgentOptions::builder()
+///     .provider(Provider::Ollama)
+///     .model("qwen3:8b")
+///     .temperature(0.2)
+///     .build()?;
+/// assert_eq!(options.base_url(), "http://localhost:11434/v1");
+/// # Ok::<(), oa_client::Error>(())
+/// ```
+///
+/// [`AgentOptions::default`] is what the environment says: `OPEN_AGENT_MODEL` and
+/// `OPEN_AGENT_BASE_URL`. Without a model it cannot be used to ask anything.
+#[derive(Clone)]
+pub struct AgentOptions(Arc<Settings>);
+
+impl AgentOptions {
+    /// Begins with nothing set.
+    pub fn builder() -> AgentOptionsBuilder {
+        AgentOptionsBuilder::default()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0
+    }
+
+    /// Returns the model's name; empty if none is set.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.0.request.model
+    }
+
+    /// Returns the address that paths are appended to.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        self.0.base_url.as_str()
+    }
+
+    /// Returns the provider, if one was named.
+    #[must_use]
+    pub fn provider(&self) -> Option<Provider> {
+        self.0.provider
+    }
+
+    /// Returns the system prompt.
+    #[must_use]
+    pub fn system_prompt(&self) -> Option<&str> {
+        self.0.system_prompt.as_deref()
+    }
+
+    /// Returns the API key, which does not show itself.
+    #[must_use]
+    pub fn api_key(&self) -> Option<&ApiKey> {
+        self.0.api_key.as_ref()
+    }
+
+    /// Returns the value of an extra header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the longest answer, in tokens.
+    #[must_use]
+    pub fn max_tokens(&self) -> Option<u32> {
+        self.0.request.max_tokens
+    }
+
+    /// Returns the temperature.
+    #[must_use]
+    pub fn temperature(&self) -> Option<f32> {
+        self.0.request.temperature
+    }
+
+    /// Returns the nucleus sampling bound.
+    #[must_use]
+    pub fn top_p(&self) -> Option<f32> {
+        self.0.request.top_p
+    }
+
+    /// Returns the texts at which an answer ends.
+    #[must_use]
+    pub fn stop(&self) -> &[String] {
+        &self.0.request.stop
+    }
+
+    /// Returns the seed.
+    #[must_use]
+    pub fn seed(&self) -> Option<u64> {
+        self.0.request.seed
+    }
+
+    /// Returns the response format.
+    #[must_use]
+    pub fn response_format(&self) -> Option<&Value> {
+        self.0.request.response_format.as_ref()
+    }
+
+    /// Returns the members merged into each request.
+    #[must_use]
+    pub fn extra_body(&self) -> &Map<String, Value> {
+        &self.0.request.extra_body
+    }
+
+    /// Returns the longest silence once an answer has begun.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.0.timeouts.idle
+    }
+
+    /// Returns the longest time without content once an answer has begun.
+    #[must_use]
+    pub fn content_timeout(&self) -> Option<Duration> {
+        self.0.timeouts.content
+    }
+
+    /// Returns the longest wait for an answer to begin.
+    #[must_use]
+    pub fn first_token_timeout(&self) -> Option<Duration> {
+        self.0.timeouts.first_token
+    }
+
+    /// Returns the longest wait for a connection.
+    #[must_use]
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.0.connect_timeout
+    }
+
+    /// Returns the longest time for a whole answer.
+    #[must_use]
+    pub fn total_timeout(&self) -> Option<Duration> {
+        self.0.timeouts.total
+    }
+
+    /// Returns what a server may make the client hold.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.0.limits
+    }
+
+    /// Returns where thinking stands in text.
+    #[must_use]
+    pub fn think_tags(&self) -> ThinkTags {
+        self.0.quirks.think_tags
+    }
+
+    /// Whether broken argument JSON is mended.
+    #[must_use]
+    pub fn lenient_tool_json(&self) -> bool {
+        self.0.quirks.repair == ArgumentRepair::On
+    }
+}
+
+impl Default for AgentOptions {
+    /// What the environment says. Where that cannot be used, the first request tells why.
+    fn default() -> Self {
+        AgentOptionsBuilder::default().finish(Model::Optional).unwrap_or_else(|error| {
+            let builder = AgentOptionsBuilder {
+                base_url: Some(provider::DEFAULT_BASE_URL.to_owned()),
+                model: Some("unusable".to_owned()),
+                unusable: Some(error.to_string()),
+                ..AgentOptionsBuilder::default()
+            };
+            builder.finish(Model::Optional).expect("nothing of this comes from the environment")
+        })
+    }
+}
+
+impl fmt::Debug for AgentOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Puts [`AgentOptions`] together. What is wrong is reported by [`build`](Self::build).
+#[derive(Debug, Default)]
+#[must_use = "options come into being by `build`"]
+pub struct AgentOptionsBuilder {
+    request: ChatRequest,
+    model: Option<String>,
+    base_url: Option<String>,
+    provider: Option<Provider>,
+    system_prompt: Option<String>,
+    api_key: Option<ApiKey>,
+    headers: HeaderMap,
+    idle: Option<Wait>,
+    content: Option<Wait>,
+    first_token: Option<Wait>,
+    connect: Option<Wait>,
+    total: Option<Wait>,
+    limits: Limits,
+    think_tags: Option<ThinkTags>,
+    repair: ArgumentRepair,
+    service: Option<AnyService>,
+    unusable: Option<String>,
+    error: Option<Error>,
+}
+
+/// Whether options may do without a model.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Model {
+    Optional,
+    Required,
+}
+
+const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
+
+impl AgentOptionsBuilder {
+    /// Names the model. Without a name `OPEN_AGENT_MODEL` counts.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
+    /// the end is harmless. Without one `OPEN_AGENT_BASE_URL` counts, then the provider's, then LM
+    /// Studio's.
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Names the server: its usual address and its known quirks.
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Sets the first message of every request.
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.system_prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
+        self
+    }
+
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
+    pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
+        match ApiKey::new(key) {
+            Ok(key) => self.api_key = Some(key),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Adds a header to every request; it replaces a default one of the same name.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(message) => self.refuse(message),
+        }
+        self
+    }
+
+    /// Bounds the answer, in tokens.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.request.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how freely the model chooses its words, from 0 to 2.
+    pub fn temperature(mut self, temperature: f32) -> Self {
+        match Temperature::new(temperature) {
+            Ok(temperature) => self.request.temperature = Some(temperature.value()),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Sets the nucleus sampling bound, above 0 and up to 1.
+    pub fn top_p(mut self, top_p: f32) -> Self {
+        if top_p > 0.0 && top_p <= 1.0 {
+            self.request.top_p = Some(top_p);
+        } else {
+            self.refuse(format!("top_p is not above 0 and up to 1: {top_p}"));
+        }
+        self
+    }
+
+    /// Adds a text at which the answer ends.
+    pub fn stop(mut self, stop: impl Into<String>) -> Self {
+        self.request.stop.push(stop.into());
+        self
+    }
+
+    /// Sets the seed of the server's sampling.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.seed = Some(seed);
+        self
+    }
+
+    /// Says whether tools may or must be called.
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.request.tool_choice = Some(choice);
+        self
+    }
+
+    /// Says whether several tools may be called in one answer.
+    pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.request.parallel_tool_calls = Some(parallel);
+        self
+    }
+
+    /// Sets the form of the answer: a `json_schema`, or `{"type": "json_object"}`.
+    pub fn response_format(mut self, format: Value) -> Self {
+        self.request.response_format = Some(format);
+        self
+    }
+
+    /// Merges members into every request, for whatever has no name here; they win over what has.
+    pub fn extra_body(mut self, members: Value) -> Self {
+        match members {
+            Value::Object(members) => {
+                for taken in ["messages", "stream"] {
+                    if members.contains_key(taken) {
+                        self.refuse(format!("extra_body may not set {taken:?}"));
+                    }
+                }
+                self.request.extra_body.extend(members);
+            }
+            _ => self.refuse("extra_body is no JSON object".to_owned()),
+        }
+        self
+    }
+
+    /// Bounds the silence once an answer has begun: whole seconds, a `Duration`, or `None`; 60 seconds
+    /// by default. Any byte ends a silence. This is no limit on the whole answer.
+    pub fn timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.idle = Some(timeout.into());
+        self
+    }
+
+    /// As [`timeout`](Self::timeout), but only content ends the silence; none by default.
+    pub fn content_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.content = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the wait for an answer to begin; 300 seconds by default, since loading a model takes
+    /// minutes and is not a dead server.
+    pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.first_token = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
+    pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.connect = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the whole answer; none by default.
+    pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.total = Some(timeout.into());
+        self
+    }
+
+    /// Sets what a server may make the client hold.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Says whether thinking stands between tags in the text; by default what the provider is known
+    /// for.
+    pub fn think_tags(mut self, tags: ThinkTags) -> Self {
+        self.think_tags = Some(tags);
+        self
+    }
+
+    /// Has truncated or slightly broken argument JSON mended.
+    pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
+        self.repair = if lenient { ArgumentRepair::On } else { ArgumentRepair::Off };
+        self
+    }
+
+    /// Sends requests over a service of your own in place of the built-in transport: one with
+    /// middleware, or a model in memory.
+    pub fn transport<S, B>(mut self, service: S) -> Self
+    where
+        S: tower::Service<Request<RequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.service = Some(AnyService::new(service));
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for an option that cannot work, and if there is no model.
+    pub fn build(self) -> Result<AgentOptions> {
+        self.finish(Model::Required)
+    }
+
+    fn finish(mut self, need: Model) -> Result<AgentOptions> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if self.service.is_some() && self.connect.is_some() {
+            return Err(Error::config("connect_timeout has no effect on a transport of your own"));
+        }
+        if self.request.stop.iter().any(String::is_empty) {
+            return Err(Error::config("a stop text is empty"));
+        }
+        let model = self.model.or_else(provider::model_from_environment);
+        match model {
+            Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
+            None if need == Model::Required => return Err(Error::config(NO_MODEL)),
+            None => self.unusable = Some(NO_MODEL.to_owned()),
+        }
+        self.request.include_usage = true;
+        let base_url = self
+            .base_url
+            .or_else(|| self.provider.map(|provider| provider.base_url().to_owned()))
+            .or_else(provider::base_url_from_environment)
+            .unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned());
+        let base_url = BaseUrl::new(base_url)?;
+        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
+            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
+        }
+        let profile = self.provider.map(Provider::profile);
+        let mut quirks = profile.map(|profile| profile.quirks).unwrap_or_default();
+        quirks.think_tags = self.think_tags.unwrap_or(quirks.think_tags);
+        quirks.repair = self.repair;
+        let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
+        let service = self.service.unwrap_or_else(|| {
+            let transport = Transport::builder();
+            // A connection attempt without bound lasts as long as the system lets it.
+            AnyService::new(
+                transport.connect_timeout(connect_timeout.unwrap_or(Duration::MAX)).build(),
+            )
+        });
+        let mut timeouts = Timeouts::default();
+        timeouts.idle = Wait::or(self.idle, timeouts.idle);
+        timeouts.content = Wait::or(self.content, timeouts.content);
+        timeouts.first_token = Wait::or(self.first_token, timeouts.first_token);
+        timeouts.total = Wait::or(self.total, timeouts.total);
+        Ok(AgentOptions(Arc::new(Settings {
+            unusable: self.unusable,
+            request: self.request,
+            base_url,
+            provider: self.provider,
+            system_prompt: self.system_prompt,
+            api_key: self.api_key,
+            headers: self.headers,
+            timeouts,
+            connect_timeout,
+            limits: self.limits,
+            quirks,
+            form: profile.map(|profile| profile.form).unwrap_or_default(),
+            service,
+        })))
+    }
+
+    /// Keeps the first thing that is wrong.
+    fn refuse(&mut self, message: String) {
+        self.error.get_or_insert_with(|| Error::config(message));
+    }
+}
+
+/// How long to wait: whole seconds, a `Duration`, or `None` for ever.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wait(Option<Duration>);
+
+impl Wait {
+    fn or(wait: Option<Self>, default: Option<Duration>) -> Option<Duration> {
+        wait.map_or(default, |Self(wait)| wait)
+    }
+}
+
+impl From<Duration> for Wait {
+    fn from(wait: Duration) -> Self {
+        Self(Some(wait))
+    }
+}
+
+impl From<Option<Duration>> for Wait {
+    fn from(wait: Option<Duration>) -> Self {
+        Self(wait)
+    }
+}
+
+impl From<u64> for Wait {
+    fn from(seconds: u64) -> Self {
+        Self(Some(Duration::from_secs(seconds)))
+    }
+}
+
+impl From<i32> for Wait {
+    /// What an integer literal is; less than nothing is nothing.
+    fn from(seconds: i32) -> Self {
+        Self::from(u64::try_from(seconds).unwrap_or(0))
+    }
+}

@@ -1,0 +1,56 @@
+use http::Method;
+use oa_aggregate::Options;
+use oa_transport::{RequestBody, Watch};
+use oa_types::Message;
+use oa_types::wire::write_message;
+
+use crate::error::{Error, Result};
+use crate::options::AgentOptions;
+use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::service::send;
+use crate::settings::Settings;
+use crate::stream::BlockStream;
+
+/// Asks once and streams the answer; nothing is remembered.
+///
+/// Resolves when the head of the answer is there, so that errors of the server come from here.
+///
+/// # Errors
+///
+/// `InvalidInput` for an empty prompt, `Config` without a model, `Connect`, `Timeout`, `Api`,
+/// `ContextOverflow`, `Stream`.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection, and the server stops.
+pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> {
+    let settings = options.settings();
+    if prompt.trim().is_empty() {
+        return Err(Error::invalid_input("the prompt is empty"));
+    }
+    if let Some(why) = &settings.unusable {
+        return Err(Error::config(why));
+    }
+    let body = request_body(settings, &Message::user(prompt));
+    let mut watch = Watch::new(settings.timeouts);
+    let response = send(settings, Method::POST, "/chat/completions", body, &mut watch).await?;
+    let pipeline = Pipeline::new(pipeline_options(settings));
+    Ok(BlockStream::new(response, pipeline, watch))
+}
+
+fn request_body(settings: &Settings, message: &Message) -> RequestBody {
+    let mut bytes = settings.request.head();
+    if let Some(prompt) = &settings.system_prompt {
+        write_message(&Message::system(prompt), &settings.form, &mut bytes);
+    }
+    write_message(message, &settings.form, &mut bytes);
+    bytes.extend_from_slice(&settings.request.tail());
+    RequestBody::new(bytes)
+}
+
+fn pipeline_options(settings: &Settings) -> PipelineOptions {
+    let mut aggregator = Options::default();
+    aggregator.limits = settings.limits.answer;
+    aggregator.quirks = settings.quirks;
+    PipelineOptions { parser: settings.limits.events, aggregator }
+}

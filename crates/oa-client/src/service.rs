@@ -1,0 +1,177 @@
+//! From a chat request to a response: the one service that everything goes through.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::{Body, Frame};
+use oa_transport::{RequestBody, Watch};
+use tower::ServiceExt;
+use tower::util::BoxCloneSyncService;
+
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+/// Error bodies and model lists are read up to this size, in bytes.
+const LARGEST_BODY: usize = 1 << 20;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A body of any transport.
+pub(crate) type AnyBody = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+
+/// Any transport, erased once so that no type parameter reaches the user.
+#[derive(Clone)]
+pub(crate) struct AnyService(
+    BoxCloneSyncService<Request<RequestBody>, Response<AnyBody>, BoxError>,
+);
+
+impl AnyService {
+    pub(crate) fn new<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<RequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<BoxError> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = service
+            .map_response(|response: Response<B>| {
+                response.map(|body| Box::pin(Erased(Box::pin(body))) as AnyBody)
+            })
+            .map_err(Into::into);
+        Self(BoxCloneSyncService::new(service))
+    }
+}
+
+impl fmt::Debug for AnyService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyService").finish_non_exhaustive()
+    }
+}
+
+/// A body whose errors are boxed.
+struct Erased<B>(Pin<Box<B>>);
+
+impl<B> Body for Erased<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    #[inline]
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.0.as_mut().poll_frame(cx).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+}
+
+/// Sends a request and waits for the head of an answer that is no error.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection; the server sees that and stops.
+pub(crate) async fn send(
+    settings: &Settings,
+    method: Method,
+    path: &str,
+    body: RequestBody,
+    watch: &mut Watch,
+) -> Result<Response<AnyBody>> {
+    let request = request(settings, method, path, body)?;
+    let mut answer = pin!(settings.service.0.clone().oneshot(request));
+    let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
+        Poll::Ready(result) => {
+            Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
+        }
+        Poll::Pending => {
+            let kind = ready!(watch.poll_expired(cx));
+            Poll::Ready(Err(Error::timed_out(kind, watch.elapsed(), 0)))
+        }
+    })
+    .await?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let (head, body) = response.into_parts();
+    // What can be read of it is better than nothing.
+    let body = collect(body, watch).await.unwrap_or_default();
+    Err(Error::response(head.status, &head.headers, &body))
+}
+
+/// Reads a small body, up to its limit.
+pub(crate) async fn collect(mut body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    watch.note_content();
+    loop {
+        let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
+            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
+            Poll::Pending => {
+                let kind = ready!(watch.poll_expired(cx));
+                Poll::Ready(Err(Error::timed_out(kind, watch.elapsed(), bytes.len() as u64)))
+            }
+        })
+        .await?;
+        match frame {
+            None => return Ok(bytes),
+            Some(Ok(frame)) => {
+                watch.note_bytes();
+                let data = frame.into_data().unwrap_or_default();
+                let room = LARGEST_BODY - bytes.len();
+                bytes.extend_from_slice(&data[..data.len().min(room)]);
+                if bytes.len() == LARGEST_BODY {
+                    return Ok(bytes);
+                }
+            }
+            Some(Err(_)) if !bytes.is_empty() => return Ok(bytes),
+            Some(Err(error)) => return Err(Error::transport(error, 0, true)),
+        }
+    }
+}
+
+fn request(
+    settings: &Settings,
+    method: Method,
+    path: &str,
+    body: RequestBody,
+) -> Result<Request<RequestBody>> {
+    let uri = format!("{}{path}", settings.base_url);
+    let mut headers = HeaderMap::new();
+    if method == Method::POST {
+        headers
+            .insert(http::header::CONTENT_TYPE, "application/json".parse().expect("a valid value"));
+    }
+    let accept = "text/event-stream, application/json";
+    headers.insert(http::header::ACCEPT, accept.parse().expect("a valid value"));
+    let agent = concat!("open-agent/", env!("CARGO_PKG_VERSION"));
+    headers.insert(http::header::USER_AGENT, agent.parse().expect("a valid value"));
+    if let Some(key) = &settings.api_key {
+        headers.insert(http::header::AUTHORIZATION, key.header_value());
+    }
+    for (name, value) in &settings.headers {
+        headers.insert(name, value.clone());
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    *request.uri_mut() = uri
+        .parse()
+        .map_err(|_| Error::config(format!("the base URL is no address: {}", settings.base_url)))?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}

@@ -1,0 +1,62 @@
+use std::future::{Ready, pending, ready};
+use std::io;
+use std::time::Duration;
+
+use http::Uri;
+use oa_transport::{ErrorKind, TimeoutKind, Transport};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tower::service_fn;
+
+use crate::{ask, whole};
+
+#[tokio::test(start_paused = true)]
+async fn any_stream_will_do() {
+    let connector = service_fn(|uri: Uri| async move {
+        assert_eq!(uri, "http://model.test:80/");
+        let (near, mut far) = duplex(64);
+        tokio::spawn(async move {
+            let mut heard = Vec::new();
+            while !heard.ends_with(b"}") {
+                far.read_buf(&mut heard).await.unwrap();
+            }
+            let text = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello";
+            far.write_all(text.as_bytes()).await.unwrap();
+            assert_eq!(far.read(&mut [0]).await.unwrap(), 0);
+        });
+        Ok::<DuplexStream, io::Error>(near)
+    });
+    let transport = Transport::with_connector(connector);
+    assert_eq!(ask(&transport, "http://model.test/v1").await.unwrap(), "hello");
+    assert_eq!(transport.idle_connections(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn connecting_takes_no_longer_than_it_may() {
+    for limit in [None, Some(Duration::from_millis(1500))] {
+        let connector = service_fn(|_: Uri| pending::<Result<DuplexStream, io::Error>>());
+        let transport = match limit {
+            None => Transport::with_connector(connector),
+            Some(limit) => Transport::builder().connect_timeout(limit).connector(connector).build(),
+        };
+        let begun = tokio::time::Instant::now();
+        let error = ask(&transport, "http://model.test:8080/v1").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect);
+        assert_eq!(error.timeout(), Some(TimeoutKind::Connect));
+        let limit = limit.unwrap_or(Duration::from_secs(5));
+        assert_eq!(begun.elapsed(), limit);
+        assert_eq!(
+            error.to_string(),
+            format!("cannot connect to model.test:8080: no connection within {limit:?}")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_connector_may_fail_in_its_own_words() {
+    let connector = service_fn(|_: Uri| -> Ready<Result<DuplexStream, &str>> {
+        ready(Err("the proxy wants a password"))
+    });
+    let error = ask(&Transport::with_connector(connector), "http://model.test/").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connect);
+    assert_eq!(whole(&error), "cannot connect to model.test:80: the proxy wants a password");
+}

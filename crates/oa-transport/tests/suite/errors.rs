@@ -1,0 +1,172 @@
+use http::Request;
+use oa_testkit::{Reply, Script, SocketServer};
+use oa_transport::{ErrorKind, RequestBody, Transport};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{ask, hear, post, read, say, send, serve, url, whole};
+
+#[tokio::test]
+async fn a_port_where_nobody_listens() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    for host in ["127.0.0.1", "localhost"] {
+        let url = format!("http://{host}:{}/v1", address.port());
+        let error = ask(&Transport::new(), &url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Connect);
+        assert_eq!(error.timeout(), None);
+        assert_eq!(
+            error.to_string(),
+            format!("cannot connect to {host}:{}: connection refused", address.port())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_nobody_has() {
+    let error = ask(&Transport::new(), "http://nobody.invalid/v1").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Resolve);
+    assert_eq!(
+        error.to_string(),
+        "cannot connect to nobody.invalid:80: the name could not be resolved"
+    );
+}
+
+/// A name has several addresses, and only one of them answers.
+#[tokio::test]
+async fn a_name_is_tried_at_each_of_its_addresses() {
+    let server = SocketServer::start(Reply::text("hello")).await.unwrap();
+    let url = format!("http://localhost:{}/v1/chat/completions", server.address().port());
+    ask(&Transport::new(), &url).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_end_before_an_answer() {
+    let server = SocketServer::start(Script::new().reply(Reply::hang_up()).reply(Reply::reset()))
+        .await
+        .unwrap();
+    let transport = Transport::new();
+    for verb in ["closed", "reset"] {
+        let error = ask(&transport, &url(&server)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Closed);
+        let text = format!("{} {verb} the connection before an answer", server.address());
+        assert_eq!(error.to_string(), text);
+    }
+    // New connections: neither request was repeated.
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_no_http() {
+    async fn check(said: &'static [u8], text: &str) {
+        let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
+            hear(&mut stream).await;
+            say(&mut stream, said).await;
+            hear(&mut stream).await;
+        })
+        .await;
+        let error = ask(&Transport::new(), &format!("http://{address}")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{}", whole(&error));
+        assert_eq!(error.to_string(), text.replace("HOST", &address.to_string()));
+    }
+    check(b"SSH-2.0-OpenSSH\r\n", "cannot read the answer of HOST as HTTP/1.1").await;
+    check(b"HTTP/3.0 200 OK\r\n\r\n", "cannot read the answer of HOST as HTTP/1.1").await;
+    check(b"{\"error\": \"no\"}\n\n", "cannot read the answer of HOST as HTTP/1.1").await;
+    // The alert with which TLS answers to what is no TLS.
+    check(b"\x15\x03\x01\x00\x02\x02\x46", "HOST speaks TLS: its address begins with https").await;
+}
+
+#[tokio::test]
+async fn a_head_without_end() {
+    let (address, _task) = serve(async |mut stream: TcpStream, number| {
+        hear(&mut stream).await;
+        say(&mut stream, "HTTP/1.1 200 OK\r\n").await;
+        match number {
+            // Many headers, much in all, one long line, and informational answers.
+            1 => say(&mut stream, "x: y\r\n".repeat(200) + "\r\n").await,
+            2 => loop {
+                let header = format!("x: {}\r\n", "y".repeat(1000));
+                if tokio::io::AsyncWriteExt::write_all(&mut stream, header.as_bytes())
+                    .await
+                    .is_err()
+                {
+                    break;
+                }
+            },
+            _ => loop {
+                if tokio::io::AsyncWriteExt::write_all(&mut stream, &[b'y'; 1000]).await.is_err() {
+                    break;
+                }
+            },
+        }
+    })
+    .await;
+    let transport = Transport::new();
+    for _ in 0..3 {
+        let error = ask(&transport, &format!("http://{address}")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol);
+        assert!(whole(&error).ends_with("message head is too large"), "{}", whole(&error));
+    }
+}
+
+#[tokio::test]
+async fn informational_answers_are_passed_over() {
+    let (address, _task) = serve(async |mut stream: TcpStream, _| {
+        while hear(&mut stream).await.is_some() {
+            let early = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n";
+            say(&mut stream, early).await;
+            tokio::task::yield_now().await;
+            say(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+        }
+    })
+    .await;
+    let transport = Transport::new();
+    for _ in 0..2 {
+        assert_eq!(ask(&transport, &format!("http://{address}")).await.unwrap(), "hi");
+    }
+    assert_eq!(transport.idle_connections(), 1);
+}
+
+#[tokio::test]
+async fn redirects_and_errors_are_answers() {
+    let script = Script::new()
+        .reply(Reply::body(307, "text/plain", "").header("location", "http://elsewhere.invalid/"))
+        .reply(Reply::error(503, "Loading model"));
+    let server = SocketServer::start(script).await.unwrap();
+    let transport = Transport::new();
+    let response = post(&transport, &url(&server)).await.unwrap();
+    assert_eq!(response.status(), 307);
+    assert_eq!(response.headers()["location"], "http://elsewhere.invalid/");
+    let response = post(&transport, &url(&server)).await.unwrap();
+    assert_eq!(response.status(), 503);
+    assert!(!read(response).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn addresses_that_cannot_work() {
+    async fn check(uri: &str, text: &str) {
+        let request = Request::post(uri).body(RequestBody::empty()).unwrap();
+        let error = send(&Transport::new(), request).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidUri);
+        assert_eq!(error.to_string(), text);
+        assert!(!format!("{error:?}").contains("geheim"));
+    }
+    check("/v1/models", "the request's URI is not absolute: it begins with no http://").await;
+    check("ftp://host/", "the request's URI is neither http nor https: ftp").await;
+    check(
+        "http://me:geheim@host/",
+        "the request's URI holds a user name or password, which belong into a header: host:80",
+    )
+    .await;
+}
+
+#[cfg(not(feature = "tls"))]
+#[tokio::test]
+async fn https_needs_its_feature() {
+    let error = ask(&Transport::new(), "https://localhost/").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TlsMissing);
+    assert_eq!(
+        error.to_string(),
+        "cannot connect to localhost:443: https needs the feature `tls`, which is off"
+    );
+}

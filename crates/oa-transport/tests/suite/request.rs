@@ -1,0 +1,87 @@
+use bytes::Bytes;
+use http::Request;
+use http_body::Body;
+use http_body_util::BodyExt;
+use oa_testkit::{Reply, Script, SocketServer};
+use oa_transport::{RequestBody, Transport};
+use tokio::net::TcpStream;
+
+use crate::{hear, read, say, send, serve, url};
+
+#[tokio::test]
+async fn a_body_is_its_segments() {
+    let segments: Vec<Bytes> = ["", "ab", "", "c", ""].map(Bytes::from).into();
+    let mut body = RequestBody::from_segments(segments.clone());
+    assert_eq!(body.len(), 3);
+    assert!(!body.is_empty());
+    assert_eq!(body.segments(), segments);
+    assert_eq!(body.size_hint().exact(), Some(3));
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "ab");
+    assert_eq!(body.size_hint().exact(), Some(1));
+    assert!(!body.is_end_stream());
+    assert_eq!(body.clone().collect().await.unwrap().to_bytes(), "c");
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "c");
+    assert!(body.is_end_stream());
+    assert!(body.frame().await.is_none());
+    assert_eq!(body.len(), 3);
+
+    assert!(RequestBody::empty().is_empty());
+    assert!(RequestBody::empty().is_end_stream());
+    assert_eq!(
+        format!("{:?}", RequestBody::new("secret")),
+        "RequestBody { len: 6, segments: 1, .. }"
+    );
+}
+
+#[tokio::test]
+async fn what_is_written_to_the_wire() {
+    async fn check(request: Request<RequestBody>, expected: &str) {
+        let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+        let (address, _task) = serve(move |mut stream: TcpStream, _| {
+            let heard = heard.clone();
+            async move {
+                heard.send(hear(&mut stream).await.unwrap()).unwrap();
+                say(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
+            }
+        })
+        .await;
+        let (mut parts, body) = request.into_parts();
+        parts.uri = parts.uri.to_string().replace("host:1", &address.to_string()).parse().unwrap();
+        let request = Request::from_parts(parts, body);
+        read(send(&Transport::new(), request).await.unwrap()).await.unwrap();
+        let heard = hearing.recv().await.unwrap();
+        assert_eq!(heard, expected.replace("host:1", &address.to_string()));
+    }
+    check(
+        Request::post("http://host:1/v1/chat?x=1#y")
+            .header("x-a", "b")
+            .body(RequestBody::from_segments(vec!["{".into(), "}".into()]))
+            .unwrap(),
+        "POST /v1/chat?x=1 HTTP/1.1\r\nx-a: b\r\nhost: host:1\r\ncontent-length: 2\r\n\r\n{}",
+    )
+    .await;
+    check(
+        Request::get("http://host:1")
+            .version(http::Version::HTTP_2)
+            .body(RequestBody::empty())
+            .unwrap(),
+        "GET / HTTP/1.1\r\nhost: host:1\r\n\r\n",
+    )
+    .await;
+    check(
+        Request::get("http://host:1/").header("host", "other").body(RequestBody::empty()).unwrap(),
+        "GET / HTTP/1.1\r\nhost: other\r\n\r\n",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn many_segments_arrive_whole() {
+    let server = SocketServer::start(Script::new().otherwise(Reply::text("hello"))).await.unwrap();
+    let numbers: String = (0..500).map(|number| format!("\"{number}\": {number}, ")).collect();
+    let text = Bytes::from(format!("{{{numbers}\"last\": 1}}"));
+    let segments: Vec<Bytes> = text.chunks(7).map(|part| text.slice_ref(part)).collect();
+    let request = Request::post(url(&server)).body(RequestBody::from_segments(segments)).unwrap();
+    read(send(&Transport::new(), request).await.unwrap()).await.unwrap();
+    assert_eq!(server.requests()[0].body(), &text);
+}

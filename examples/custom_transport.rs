@@ -1,0 +1,66 @@
+//! Text and tool calls from a recorded stream: a transport of your own needs nothing but the parser
+//! and the aggregator.
+//!
+//!     cargo run --example custom_transport [FILE.sse]
+
+use std::error::Error;
+use std::fs::File;
+use std::io::Read;
+
+use oa_aggregate::{Aggregator, ContentBlock, Delta, Progress};
+use oa_sse::Parser;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let recorded =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/live/llamacpp-tools-parallel.sse");
+    let path = std::env::args().nth(1).unwrap_or_else(|| recorded.to_owned());
+    let mut file = File::open(path)?;
+
+    let mut parser = Parser::new();
+    let mut aggregator = Aggregator::new();
+    let mut buffer = [0; 512]; // as small as the network likes
+    'body: loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            parser.finish_lenient();
+        } else {
+            parser.push(buffer[..count].to_vec().into());
+        }
+        while let Some(event) = parser.next_event()? {
+            let progress = aggregator.push(event.raw_data())?;
+            show(&mut aggregator);
+            if progress == Progress::Done {
+                break 'body;
+            }
+        }
+        if count == 0 {
+            break;
+        }
+    }
+    aggregator.finish()?;
+    show(&mut aggregator);
+
+    let answer = aggregator.into_answer();
+    println!();
+    for block in &answer.blocks {
+        match block {
+            ContentBlock::ToolUse(call) => {
+                println!("call {}: {}({})", call.id, call.name, call.input)
+            }
+            ContentBlock::ToolUseError(error) => println!("broken call: {}", error.error),
+            _ => {}
+        }
+    }
+    println!("finish reason: {}, usage: {:?}", answer.finish_reason, answer.usage);
+    Ok(())
+}
+
+fn show(aggregator: &mut Aggregator) {
+    while let Some(delta) = aggregator.next_delta() {
+        match delta {
+            Delta::Text(text) | Delta::Thinking(text) => print!("{text}"),
+            Delta::Problem(problem) => eprintln!("problem: {problem}"),
+            _ => {}
+        }
+    }
+}
