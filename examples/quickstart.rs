@@ -4,7 +4,9 @@
 //!     cargo run --example quickstart
 //!     cargo run --example quickstart -- "What is the capital of France?"
 
+use std::error::Error;
 use std::io::{IsTerminal, Write, stdout};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use oa_testkit::{Reply, Request, Script, SocketServer};
@@ -14,7 +16,17 @@ use open_agent::{AgentOptions, ContentBlock, ErrorKind, Provider, Result, list_m
 const LOOK: Duration = Duration::from_millis(700);
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1);
     let style = Style::of_terminal();
     println!("{}", style.dim("Looking for a model server ..."));
@@ -33,11 +45,7 @@ async fn main() -> Result<()> {
                 "{}",
                 style.dim("  Start LM Studio, Ollama, llama.cpp or vLLM and run this again.\n")
             );
-            let server = SocketServer::start(script()).await.map_err(|error| {
-                // Loopback sockets are there on every machine; if not, the error says why.
-                eprintln!("cannot listen on loopback: {error}");
-                std::process::exit(1)
-            })?;
+            let server = SocketServer::start(script()).await?;
             let options =
                 AgentOptions::builder().model("script").base_url(server.base_url()).build()?;
             _script = server;
@@ -47,7 +55,7 @@ async fn main() -> Result<()> {
 
     let prompt = prompt.unwrap_or_else(|| "In one sentence: what is a tool call?".to_owned());
     println!("{} {prompt}\n", style.bold(">"));
-    answer(&prompt, &options, &style).await
+    Ok(answer(&prompt, &options, &style).await?)
 }
 
 /// The first server that answers: the one the environment names, else the usual addresses in order.
