@@ -1,3 +1,5 @@
 //! The whole system against recorded and written streams.
 
+mod bad_input;
 mod streams;
+mod transports;

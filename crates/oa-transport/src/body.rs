@@ -20,6 +20,14 @@ use crate::pool::Pool;
 /// nothing but the end is missing, and that has come already, the connection is kept.
 ///
 /// Chunks come out as they come in: none waits for another.
+///
+/// # Errors
+///
+/// [`Broken`](crate::ErrorKind::Broken), and then nothing more.
+///
+/// # Cancel safety
+///
+/// A future that waits for the next frame may be dropped: what came stays here.
 #[must_use = "bodies do nothing unless polled"]
 pub struct ResponseBody {
     /// None once the end was read or the body broke off.

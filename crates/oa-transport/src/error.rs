@@ -70,7 +70,7 @@ impl Error {
             (Some(Io::UnexpectedEof), Some(rest)) => {
                 format!("connection closed, {} bytes were announced", received + rest)
             }
-            (Some(Io::UnexpectedEof), None) => "connection closed without a last chunk".to_owned(),
+            (Some(Io::UnexpectedEof), None) => "connection closed before the end".to_owned(),
             (Some(Io::InvalidData | Io::InvalidInput), _) => "malformed chunk".to_owned(),
             _ => "connection failed".to_owned(),
         };

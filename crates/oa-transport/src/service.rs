@@ -222,7 +222,11 @@ impl fmt::Debug for Builder {
 
 /// The head of an answer, in future.
 ///
-/// It drives its connection itself. Dropped, it closes the connection.
+/// It drives its connection itself.
+///
+/// # Cancel safety
+///
+/// Dropped, it closes its connection. The server may have seen the request, or a part of it.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture(
     Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Error>> + Send>>,

@@ -78,6 +78,28 @@ async fn dropping_what_waits_for_a_head_closes_its_connection() {
     server.wait_for_close(LONG).await;
 }
 
+#[test]
+fn a_body_may_outlive_its_runtime() {
+    let hosting = tokio::runtime::Runtime::new().unwrap();
+    let reply = Reply::text("a b c d e f").stall_after(300);
+    let server = hosting.block_on(SocketServer::start(Script::new().otherwise(reply))).unwrap();
+    let transport = Transport::new();
+    for early in [true, false] {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut body = runtime.block_on(post(&transport, &url(&server))).unwrap().into_body();
+        runtime.block_on(body.frame()).unwrap().unwrap();
+        if early {
+            drop(body);
+            drop(runtime);
+        } else {
+            drop(runtime);
+            drop(body);
+        }
+        assert_eq!(transport.idle_connections(), 0);
+        hosting.block_on(server.wait_for_close(LONG));
+    }
+}
+
 #[tokio::test]
 async fn no_task_is_left_behind_or_begun() {
     // The server is elsewhere, so that all tasks here are the client's.
@@ -113,8 +135,8 @@ async fn a_body_that_breaks_off_tells_how_and_where() {
     }
     let body = || Reply::body(200, "text/plain", "0123456789").cut(Cut::Every(4));
     let chunked = || body().framing(Framing::Chunked);
-    check(chunked().close_after(8), 8, "connection closed without a last chunk").await;
-    check(chunked().close_after(10), 10, "connection closed without a last chunk").await;
+    check(chunked().close_after(8), 8, "connection closed before the end").await;
+    check(chunked().close_after(10), 10, "connection closed before the end").await;
     check(chunked().reset_after(8), 8, "connection reset").await;
     check(
         body().framing(Framing::Length).close_after(8),

@@ -37,7 +37,8 @@ pub(crate) async fn post(
     transport: &Transport,
     url: &str,
 ) -> Result<Response<ResponseBody>, Error> {
-    let request = Request::post(url).body(RequestBody::new(r#"{"stream": true}"#)).unwrap();
+    let request = Request::post(url).body(RequestBody::new(r#"{"stream": true}"#));
+    let request = request.expect("a URL");
     send(transport, request).await
 }
 
@@ -65,12 +66,12 @@ where
     F: Fn(TcpStream, usize) -> Fut + Send + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("its address");
     let task = tokio::spawn(async move {
         for number in 1.. {
-            let (stream, _) = listener.accept().await.unwrap();
-            stream.set_nodelay(true).unwrap();
+            let (stream, _) = listener.accept().await.expect("a client");
+            stream.set_nodelay(true).expect("a socket");
             tokio::spawn(rule(stream, number));
         }
     });
@@ -90,7 +91,7 @@ pub(crate) async fn hear(stream: &mut TcpStream) -> Option<String> {
             break;
         }
     }
-    let head = String::from_utf8(heard).unwrap();
+    let head = String::from_utf8(heard).expect("text");
     let length = head
         .to_ascii_lowercase()
         .split("content-length: ")
@@ -99,7 +100,7 @@ pub(crate) async fn hear(stream: &mut TcpStream) -> Option<String> {
         .unwrap_or(0);
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(head + &String::from_utf8(body).unwrap())
+    Some(head + &String::from_utf8(body).expect("text"))
 }
 
 /// Says something, whoever listens.

@@ -1,0 +1,195 @@
+//! What a chunk costs in allocations and copies.
+
+use allocation_counter::{AllocationInfo, measure};
+use oa_aggregate::{Aggregator, Options, TextMode};
+
+/// Pushes a list and takes its deltas.
+fn push(aggregator: &mut Aggregator, payloads: &[String]) -> usize {
+    let mut bytes = 0;
+    for payload in payloads {
+        aggregator.push(payload.as_bytes()).expect("no list here passes a limit");
+        while let Some(delta) = aggregator.next_delta() {
+            bytes += match delta {
+                oa_aggregate::Delta::Text(text) | oa_aggregate::Delta::Thinking(text) => text.len(),
+                oa_aggregate::Delta::CallArguments { fragment, .. } => fragment.len(),
+                _ => 0,
+            };
+        }
+    }
+    bytes
+}
+
+fn chunks(count: usize, members: impl Fn(usize) -> String) -> Vec<String> {
+    let chunk = |number| {
+        format!(
+            r#"{{"id":"chatcmpl-1","object":"chat.completion.chunk","created":{},"model":"m","choices":[{{"index":0,"delta":{{{}}},"logprobs":null,"finish_reason":null}}],"usage":null}}"#,
+            1_700_000_000 + number / 40,
+            members(number),
+        )
+    };
+    (0..count).map(chunk).collect()
+}
+
+/// What `list` costs after `first`, which it is like.
+fn cost(first: &[String], list: &[String]) -> AllocationInfo {
+    let mut aggregator = Aggregator::new();
+    push(&mut aggregator, first);
+    measure(|| {
+        push(&mut aggregator, list);
+    })
+}
+
+#[test]
+fn chunks_of_text_allocate_only_to_let_the_text_grow() {
+    let said = [
+        ("plain", r#""content":" word""#),
+        ("escaped", r#""content":"\n\"so\" \u00e9\ud83d\ude42""#),
+        ("thinking", r#""content":"","reasoning_content":" hm""#),
+    ];
+    for (what, members) in said {
+        let list = chunks(1_000, |_| members.to_owned());
+        let cost = cost(&chunks(100, |_| members.to_owned()), &list);
+        assert!(cost.count_total <= 30, "{what}: {} allocations", cost.count_total);
+    }
+}
+
+#[test]
+fn chunks_of_text_that_fits_allocate_nothing() {
+    for word in [r" word", r"\n\u00e9\ud83d\ude42"] {
+        let mut aggregator = Aggregator::new();
+        // The text doubles its space just past 64 KiB and has room for as much again.
+        let first = chunks(120, |_| format!(r#""content":"{}""#, "x".repeat(600)));
+        push(&mut aggregator, &first);
+        push(&mut aggregator, &chunks(100, |_| format!(r#""content":"{word}""#)));
+        // No second begins within the window.
+        let list = chunks(40, |_| format!(r#""content":"{word}""#));
+        let cost = measure(|| {
+            assert!(push(&mut aggregator, &list) > 0);
+        });
+        assert_eq!(cost.count_total, 0, "{word}");
+    }
+}
+
+#[test]
+fn a_time_stamp_that_ticks_costs_one_reading_in_all() {
+    let mut aggregator = Aggregator::new();
+    push(&mut aggregator, &chunks(1_000, |_| r#""content":"x""#.to_owned()));
+    let (told, read) = aggregator.decoder().hits_and_misses();
+    assert_eq!((told, read), (998, 2), "the first chunk, and the first of the next second");
+}
+
+#[test]
+fn padding_that_varies_costs_one_reading_in_all() {
+    let mut aggregator = Aggregator::new();
+    let chunk = |number: usize| {
+        format!(
+            r#"{{"choices":[{{"index":0,"delta":{{"content":"x"}}}}],"obfuscation":"{}"}}"#,
+            "p".repeat(number % 17)
+        )
+    };
+    push(&mut aggregator, &(0..1_000).map(chunk).collect::<Vec<_>>());
+    assert_eq!(aggregator.decoder().hits_and_misses(), (998, 2));
+}
+
+/// Fragments of the arguments of one call; `members` are what each has beside them.
+fn fragments(count: usize, members: &str) -> Vec<String> {
+    let call = |number: usize| {
+        let piece = match number {
+            0 => r#"{\"list\":[0"#.to_owned(),
+            _ if number + 1 == count => "]}".to_owned(),
+            _ => format!(",{}", number % 10),
+        };
+        let first = if number == 0 { r#""id":"call_1","# } else { "" };
+        let name = if number == 0 && !members.contains("name") { r#""name":"add","# } else { "" };
+        let members = members.replace("NUMBER", &number.to_string());
+        format!(r#""tool_calls":[{{{first}"function":{{{name}"arguments":"{piece}"}}{members}}}]"#)
+    };
+    chunks(count, call)
+}
+
+#[track_caller]
+fn check_linear(what: &str, list: impl Fn(usize) -> Vec<String>) {
+    let traffic = |count: usize| {
+        let list = list(count);
+        measure(|| {
+            let mut options = Options::default();
+            options.quirks.text = TextMode::Detect;
+            let mut aggregator = Aggregator::with_options(options);
+            push(&mut aggregator, &list);
+            let answer = aggregator.into_answer();
+            assert!(!answer.blocks.is_empty());
+        })
+        .bytes_total
+    };
+    let (small, large) = (traffic(4_000), traffic(16_000));
+    assert!(2 * large <= 9 * small, "{what}: {small} bytes for 4,000, {large} for 16,000");
+}
+
+#[test]
+fn arguments_in_many_fragments_cost_linear_memory_traffic() {
+    check_linear("index alone", |count| fragments(count, r#","index":0"#));
+    check_linear("no index", |count| fragments(count, ""));
+    check_linear("another id each time", |count| {
+        let mut list = fragments(count, r#","index":0"#);
+        for (number, chunk) in list.iter_mut().enumerate().skip(1) {
+            *chunk =
+                chunk.replace(r#"[{"function""#, &format!(r#"[{{"id":"c{number}","function""#));
+        }
+        list
+    });
+    check_linear("the name each time", |count| {
+        let named = r#""function":{"name":"add","arguments""#;
+        let list = fragments(count, r#","index":0"#);
+        list.iter().map(|chunk| chunk.replace(r#""function":{"arguments""#, named)).collect()
+    });
+    check_linear("the name each time, no index", |count| {
+        let named = r#""function":{"name":"add","arguments""#;
+        let list = fragments(count, "");
+        list.iter().map(|chunk| chunk.replace(r#""function":{"arguments""#, named)).collect()
+    });
+}
+
+#[test]
+fn a_call_whose_name_comes_each_time_is_one_call() {
+    let named = r#""function":{"name":"add","arguments""#;
+    for members in [r#","index":0"#, ""] {
+        let list = fragments(500, members);
+        let list: Vec<String> =
+            list.iter().map(|chunk| chunk.replace(r#""function":{"arguments""#, named)).collect();
+        let mut aggregator = Aggregator::new();
+        push(&mut aggregator, &list);
+        let answer = aggregator.into_answer();
+        let [oa_aggregate::ContentBlock::ToolUse(call)] = &answer.blocks[..] else {
+            panic!("{:?}", answer.blocks)
+        };
+        assert_eq!(call.input["list"].as_array().map(Vec::len), Some(499));
+    }
+}
+
+#[test]
+fn text_in_many_chunks_costs_linear_memory_traffic() {
+    check_linear("words", |count| chunks(count, |_| r#""content":" word""#.to_owned()));
+    check_linear("dashes", |count| chunks(count, |_| r#""content":"-""#.to_owned()));
+    check_linear("half tags", |count| chunks(count, |_| r#""content":"<""#.to_owned()));
+    check_linear("thinking", |count| chunks(count, |_| r#""reasoning":" hm""#.to_owned()));
+    check_linear("details", |count| {
+        let detail = r#""reasoning_details":[{"type":"reasoning.text","index":0,"text":" hm"}]"#;
+        chunks(count, |_| detail.to_owned())
+    });
+}
+
+/// What a reader notes of a payload must not outweigh it.
+#[test]
+fn a_payload_full_of_small_values_costs_no_more_than_its_own_size() {
+    let list = format!("{{\"choices\":[],\"logprobs\":[{}0]}}", "0,".repeat(100_000));
+    let cost = measure(|| {
+        let mut aggregator = Aggregator::new();
+        aggregator.push(list.as_bytes()).unwrap();
+    });
+    assert!(
+        cost.bytes_max <= list.len() as u64,
+        "{} bytes held for a payload of {}",
+        cost.bytes_max,
+        list.len()
+    );
+}

@@ -1,0 +1,9 @@
+//! What holds for every stream.
+
+mod calls;
+mod decoding;
+mod ids;
+mod limits;
+mod payloads;
+mod text;
+mod think;

@@ -1,0 +1,210 @@
+//! Every limit can be reached, says which it was, and keeps what came before.
+
+use oa_aggregate::{Aggregator, ErrorKind, Limits, Options, Problem, TextMode, ThinkTags};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::{Outcome, delta, finish, fragment, run, text};
+
+fn options(set: impl FnOnce(&mut Limits)) -> Options {
+    let mut options = Options::default();
+    set(&mut options.limits);
+    options
+}
+
+fn call(number: usize, arguments: &str) -> String {
+    let arguments = serde_json::Value::from(arguments);
+    fragment(&format!(
+        r#""index":{number},"id":"c{number}","function":{{"name":"f","arguments":{arguments}}}"#
+    ))
+}
+
+fn more(number: usize, arguments: &str) -> String {
+    let arguments = serde_json::Value::from(arguments);
+    fragment(&format!(r#""index":{number},"function":{{"arguments":{arguments}}}"#))
+}
+
+#[track_caller]
+fn check(outcome: &Outcome, kind: Option<ErrorKind>, blocks: &str) {
+    assert_eq!(outcome.error, kind);
+    assert_eq!(outcome.blocks(), blocks);
+}
+
+#[test]
+fn as_much_text_as_the_limit_allows_is_taken_and_no_more() {
+    let options = options(|limits| limits.text_bytes = 10);
+    let thinking = delta(r#""reasoning":"12345""#);
+    let refusal = delta(r#""refusal":"no""#);
+    let within = run(options, [&thinking, &text("abc"), &refusal]);
+    check(&within, None, "thinking \"12345\"\ntext \"abc\"\ntext \"no\"");
+    for last in [text("d"), delta(r#""reasoning":"d""#), delta(r#""refusal":"d""#)] {
+        let beyond = run(options, [&thinking, &text("abc"), &refusal, &last]);
+        let kept = "thinking \"12345\"\ntext \"abc\"\ntext \"no\"";
+        check(&beyond, Some(ErrorKind::TextTooLong), kept);
+    }
+}
+
+#[test]
+fn text_that_is_held_back_counts() {
+    let mut options = options(|limits| limits.text_bytes = 100);
+    // Dashes never show that a stream is cumulative.
+    let dashes: Vec<String> = (0..60).map(|count| text(&"-".repeat(count + 1))).collect();
+    assert_eq!(run(options, &dashes).error, Some(ErrorKind::TextTooLong));
+    options.quirks.text = TextMode::Cumulative;
+    assert_eq!(run(options, &dashes).error, None);
+}
+
+#[test]
+fn white_space_before_thinking_counts() {
+    let mut options = options(|limits| limits.text_bytes = 100);
+    options.quirks.think_tags = ThinkTags::StartsInThinking;
+    options.quirks.text = TextMode::Incremental;
+    let blanks = vec![text(&" ".repeat(10)); 1_000];
+    let mut aggregator = Aggregator::with_options(options);
+    let refused = blanks.iter().position(|blank| aggregator.push(blank.as_bytes()).is_err());
+    assert_eq!(refused, Some(10), "nothing may be held without a limit");
+}
+
+#[test]
+fn as_many_calls_as_the_limit_allows_are_taken_and_no_more() {
+    let options = options(|limits| limits.calls = 2);
+    let calls: Vec<String> = (0..3).map(|number| call(number, "{}")).collect();
+    check(&run(options, &calls[..2]), None, "call c0 f {}\ncall c1 f {}");
+    let beyond = run(options, &calls);
+    check(&beyond, Some(ErrorKind::TooManyCalls), "call c0 f {}\ncall c1 f {}");
+}
+
+#[test]
+fn as_many_arguments_as_the_limit_allows_are_taken_and_no_more() {
+    let options = options(|limits| limits.argument_bytes = 8);
+    let within = run(options, [call(0, r#"{"a":"#), more(0, "12}"), finish("tool_calls")]);
+    check(&within, None, r#"call c0 f {"a":12}"#);
+    // Another call has a limit of its own.
+    let within = run(options, [call(0, r#"{"a":12}"#), call(1, r#"{"a":12}"#)]);
+    check(&within, None, "call c0 f {\"a\":12}\ncall c1 f {\"a\":12}");
+}
+
+#[test]
+fn arguments_beyond_the_limit_never_make_a_call() {
+    let options = options(|limits| limits.argument_bytes = 8);
+    for list in [vec![call(0, r#"{"a":123}"#)], vec![call(0, r#"{"a":"#), more(0, "123}")]] {
+        let list: Vec<String> = [vec![text("so"), call(1, "{}")], list].concat();
+        let outcome = run(options, list);
+        assert_eq!(outcome.error, Some(ErrorKind::ArgumentsTooLong));
+        let blocks = outcome.blocks();
+        assert!(blocks.starts_with("text \"so\"\ncall c1 f {}\nerror c0 f"), "{blocks}");
+    }
+}
+
+#[test]
+fn what_is_pushed_after_a_limit_is_refused() {
+    let small = options(|limits| {
+        limits.argument_bytes = 8;
+        limits.calls = 1;
+        limits.text_bytes = 8;
+    });
+    let causes = [
+        (ErrorKind::ArgumentsTooLong, more(0, "123456789")),
+        (ErrorKind::TooManyCalls, call(1, "{}")),
+        (ErrorKind::TextTooLong, text("123456789")),
+    ];
+    for (kind, cause) in causes {
+        let mut aggregator = Aggregator::with_options(small);
+        aggregator.push(call(0, "{").as_bytes()).unwrap();
+        assert_eq!(aggregator.push(cause.as_bytes()).unwrap_err().kind(), kind);
+        for next in [text("a"), more(0, "}"), more(0, ""), finish("stop")] {
+            let refused = aggregator.push(next.as_bytes()).map_err(|error| error.kind());
+            assert_eq!(refused, Err(kind), "{next} after {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn only_the_first_problems_are_kept() {
+    let options = options(|limits| limits.problems = 3);
+    let bad: Vec<String> = (0..9).map(|number| format!("no JSON {number}")).collect();
+    let outcome = run(options, [&bad[..], &[text("still here")]].concat());
+    assert_eq!((outcome.error, outcome.text()), (None, "still here".to_owned()));
+    let kept: Vec<&str> = outcome
+        .answer
+        .problems
+        .iter()
+        .map(|problem| match problem {
+            Problem::Unreadable(unreadable) => unreadable.excerpt(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kept, ["no JSON 0", "no JSON 1", "no JSON 2"]);
+    assert_eq!(outcome.told.len(), 4);
+}
+
+#[test]
+fn a_long_payload_that_is_not_json_is_kept_in_part() {
+    let outcome = run(Options::default(), ["é".repeat(1_000)]);
+    let Problem::Unreadable(unreadable) = &outcome.answer.problems[0] else { panic!() };
+    assert_eq!(unreadable.excerpt(), "é".repeat(100));
+}
+
+#[test]
+fn long_broken_arguments_are_kept_in_part() {
+    let outcome = run(Options::default(), [call(0, &"é".repeat(20_000)), finish("stop")]);
+    let oa_aggregate::ContentBlock::ToolUseError(error) = &outcome.answer.blocks[0] else {
+        panic!()
+    };
+    assert_eq!(error.raw_data.len(), 16 << 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn no_answer_is_larger_than_its_limits(
+        text_bytes in 0..40_usize,
+        argument_bytes in 0..20_usize,
+        calls in 0..4_usize,
+        list in vec((0..5_u8, 0..4_usize, "[-ab{}\"]{0,12}"), 0..20),
+    ) {
+        let options = options(|limits| {
+            limits.text_bytes = text_bytes;
+            limits.argument_bytes = argument_bytes;
+            limits.calls = calls;
+        });
+        let payload = |(kind, number, words): &(u8, usize, String)| {
+            let json = serde_json::Value::from(words.as_str());
+            match kind {
+                0 => text(words),
+                1 => delta(&format!(r#""reasoning":{json}"#)),
+                2 => delta(&format!(r#""refusal":{json}"#)),
+                3 => call(*number, words),
+                _ => more(*number, words),
+            }
+        };
+        let outcome = run(options, list.iter().map(payload));
+        let (mut words, mut arguments) = (0, vec![0; 4]);
+        let mut begun = 0;
+        for told in &outcome.told {
+            match told {
+                crate::Told::Text(text) | crate::Told::Thinking(text) | crate::Told::Refusal(text) => {
+                    words += text.len();
+                }
+                crate::Told::CallStart(..) => begun += 1,
+                crate::Told::CallArguments(call, fragment) => arguments[*call] += fragment.len(),
+                crate::Told::Problem(_) => {}
+            }
+        }
+        prop_assert!(words <= text_bytes);
+        prop_assert!(begun <= calls);
+        prop_assert!(arguments.iter().all(|&bytes| bytes <= argument_bytes));
+        let blocks: usize = outcome
+            .answer
+            .blocks
+            .iter()
+            .map(|block| match block {
+                oa_aggregate::ContentBlock::Text(block) => block.text.len(),
+                oa_aggregate::ContentBlock::Thinking(block) => block.thinking.len(),
+                _ => 0,
+            })
+            .sum();
+        prop_assert_eq!(blocks, words, "what came before is kept");
+    }
+}

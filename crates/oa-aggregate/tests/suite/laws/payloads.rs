@@ -1,0 +1,244 @@
+//! Whatever is pushed: no panic, one end, and an answer that is what the deltas said.
+
+use oa_aggregate::{Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Progress};
+use oa_aggregate::{TextMode, ThinkTags};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value};
+
+use crate::{Told, drain, finish, fragment, run, text};
+
+/// Any JSON whose members have names that mean something.
+fn json() -> impl Strategy<Value = Value> {
+    let name = select(vec![
+        "choices",
+        "delta",
+        "message",
+        "index",
+        "content",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "refusal",
+        "tool_calls",
+        "function",
+        "function_call",
+        "name",
+        "arguments",
+        "id",
+        "finish_reason",
+        "usage",
+        "total_tokens",
+        "x_groq",
+        "error",
+        "extra_content",
+        "text",
+        "thinking",
+        "type",
+        "model",
+        "prompt_tokens_details",
+        "cached_tokens",
+        "code",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-2..3_i64).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        select(vec!["", "a", "<think>", "{}", "{\"a\":", "stop", "length", "[DONE]"])
+            .prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 40, 5, move |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            vec((name.clone(), inner), 0..6).prop_map(|members| {
+                Value::Object(
+                    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+                )
+            }),
+        ]
+    })
+}
+
+/// A chunk whose delta is anything.
+fn chunk() -> impl Strategy<Value = Value> {
+    let put = |path: &[&str], value: Value| {
+        path.iter().rev().fold(value, |value, name| match *name {
+            "[]" => Value::from(vec![value]),
+            name => Value::Object(Map::from_iter([(name.to_owned(), value)])),
+        })
+    };
+    let path = select(vec![
+        &[][..],
+        &["choices"],
+        &["choices", "[]"],
+        &["choices", "[]", "delta"],
+        &["choices", "[]", "message"],
+        &["choices", "[]", "delta", "content"],
+        &["choices", "[]", "delta", "content", "[]"],
+        &["choices", "[]", "delta", "content", "[]", "thinking"],
+        &["choices", "[]", "delta", "reasoning_details"],
+        &["choices", "[]", "delta", "reasoning_details", "[]"],
+        &["choices", "[]", "delta", "tool_calls"],
+        &["choices", "[]", "delta", "tool_calls", "[]"],
+        &["choices", "[]", "delta", "tool_calls", "[]", "function"],
+        &["choices", "[]", "delta", "function_call"],
+        &["usage"],
+        &["x_groq", "usage"],
+        &["error"],
+    ]);
+    (path, json()).prop_map(move |(path, value)| put(path, value))
+}
+
+fn payload() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        6 => chunk().prop_map(|chunk| chunk.to_string().into_bytes()),
+        2 => json().prop_map(|value| value.to_string().into_bytes()),
+        1 => vec(any::<u8>(), 0..40),
+        1 => chunk().prop_map(|chunk| {
+            let mut bytes = chunk.to_string().into_bytes();
+            bytes.truncate(bytes.len() / 2);
+            bytes
+        }),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    let text = select(vec![TextMode::Detect, TextMode::Cumulative, TextMode::Incremental]);
+    let tags = select(vec![ThinkTags::Off, ThinkTags::Split, ThinkTags::StartsInThinking]);
+    (text, tags, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
+        |(text, tags, any, repair, seed)| {
+            let mut options = Options::default();
+            options.quirks.text = text;
+            options.quirks.think_tags = tags;
+            options.quirks.choice = if any { ChoiceIndex::Any } else { ChoiceIndex::Zero };
+            options.quirks.repair = if repair { ArgumentRepair::On } else { ArgumentRepair::Off };
+            options.id_seed = seed;
+            options
+        },
+    )
+}
+
+/// The blocks as the deltas tell them.
+fn blocks(told: &[Told]) -> Vec<Told> {
+    let mut blocks: Vec<Told> = Vec::new();
+    for told in told {
+        match (blocks.last_mut(), told) {
+            (Some(Told::Text(run)), Told::Text(more))
+            | (Some(Told::Thinking(run)), Told::Thinking(more))
+            | (Some(Told::Refusal(run)), Told::Refusal(more)) => run.push_str(more),
+            (_, Told::CallArguments(..) | Told::Problem(_)) => {}
+            (_, told) => blocks.push(told.clone()),
+        }
+    }
+    blocks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn any_payloads_make_an_answer_that_is_what_the_deltas_said(
+        options in options(),
+        payloads in vec(payload(), 0..10),
+    ) {
+        let outcome = run(options, payloads);
+        let said = blocks(&outcome.told);
+        prop_assert_eq!(outcome.answer.blocks.len(), said.len());
+        for (block, said) in outcome.answer.blocks.iter().zip(said) {
+            match (block, said) {
+                (ContentBlock::Text(block), Told::Text(text) | Told::Refusal(text)) => {
+                    prop_assert_eq!(&block.text, &text);
+                    prop_assert!(!text.is_empty());
+                }
+                (ContentBlock::Thinking(block), Told::Thinking(text)) => {
+                    prop_assert_eq!(&block.thinking, &text);
+                    prop_assert!(!text.is_empty());
+                }
+                (ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_), Told::CallStart(..)) => {}
+                (block, said) => prop_assert!(false, "{block:?} where the deltas said {said:?}"),
+            }
+        }
+        let problems: Vec<_> = outcome.told.iter().filter_map(|told| match told {
+            Told::Problem(problem) => Some(problem.clone()),
+            _ => None,
+        }).collect();
+        prop_assert_eq!(problems, outcome.answer.problems);
+    }
+
+    #[test]
+    fn ending_twice_changes_nothing(options in options(), payloads in vec(payload(), 0..6)) {
+        let mut aggregator = Aggregator::with_options(options);
+        for payload in &payloads {
+            let _ = aggregator.push(payload);
+        }
+        let _ = aggregator.finish();
+        let mut told = Vec::new();
+        drain(&mut aggregator, &mut told);
+        aggregator.finish().unwrap();
+        prop_assert!(aggregator.next_delta().is_none());
+        prop_assert_eq!(aggregator.into_answer(), run(options, payloads).answer);
+    }
+
+    #[test]
+    fn when_deltas_are_taken_does_not_matter(options in options(), payloads in vec(payload(), 0..6)) {
+        let mut aggregator = Aggregator::with_options(options);
+        for payload in &payloads {
+            aggregator.push(payload).unwrap();
+        }
+        aggregator.finish().unwrap();
+        let mut told = Vec::new();
+        drain(&mut aggregator, &mut told);
+        let outcome = run(options, &payloads);
+        // A name may have grown by the time that the start of its call is told.
+        let nameless = |told: Vec<Told>| -> Vec<Told> {
+            told.into_iter()
+                .map(|told| match told {
+                    Told::CallStart(call, _) => Told::CallStart(call, None),
+                    told => told,
+                })
+                .collect()
+        };
+        prop_assert_eq!(nameless(told), nameless(outcome.told));
+        prop_assert_eq!(aggregator.into_answer(), outcome.answer);
+    }
+
+    #[test]
+    fn what_comes_after_done_is_ignored(
+        before in vec(payload(), 0..4),
+        after in vec(payload(), 0..4),
+        done in select(vec!["[DONE]", " [DONE]", "[DONE]\r\n"]),
+    ) {
+        let mut aggregator = Aggregator::new();
+        for payload in &before {
+            let _ = aggregator.push(payload);
+        }
+        prop_assert_eq!(aggregator.push(done.as_bytes()).unwrap(), Progress::Done);
+        let mut told = Vec::new();
+        drain(&mut aggregator, &mut told);
+        let late = [text("late"), fragment(r#""index":9,"id":"late""#), finish("late")];
+        for payload in after.iter().map(Vec::as_slice).chain(late.iter().map(String::as_bytes)) {
+            prop_assert_eq!(aggregator.push(payload).unwrap(), Progress::Done);
+            prop_assert!(aggregator.next_delta().is_none());
+        }
+        let alone: Vec<Vec<u8>> = [&before[..], &[done.as_bytes().to_vec()]].concat();
+        prop_assert_eq!(aggregator.into_answer(), run(Options::default(), alone).answer);
+    }
+}
+
+#[test]
+fn a_payload_nested_without_end_is_a_problem_and_no_overflow() {
+    for open in [
+        "[",
+        "{\"a\":",
+        "{\"choices\":[",
+        "{\"error\":[",
+        "{\"choices\":[{\"delta\":{\"content\":[",
+    ] {
+        let outcome = run(Options::default(), [open.repeat(100_000), text("still here")]);
+        assert_eq!(outcome.answer.problems.len(), 1, "{open}");
+        assert_eq!(outcome.text(), "still here");
+    }
+}

@@ -1,0 +1,149 @@
+//! Thinking between tags in the text.
+
+use oa_aggregate::{Options, TextMode, ThinkTags};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::{Outcome, Told, run, text};
+
+/// Text and thinking of a whole text.
+fn reference(tags: ThinkTags, whole: &str) -> (String, String) {
+    let (mut text, mut thinking) = (String::new(), String::new());
+    let mut rest = whole;
+    let mut inside = tags == ThinkTags::StartsInThinking;
+    if inside {
+        // An opening tag at the start repeats the one in the prompt.
+        rest = rest.trim_start().strip_prefix("<think>").unwrap_or(rest);
+    }
+    loop {
+        let tag = if inside { "</think>" } else { "<think>" };
+        let part = if inside { &mut thinking } else { &mut text };
+        let Some((before, behind)) = rest.split_once(tag) else {
+            part.push_str(rest);
+            return (text, thinking);
+        };
+        part.push_str(before);
+        rest = behind;
+        inside = !inside;
+    }
+}
+
+/// The same as the fixtures' oracle has it: it guesses from the whole text where thinking begins.
+fn oracle(whole: &str) -> (String, String) {
+    let (mut text, mut thinking, mut at) = (String::new(), String::new(), 0);
+    let (open, close) = (whole.find("<think>"), whole.find("</think>"));
+    if let Some(close) = close
+        && open.is_none_or(|open| open > close)
+    {
+        thinking.push_str(&whole[..close]);
+        at = close + 8;
+    }
+    loop {
+        let Some(open) = whole[at..].find("<think>").map(|open| at + open) else {
+            return (text + &whole[at..], thinking);
+        };
+        text.push_str(&whole[at..open]);
+        let Some(close) = whole[open..].find("</think>").map(|close| open + close) else {
+            return (text, thinking + &whole[open + 7..]);
+        };
+        thinking.push_str(&whole[open + 7..close]);
+        at = close + 8;
+    }
+}
+
+fn options(tags: ThinkTags, mode: TextMode) -> Options {
+    let mut options = Options::default();
+    options.quirks.think_tags = tags;
+    options.quirks.text = mode;
+    options
+}
+
+fn whole() -> impl Strategy<Value = String> {
+    let piece = select(vec![
+        "<think>", "</think>", "<think>", "</think>", "<", ">", "</", "<thi", "nk>", "</thin",
+        "think>", "<think", "</think", " ", "\n", "a", "so then", "é", "🙂", "<<", "\u{2003}",
+    ]);
+    vec(piece, 0..10).prop_map(|pieces| pieces.concat())
+}
+
+fn cut(whole: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
+    let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(whole.len() + 1)).collect();
+    places.retain(|&at| whole.is_char_boundary(at));
+    places.push(whole.len());
+    places.sort_unstable();
+    let mut start = 0;
+    places
+        .into_iter()
+        .map(|end| whole[std::mem::replace(&mut start, end)..end].to_owned())
+        .collect()
+}
+
+fn split(tags: ThinkTags, pieces: &[String]) -> Outcome {
+    run(options(tags, TextMode::Incremental), pieces.iter().map(|piece| text(piece)))
+}
+
+/// Who spoke, runs collapsed.
+fn speakers(outcome: &Outcome) -> Vec<Told> {
+    let mut runs: Vec<Told> = Vec::new();
+    for told in &outcome.told {
+        match (runs.last_mut(), told) {
+            (Some(Told::Text(run)), Told::Text(more))
+            | (Some(Told::Thinking(run)), Told::Thinking(more)) => run.push_str(more),
+            _ => runs.push(told.clone()),
+        }
+    }
+    runs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn text_cut_anywhere_is_split_as_the_whole_is(
+        whole in whole(),
+        cuts in vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        for tags in [ThinkTags::Split, ThinkTags::StartsInThinking] {
+            let uncut = split(tags, std::slice::from_ref(&whole));
+            prop_assert_eq!((uncut.text(), uncut.thinking()), reference(tags, &whole));
+            let chars: Vec<String> = whole.chars().map(String::from).collect();
+            for pieces in [cut(&whole, &cuts), chars] {
+                let outcome = split(tags, &pieces);
+                prop_assert_eq!(speakers(&outcome), speakers(&uncut));
+                prop_assert_eq!(outcome.answer.blocks, uncut.answer.blocks.clone());
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_split_as_the_oracle_of_the_fixtures_splits_it(whole in whole()) {
+        let (open, close) = (whole.find("<think>"), whole.find("</think>"));
+        let tags = match (open, close) {
+            (None, Some(_)) => ThinkTags::StartsInThinking,
+            (Some(open), Some(close)) if close < open => ThinkTags::StartsInThinking,
+            _ => ThinkTags::Split,
+        };
+        let outcome = split(tags, &[whole.clone()]);
+        prop_assert_eq!((outcome.text(), outcome.thinking()), oracle(&whole));
+    }
+
+    #[test]
+    fn tags_that_are_text_stay_as_they_are(
+        whole in whole(),
+        cuts in vec(any::<prop::sample::Index>(), 0..8),
+    ) {
+        let outcome = split(ThinkTags::Off, &cut(&whole, &cuts));
+        prop_assert_eq!((outcome.text(), outcome.thinking()), (whole, String::new()));
+    }
+
+    #[test]
+    fn half_a_tag_before_a_call_is_text(length in 1..7_usize) {
+        let half = &"<think>"[..length];
+        let call = crate::fragment(r#""index":0,"id":"1","function":{"name":"f","arguments":"{}"}"#);
+        let list = [text("so "), text(half), call, text("then")];
+        let outcome = run(options(ThinkTags::Split, TextMode::Detect), list);
+        prop_assert_eq!(outcome.answer.blocks[0].as_text(), Some(&*format!("so {half}")));
+        prop_assert_eq!(outcome.answer.blocks.len(), 3);
+    }
+}

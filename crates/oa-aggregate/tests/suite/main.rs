@@ -1,0 +1,137 @@
+//! The aggregator through its public interface.
+
+mod allocations;
+mod laws;
+mod repair;
+mod rules;
+
+use oa_aggregate::{Aggregator, Answer, ContentBlock, Delta, ErrorKind, Options, Problem};
+
+/// A delta that can be kept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Told {
+    Text(String),
+    Thinking(String),
+    Refusal(String),
+    CallStart(usize, Option<String>),
+    CallArguments(usize, String),
+    Problem(Problem),
+}
+
+impl From<Delta<'_>> for Told {
+    fn from(delta: Delta<'_>) -> Self {
+        match delta {
+            Delta::Text(text) => Self::Text(text.to_owned()),
+            Delta::Thinking(text) => Self::Thinking(text.to_owned()),
+            Delta::Refusal(text) => Self::Refusal(text.to_owned()),
+            Delta::CallStart { call, name } => Self::CallStart(call, name.map(str::to_owned)),
+            Delta::CallArguments { call, fragment } => {
+                Self::CallArguments(call, fragment.to_owned())
+            }
+            Delta::Problem(problem) => Self::Problem(problem.clone()),
+            _ => panic!("a delta this suite does not know"),
+        }
+    }
+}
+
+/// Everything that came out of a list of payloads.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) told: Vec<Told>,
+    /// The limit that was passed; nothing was pushed after that.
+    pub(crate) error: Option<ErrorKind>,
+    pub(crate) answer: Answer,
+}
+
+impl Outcome {
+    /// All text, joined.
+    pub(crate) fn text(&self) -> String {
+        self.joined(|told| match told {
+            Told::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// All thinking, joined.
+    pub(crate) fn thinking(&self) -> String {
+        self.joined(|told| match told {
+            Told::Thinking(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    fn joined(&self, of: impl Fn(&Told) -> Option<&String>) -> String {
+        self.told.iter().filter_map(of).map(String::as_str).collect()
+    }
+
+    /// The blocks, one per line.
+    pub(crate) fn blocks(&self) -> String {
+        let lines: Vec<String> = self.answer.blocks.iter().map(show).collect();
+        lines.join("\n")
+    }
+}
+
+fn show(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(block) => format!("text {:?}", block.text),
+        ContentBlock::Thinking(block) => format!("thinking {:?}", block.thinking),
+        ContentBlock::ToolUse(call) => format!("call {} {} {}", call.id, call.name, call.input),
+        ContentBlock::ToolUseError(call) => format!(
+            "error {} {} {:?}: {}",
+            call.id.as_deref().unwrap_or_default(),
+            call.name.as_deref().unwrap_or_default(),
+            call.raw_data,
+            call.error,
+        ),
+        other => format!("{other:?}"),
+    }
+}
+
+pub(crate) fn drain(aggregator: &mut Aggregator, told: &mut Vec<Told>) {
+    while let Some(delta) = aggregator.next_delta() {
+        told.push(delta.into());
+    }
+}
+
+/// Pushes payloads, taking deltas after each, up to the end or a limit.
+pub(crate) fn run(
+    options: Options,
+    payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> Outcome {
+    let mut aggregator = Aggregator::with_options(options);
+    let mut told = Vec::new();
+    let mut error = None;
+    for payload in payloads {
+        let pushed = aggregator.push(payload.as_ref());
+        drain(&mut aggregator, &mut told);
+        if let Err(limit) = pushed {
+            error = Some(limit.kind());
+            break;
+        }
+    }
+    if let Err(limit) = aggregator.finish() {
+        error = error.or(Some(limit.kind()));
+    }
+    drain(&mut aggregator, &mut told);
+    Outcome { told, error, answer: aggregator.into_answer() }
+}
+
+/// A chunk whose only choice has this delta.
+pub(crate) fn delta(members: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{{members}}},"finish_reason":null}}]}}"#)
+}
+
+/// A chunk of text.
+pub(crate) fn text(text: &str) -> String {
+    delta(&format!(r#""content":{}"#, serde_json::Value::from(text)))
+}
+
+/// A chunk with a fragment of a call.
+pub(crate) fn fragment(members: &str) -> String {
+    delta(&format!(r#""tool_calls":[{{{members}}}]"#))
+}
+
+/// The chunk that ends the choice.
+pub(crate) fn finish(reason: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{{}},"finish_reason":"{reason}"}}]}}"#)
+}

@@ -1,0 +1,237 @@
+//! What goes wrong between a prompt and its answer: each a clear error of its own kind, that names what
+//! happened and how much had come, within bounded memory.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use insta::assert_snapshot;
+use oa_client::{AgentOptions, Error, ErrorKind, Limits, list_models, query};
+use oa_testkit::{Cut, Framing, MemoryServer, Reply, Script, SocketServer};
+use oa_types::ContentBlock;
+use serde_json::json;
+
+/// The text that came before the error, and the error in one line.
+async fn outcome(options: &AgentOptions) -> (String, Option<Error>) {
+    let mut text = String::new();
+    let mut answer = match query("Go on.", options).await {
+        Ok(answer) => answer,
+        Err(error) => return (text, Some(error)),
+    };
+    let mut failure = None;
+    while let Some(block) = answer.next().await {
+        match block {
+            Ok(ContentBlock::Text(block)) => text.push_str(&block.text),
+            Ok(_) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    (text, failure)
+}
+
+fn line(text: &str, error: Option<&Error>) -> String {
+    let Some(error) = error else { return format!("{text:?}, no error") };
+    let mut line = format!("{text:?}, {:?}: {error}", error.kind());
+    for (name, value) in [
+        ("status", error.status().map(|status| status.to_string())),
+        ("code", error.api_code().map(str::to_owned)),
+        ("received", error.received().map(|received| received.to_string())),
+        ("retry after", error.retry_after().map(|wait| format!("{wait:?}"))),
+        ("timeout", error.timeout().map(|timeout| format!("{timeout:?}"))),
+    ] {
+        if let Some(value) = value {
+            line += &format!(" [{name}: {value}]");
+        }
+    }
+    if error.is_retryable() { line + " [retryable]" } else { line }
+}
+
+/// What a real server on a socket that replies like this comes to.
+async fn served(reply: Reply) -> String {
+    let server = SocketServer::start(reply).await.unwrap();
+    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
+    let (text, error) = outcome(&options).await;
+    line(&text, error.as_ref()).replace(&server.address().port().to_string(), "PORT")
+}
+
+fn refused(build: oa_client::Result<AgentOptions>) -> String {
+    let error = build.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    error.to_string()
+}
+
+#[test]
+fn an_option_that_cannot_work_is_refused_when_options_are_built() {
+    let builder = || AgentOptions::builder().model("any");
+    let url = |url: &str| refused(builder().base_url(url).build());
+    assert_snapshot!(url("localhost:1234"), @r#"the base URL does not begin with http:// or https://: "localhost:1234""#);
+    assert_snapshot!(url("ftp://host/v1"), @r#"the base URL does not begin with http:// or https://: "ftp://host/v1""#);
+    assert_snapshot!(url("http:///v1"), @r#"the base URL names no host: "http:///v1""#);
+    assert_snapshot!(url("http://host:port/v1"), @r#"the base URL has a port that is no number from 0 to 65535: "http://host:port/v1""#);
+    assert_snapshot!(url("http://me:secret@host/v1"), @r#"the base URL holds a user name or password, which belong into api_key or header: "****@host/v1""#);
+    assert_snapshot!(url("http://host/v1?key=1"), @r#"the base URL has a query or fragment: "http://host/v1?key=1""#);
+    assert_snapshot!(url("http://host/v1\r\nx: y"), @r#"the base URL has spaces or control characters: "http://host/v1\r\nx: y""#);
+    assert_snapshot!(refused(AgentOptions::builder().model(" ").build()), @"the model's name is empty");
+    assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model's name has control characters");
+    assert_snapshot!(refused(builder().temperature(2.5).build()), @"the temperature is not from 0 to 2: 2.5");
+    assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"the temperature is not from 0 to 2: NaN");
+    assert_snapshot!(refused(builder().top_p(0.0).build()), @"top_p is not above 0 and up to 1: 0");
+    assert_snapshot!(refused(builder().stop("").build()), @"a stop text is empty");
+    assert_snapshot!(refused(builder().header("bad name", "x").build()), @r#"not a header name: "bad name""#);
+    assert_snapshot!(refused(builder().header("x-a", "b\r\nc: d").build()), @"the value of header x-a has forbidden characters");
+    assert_snapshot!(refused(builder().extra_body(json!([1])).build()), @"extra_body is no JSON object");
+    assert_snapshot!(refused(builder().extra_body(json!({"messages": []})).build()), @r#"extra_body may not set "messages""#);
+    let own = MemoryServer::new(Script::new());
+    assert_snapshot!(refused(builder().transport(own).connect_timeout(1).build()), @"connect_timeout has no effect on a transport of your own");
+}
+
+#[tokio::test]
+async fn an_empty_prompt_is_not_sent() {
+    let options = AgentOptions::builder().model("any").build().unwrap();
+    for prompt in ["", "  \n"] {
+        let error = query(prompt, &options).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), &*error.to_string()),
+            (ErrorKind::InvalidInput, "the prompt is empty")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let server = SocketServer::start(Script::new()).await.unwrap();
+    let base_url = server.base_url();
+    let port = server.address().port().to_string();
+    server.stop().await;
+    let options = AgentOptions::builder().model("any").base_url(base_url).build().unwrap();
+    let (text, error) = outcome(&options).await;
+    let line = line(&text, error.as_ref()).replace(&port, "PORT");
+    assert_snapshot!(line, @"");
+}
+
+#[tokio::test]
+async fn error_statuses_carry_the_words_of_the_server() {
+    let error = |status, body: serde_json::Value| served(Reply::json(status, body));
+    assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @"");
+    assert_snapshot!(error(404, json!({"error": "model \"x\" not found, pull it first"})).await, @"");
+    assert_snapshot!(error(422, json!({"detail": [{"loc": ["body"], "msg": "field required"}]})).await, @"");
+    assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @"");
+    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @"");
+    assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @"");
+    let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
+    assert_snapshot!(error(400, overflow).await, @"");
+    let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
+    assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @"");
+    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @"");
+}
+
+#[tokio::test]
+async fn a_success_that_is_no_answer_is_an_error() {
+    assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @"");
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @"");
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @"");
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @"");
+    assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @"");
+}
+
+#[tokio::test]
+async fn plain_json_is_read_as_the_answer_whatever_its_content_type() {
+    let body = json!({"choices": [{"message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]}).to_string();
+    for content_type in ["application/json", "text/event-stream", "text/plain"] {
+        let reply = Reply::body(200, content_type, body.clone()).cut(Cut::Every(3));
+        assert_eq!(served(reply).await, r#""Hello", no error"#, "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
+    let error = json!({"error": {"code": 500, "message": "out of memory", "type": "server_error"}});
+    let reply = Reply::new().say("Half an").event(error).without_finish().without_done();
+    assert_snapshot!(served(reply).await, @"");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_says_how_much_had_come() {
+    let text = "word ".repeat(100);
+    let shorter = |line: String| line.replacen("word ", "", 1).replace("word ", "");
+    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @"");
+    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @"");
+    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @"");
+    assert_snapshot!(served(Reply::hang_up()).await, @"");
+    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @"");
+}
+
+#[tokio::test]
+async fn a_stream_without_finish_and_done_is_delivered_as_unspecified() {
+    let server =
+        SocketServer::start(Reply::text("Hello").without_finish().without_done()).await.unwrap();
+    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
+    let mut answer = query("Go on.", &options).await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "Hello");
+    assert_eq!(answer.finish_reason().unwrap().as_str(), "unspecified");
+}
+
+#[test]
+fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memory() {
+    let body = Bytes::from([b"data: ".to_vec(), vec![b'x'; 100 << 20]].concat());
+    let server = MemoryServer::new(Reply::sse(body).cut(Cut::Every(64 << 10)));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let options = AgentOptions::builder().model("any").transport(server).build().unwrap();
+    let mut seen = String::new();
+    let memory = allocation_counter::measure(|| {
+        let (text, error) = runtime.block_on(outcome(&options));
+        seen = line(&text, error.as_ref());
+    });
+    assert_snapshot!(seen, @"");
+    // The limit, twice while the buffer grows, and small change.
+    assert!(memory.bytes_max < 3 * (8 << 20), "{} bytes", memory.bytes_max);
+}
+
+#[tokio::test]
+async fn limits_of_an_answer_are_errors_that_name_them() {
+    let mut limits = Limits::default();
+    limits.answer.text_bytes = 40;
+    limits.answer.calls = 1;
+    limits.answer.argument_bytes = 30;
+    let ask = async |reply: Reply| {
+        let server = MemoryServer::new(reply);
+        let options =
+            AgentOptions::builder().model("any").limits(limits).transport(server).build().unwrap();
+        let (text, error) = outcome(&options).await;
+        let error = error.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        format!("{text:?}: {}", error.to_string().split(';').next().unwrap_or_default())
+    };
+    assert_snapshot!(ask(Reply::text("one two three four five six seven eight nine ten")).await, @"");
+    assert_snapshot!(ask(Reply::new().call("a", json!({})).call("b", json!({}))).await, @"");
+    assert_snapshot!(ask(Reply::new().call("a", json!({"text": "x".repeat(40)}))).await, @"");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_timeout_says_which_it_was() {
+    let ask = async |reply: Reply| {
+        let options = AgentOptions::builder().model("any").transport(MemoryServer::new(reply));
+        let options =
+            options.timeout(10).content_timeout(20).first_token_timeout(30).total_timeout(60);
+        let (text, error) = outcome(&options.build().unwrap()).await;
+        line(&text, error.as_ref())
+    };
+    let second = Duration::from_secs(1);
+    assert_snapshot!(ask(Reply::silence()).await, @"");
+    assert_snapshot!(ask(Reply::text("a b").delay_head(31 * second)).await, @"");
+    assert_snapshot!(ask(Reply::text("a b").stall_after(0)).await, @"");
+    assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @"");
+    assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @"");
+    // Slow, but never silent for longer than it may be.
+    assert_snapshot!(ask(Reply::text("a b").delay_first(29 * second).delay(9 * second)).await, @"");
+}
+
+#[tokio::test]
+async fn a_list_of_models_that_is_none_is_an_error() {
+    let server = SocketServer::start(Script::new()).await.unwrap();
+    let base_url = server.base_url().replace("/v1", "/nothing");
+    let options = AgentOptions::builder().model("any").base_url(base_url).build().unwrap();
+    let error = list_models(&options).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(404)));
+    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
+    assert_eq!(list_models(&options).await.unwrap(), ["test-model"]);
+}
