@@ -105,32 +105,32 @@ async fn a_server_that_is_not_there_is_named() {
     let options = AgentOptions::builder().model("any").base_url(base_url).build().unwrap();
     let (text, error) = outcome(&options).await;
     let line = line(&text, error.as_ref()).replace(&port, "PORT");
-    assert_snapshot!(line, @"");
+    assert_snapshot!(line, @r#""", Connect: cannot connect to 127.0.0.1:PORT: connection refused [received: 0] [retryable]"#);
 }
 
 #[tokio::test]
 async fn error_statuses_carry_the_words_of_the_server() {
     let error = |status, body: serde_json::Value| served(Reply::json(status, body));
-    assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @"");
-    assert_snapshot!(error(404, json!({"error": "model \"x\" not found, pull it first"})).await, @"");
-    assert_snapshot!(error(422, json!({"detail": [{"loc": ["body"], "msg": "field required"}]})).await, @"");
-    assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @"");
-    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @"");
-    assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @"");
+    assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @r#""", Api: the server answered 401 Unauthorized: Invalid API Key [status: 401] [code: 401]"#);
+    assert_snapshot!(error(404, json!({"error": "model \"x\" not found, pull it first"})).await, @r#""", Api: the server answered 404 Not Found: model "x" not found, pull it first [status: 404]"#);
+    assert_snapshot!(error(422, json!({"detail": [{"loc": ["body"], "msg": "field required"}]})).await, @r#""", Api: the server answered 422 Unprocessable Entity: field required [status: 422]"#);
+    assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @r#""", Api: the server answered 503 Service Unavailable: Loading model [status: 503] [code: 503] [retry after: 2s] [retryable]"#);
+    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: 429] [retry after: 1.5s] [retryable]"#);
+    assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @r#""", Api: the server answered 500 Internal Server Error: Jinja Exception: roles must alternate [status: 500]"#);
     let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
-    assert_snapshot!(error(400, overflow).await, @"");
+    assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: 400]"#);
     let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
-    assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @"");
-    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @"");
+    assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @r#""", Api: the server answered 502 Bad Gateway: 502 Bad Gateway 502 Bad Gateway [status: 502] [retryable]"#);
+    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the address itself [status: 302]"#);
 }
 
 #[tokio::test]
 async fn a_success_that_is_no_answer_is_an_error() {
-    assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @"");
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @"");
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @"");
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @"");
-    assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @"");
+    assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @r#""", Stream: no event stream but 54 bytes of text/html: Log in to Wifi [received: 54]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @r#""", Stream: the server answered with success and an empty body [received: 0]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 14 bytes [received: 14]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @r#""", Stream: nothing in the answer could be read: not JSON at byte 0: "oops" [received: 12]"#);
+    assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @r#""", Stream: nothing in the answer could be read: not JSON at byte 14: "{\"choices\": [{\"mess" [received: 19]"#);
 }
 
 #[tokio::test]
@@ -146,18 +146,18 @@ async fn plain_json_is_read_as_the_answer_whatever_its_content_type() {
 async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
     let error = json!({"error": {"code": 500, "message": "out of memory", "type": "server_error"}});
     let reply = Reply::new().say("Half an").event(error).without_finish().without_done();
-    assert_snapshot!(served(reply).await, @"");
+    assert_snapshot!(served(reply).await, @r#""Half an", Api: the server reported an error: out of memory [code: 500] [received: 768]"#);
 }
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_says_how_much_had_come() {
     let text = "word ".repeat(100);
     let shorter = |line: String| line.replacen("word ", "", 1).replace("word ", "");
-    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @"");
-    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @"");
-    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @"");
-    assert_snapshot!(served(Reply::hang_up()).await, @"");
-    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @"");
+    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
+    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection reset [received: 3000]"#);
+    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @r#""", Stream: the answer of 127.0.0.1:PORT broke off after 0 bytes: connection closed, 17491 bytes were announced [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::hang_up()).await, @r#""", Stream: 127.0.0.1:PORT closed the connection before an answer [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @r#""", Stream: cannot read the answer of 127.0.0.1:PORT as HTTP/1.1 [received: 0]"#);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memor
         let (text, error) = runtime.block_on(outcome(&options));
         seen = line(&text, error.as_ref());
     });
-    assert_snapshot!(seen, @"");
+    assert_snapshot!(seen, @r#""", Limit: an event is larger than the limit of 8388608 bytes; 8454144 bytes had come [received: 8454144]"#);
     // The limit, twice while the buffer grows, and small change.
     assert!(memory.bytes_max < 3 * (8 << 20), "{} bytes", memory.bytes_max);
 }
@@ -201,9 +201,9 @@ async fn limits_of_an_answer_are_errors_that_name_them() {
         assert_eq!(error.kind(), ErrorKind::Limit);
         format!("{text:?}: {}", error.to_string().split(';').next().unwrap_or_default())
     };
-    assert_snapshot!(ask(Reply::text("one two three four five six seven eight nine ten")).await, @"");
-    assert_snapshot!(ask(Reply::new().call("a", json!({})).call("b", json!({}))).await, @"");
-    assert_snapshot!(ask(Reply::new().call("a", json!({"text": "x".repeat(40)}))).await, @"");
+    assert_snapshot!(ask(Reply::text("one two three four five six seven eight nine ten")).await, @r#""one two three four five six seven eight": the text of the answer is longer than the limit of 40 bytes"#);
+    assert_snapshot!(ask(Reply::new().call("a", json!({})).call("b", json!({}))).await, @r#""": the answer has more tool calls than the limit of 1"#);
+    assert_snapshot!(ask(Reply::new().call("a", json!({"text": "x".repeat(40)}))).await, @r#""": the arguments of a tool call are longer than the limit of 30 bytes"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,13 +216,13 @@ async fn each_timeout_says_which_it_was() {
         line(&text, error.as_ref())
     };
     let second = Duration::from_secs(1);
-    assert_snapshot!(ask(Reply::silence()).await, @"");
-    assert_snapshot!(ask(Reply::text("a b").delay_head(31 * second)).await, @"");
-    assert_snapshot!(ask(Reply::text("a b").stall_after(0)).await, @"");
-    assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @"");
-    assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @"");
-    // Slow, but never silent for longer than it may be.
-    assert_snapshot!(ask(Reply::text("a b").delay_first(29 * second).delay(9 * second)).await, @"");
+    assert_snapshot!(ask(Reply::silence()).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
+    assert_snapshot!(ask(Reply::text("a b").delay_head(31 * second)).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
+    assert_snapshot!(ask(Reply::text("a b").stall_after(0)).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
+    assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @r#""a", Timeout: the answer fell silent for 10s after 400 bytes [received: 400] [timeout: Idle]"#);
+    assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @r#""a b c d e", Timeout: no end within 60s: 1006 bytes had come [received: 1006] [timeout: Total]"#);
+    // Empty chunks end a silence but are no content.
+    assert_snapshot!(ask(Reply::text("a b").delay_first(5 * second).delay(9 * second)).await, @r#""a b", Timeout: no content came for 20s after 839 bytes [received: 839] [timeout: Content]"#);
 }
 
 #[tokio::test]

@@ -50,7 +50,10 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     let normal = start("normal", &["--no-think"])?;
     // It breaks the calls that come after reasoning, so this one reasons.
     let broken = start("broken", &["--broken-calls"])?;
-    let keyed = start("keyed", &["--no-think", "--api-key", SECRET])?;
+    // It has room for a prompt that takes so long to read that comments have to keep the connection
+    // alive.
+    let comments = ["--ping", "1", "--ctx", "24576"];
+    let keyed = start("keyed", &[&["--no-think", "--api-key", SECRET], &comments[..]].concat())?;
 
     let run = Run::cargo(TESTS)
         .env(URL, normal.base_url()?)

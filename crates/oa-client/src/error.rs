@@ -3,7 +3,7 @@ use std::fmt;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
-use oa_transport::TimeoutKind;
+use oa_transport::{TimeoutKind, Watch};
 use oa_types::wire::ServerError;
 
 use crate::pipeline::PipelineError;
@@ -84,14 +84,29 @@ impl Error {
         error
     }
 
-    pub(crate) fn timed_out(timeout: TimeoutKind, wait: Duration, received: u64) -> Self {
-        let seconds = wait.as_secs_f32();
-        let message = match received {
-            0 => format!("{timeout} after {seconds:.1} s: nothing of the answer had come"),
-            _ => format!("{timeout} after {seconds:.1} s: {received} bytes had come"),
+    pub(crate) fn timed_out(kind: TimeoutKind, watch: &Watch, received: u64) -> Self {
+        let timeouts = watch.timeouts();
+        let shown = |wait: Option<Duration>| format!("{:?}", wait.unwrap_or_default());
+        let message = match kind {
+            TimeoutKind::FirstToken => {
+                format!("the answer did not begin within {}", shown(timeouts.first_token))
+            }
+            TimeoutKind::Idle => {
+                format!(
+                    "the answer fell silent for {} after {received} bytes",
+                    shown(timeouts.idle)
+                )
+            }
+            TimeoutKind::Content => {
+                format!("no content came for {} after {received} bytes", shown(timeouts.content))
+            }
+            TimeoutKind::Total => {
+                format!("no end within {}: {received} bytes had come", shown(timeouts.total))
+            }
+            other => other.to_string(),
         };
         let mut error = Self::new(ErrorKind::Timeout, message);
-        (error.0.timeout, error.0.received) = (Some(timeout), Some(received));
+        (error.0.timeout, error.0.received) = (Some(kind), Some(received));
         error
     }
 
@@ -106,6 +121,12 @@ impl Error {
     pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let server = ServerError::from_body(body);
         let mut error = Self::from_server(&server, Some(status));
+        if status.is_redirection() {
+            error
+                .0
+                .message
+                .push_str(", and redirects are not followed: set base_url to the address itself");
+        }
         let header = |name: &str| headers.get(name)?.to_str().ok();
         error.0.request_id = header("x-request-id").map(str::to_owned);
         error.0.retry_after = retry_after(&header);
@@ -164,7 +185,12 @@ impl Error {
             None => format!("the answer broke off after {received} bytes: {source}"),
         };
         let mut error = Self::new(kind, message);
-        error.0.retryable = !begun && kind != ErrorKind::Config;
+        // A peer that speaks another protocol, or shows a wrong certificate, will do so again.
+        let lasting = inner.is_some_and(|error| {
+            matches!(error.kind(), Transport::Protocol | Transport::Tls)
+                && error.timeout().is_none()
+        });
+        error.0.retryable = !begun && !lasting && kind != ErrorKind::Config;
         (error.0.timeout, error.0.received) = (timeout, Some(received));
         error.0.cause = Some(source);
         error

@@ -102,7 +102,7 @@ pub(crate) async fn send(
         }
         Poll::Pending => {
             let kind = ready!(watch.poll_expired(cx));
-            Poll::Ready(Err(Error::timed_out(kind, watch.elapsed(), 0)))
+            Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
         }
     })
     .await?;
@@ -124,7 +124,7 @@ pub(crate) async fn collect(mut body: AnyBody, watch: &mut Watch) -> Result<Vec<
             Poll::Ready(frame) => Poll::Ready(Ok(frame)),
             Poll::Pending => {
                 let kind = ready!(watch.poll_expired(cx));
-                Poll::Ready(Err(Error::timed_out(kind, watch.elapsed(), bytes.len() as u64)))
+                Poll::Ready(Err(Error::timed_out(kind, watch, bytes.len() as u64)))
             }
         })
         .await?;

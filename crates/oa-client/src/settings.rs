@@ -57,8 +57,7 @@ impl fmt::Debug for Masked<'_> {
 
 /// A header of the user's, checked; its value is marked as a secret.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name: HeaderName =
-        name.parse().map_err(|_| format!("not a header name: {:?}", name.escape_debug()))?;
+    let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
     let mut value: HeaderValue = value
         .parse()
         .map_err(|_| format!("the value of header {name} has forbidden characters"))?;

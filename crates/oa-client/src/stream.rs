@@ -161,7 +161,7 @@ impl BlockStream {
             }
             Poll::Pending => {
                 let kind = ready!(self.watch.poll_expired(cx));
-                Err(Error::timed_out(kind, self.watch.elapsed(), pipeline.received()))
+                Err(Error::timed_out(kind, &self.watch, pipeline.received()))
             }
         };
         let held_back =

@@ -174,6 +174,12 @@ impl Watch {
         }
     }
 
+    /// Returns what it was made with.
+    #[must_use]
+    pub fn timeouts(&self) -> Timeouts {
+        self.timeouts
+    }
+
     /// Returns for how long the answer has been watched.
     #[must_use]
     pub fn elapsed(&self) -> Duration {

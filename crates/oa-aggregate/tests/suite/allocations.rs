@@ -178,6 +178,24 @@ fn text_in_many_chunks_costs_linear_memory_traffic() {
     });
 }
 
+#[test]
+fn details_of_many_kinds_cost_linear_memory_traffic() {
+    let traffic = |count: usize| {
+        let detail = |number| {
+            format!(
+                r#""reasoning_details":[{{"type":"reasoning.text","index":{number},"text":"a"}}]"#
+            )
+        };
+        let list = chunks(count, detail);
+        measure(|| {
+            push(&mut Aggregator::new(), &list);
+        })
+        .bytes_total
+    };
+    let (small, large) = (traffic(300), traffic(1_200));
+    assert!(2 * large <= 9 * small, "{small} bytes for 300, {large} for 1,200");
+}
+
 /// What a reader notes of a payload must not outweigh it.
 #[test]
 fn a_payload_full_of_small_values_costs_no_more_than_its_own_size() {

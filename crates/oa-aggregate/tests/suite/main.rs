@@ -110,7 +110,7 @@ pub(crate) fn run(
         }
     }
     if let Err(limit) = aggregator.finish() {
-        error = error.or(Some(limit.kind()));
+        error.get_or_insert_with(|| limit.kind());
     }
     drain(&mut aggregator, &mut told);
     Outcome { told, error, answer: aggregator.into_answer() }

@@ -358,8 +358,7 @@ fn a_name_in_pieces_is_joined_until_arguments_come() {
         fragment(r#""index":0,"function":{"name":"x","arguments":"}"}"#),
         finish("tool_calls"),
     ]);
-    // Once there are pieces, the whole is one more piece: no server is known to send both.
-    assert_eq!(outcome.blocks(), "call a get_timeget_time {}");
+    assert_eq!(outcome.blocks(), "call a get_time {}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
+use std::borrow::Cow;
+
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::block::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use crate::image::ImageDetail;
@@ -50,9 +52,8 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
         MessageRole::Assistant => write_assistant(message, form, out),
         MessageRole::System | MessageRole::User => {
             let content = content(&message.content);
-            if content != Value::String(String::new()) {
-                let role = message.role.as_str();
-                write(&json!({ "role": role, "content": content }), out);
+            if !content.is_empty() {
+                write(&Wire { content: Some(content), ..Wire::new(message.role) }, out);
             }
         }
         MessageRole::Tool => {}
@@ -64,103 +65,176 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
     }
 }
 
-fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
-    let text = message.text();
-    let calls: Vec<Value> = message.content.iter().filter_map(tool_call).collect();
-    if text.is_empty() && calls.is_empty() {
-        return;
-    }
-    let mut object = Map::new();
-    object.insert("role".into(), "assistant".into());
-    match form.empty_content {
-        EmptyContent::Absent if text.is_empty() => {}
-        EmptyContent::Null if text.is_empty() => drop(object.insert("content".into(), Value::Null)),
-        _ => drop(object.insert("content".into(), text.into())),
-    }
-    let thinking = match form.thinking {
-        ThinkingReplay::Drop => None,
-        ThinkingReplay::Reasoning => Some("reasoning"),
-        ThinkingReplay::ReasoningContent => Some("reasoning_content"),
-    };
-    if let Some(member) = thinking {
-        let thoughts: String = message
-            .content
-            .iter()
-            .filter_map(|block| match block {
-                ContentBlock::Thinking(block) => Some(&*block.thinking),
-                _ => None,
-            })
-            .collect();
-        if !thoughts.is_empty() {
-            object.insert(member.into(), thoughts.into());
-        }
-    }
-    if !calls.is_empty() {
-        object.insert("tool_calls".into(), calls.into());
-    }
-    for (member, value) in &message.extra {
-        object.entry(member).or_insert_with(|| value.clone());
-    }
-    write(&object, out);
+/// A message as it goes out; members in the order in which servers document them.
+#[derive(Serialize)]
+struct Wire<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reasoning: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reasoning_content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    tool_call_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
-fn tool_call(block: &ContentBlock) -> Option<Value> {
-    let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else {
-        return None;
-    };
-    // Arguments are a string of valid JSON (QUIRKS row 93).
-    let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
-    let mut call = json!({
-        "id": id,
-        "type": "function",
-        "function": { "name": name, "arguments": arguments },
-    });
-    if let Value::Object(members) = &mut call {
-        for (member, value) in extra {
-            members.entry(member).or_insert_with(|| value.clone());
+impl Wire<'_> {
+    fn new(role: MessageRole) -> Self {
+        Self {
+            role: role.as_str(),
+            content: None,
+            reasoning: Cow::default(),
+            reasoning_content: Cow::default(),
+            tool_calls: Vec::new(),
+            tool_call_id: "",
+            name: None,
+            extra: Map::new(),
         }
     }
-    Some(call)
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Null,
+    Parts(Vec<Part<'a>>),
+    Text(Cow<'a, str>),
+}
+
+impl Content<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Parts(parts) => parts.is_empty(),
+            Self::Text(text) => text.is_empty(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    ImageUrl { image_url: ImageUrl<'a> },
+    Text { text: &'a str },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<ImageDetail>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: String,
+}
+
+fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
+    let text = message.text();
+    let tool_calls: Vec<Call<'_>> = message.content.iter().filter_map(tool_call).collect();
+    if text.is_empty() && tool_calls.is_empty() {
+        return;
+    }
+    let content = match form.empty_content {
+        EmptyContent::Absent if text.is_empty() => None,
+        EmptyContent::Null if text.is_empty() => Some(Content::Null),
+        _ => Some(Content::Text(text.into())),
+    };
+    let thinking = || -> Cow<'_, str> {
+        let thoughts = message.content.iter().filter_map(|block| match block {
+            ContentBlock::Thinking(block) => Some(&*block.thinking),
+            _ => None,
+        });
+        thoughts.collect::<String>().into()
+    };
+    let mut wire = Wire { content, tool_calls, ..Wire::new(MessageRole::Assistant) };
+    match form.thinking {
+        ThinkingReplay::Drop => {}
+        ThinkingReplay::Reasoning => wire.reasoning = thinking(),
+        ThinkingReplay::ReasoningContent => wire.reasoning_content = thinking(),
+    }
+    wire.extra = without(
+        &message.extra,
+        &[
+            "role",
+            "content",
+            "reasoning",
+            "reasoning_content",
+            "tool_calls",
+            "tool_call_id",
+            "name",
+        ],
+    );
+    write(&wire, out);
+}
+
+fn tool_call(block: &ContentBlock) -> Option<Call<'_>> {
+    let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else { return None };
+    // Arguments are a string of valid JSON (QUIRKS row 93).
+    let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
+    let extra = without(extra, &["id", "type", "function"]);
+    Some(Call { id, kind: "function", function: Function { name, arguments }, extra })
 }
 
 fn write_result(result: &ToolResultBlock, out: &mut Vec<u8>) {
     let content = match &result.content {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
+        Value::String(text) => Cow::Borrowed(&**text),
+        value => Cow::Owned(value.to_string()),
     };
-    let mut object = json!({
-        "role": "tool",
-        "tool_call_id": result.tool_use_id,
-        "content": content,
-    });
-    if let Some(name) = &result.name {
-        object["name"] = name.as_str().into();
-    }
-    write(&object, out);
+    let wire = Wire {
+        content: Some(Content::Text(content)),
+        tool_call_id: &result.tool_use_id,
+        name: result.name.as_deref(),
+        ..Wire::new(MessageRole::Tool)
+    };
+    write(&wire, out);
 }
 
 /// A plain string unless there are images (QUIRKS row 97).
-fn content(blocks: &[ContentBlock]) -> Value {
+fn content(blocks: &[ContentBlock]) -> Content<'_> {
     if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
         let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
-        return texts.join("\n").into();
+        return Content::Text(match texts[..] {
+            [text] => text.into(),
+            _ => texts.join("\n").into(),
+        });
     }
-    blocks
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::Image(image) if image.detail == ImageDetail::Auto => {
-                Some(json!({ "type": "image_url", "image_url": { "url": image.url } }))
-            }
-            ContentBlock::Image(image) => Some(json!({
-                "type": "image_url",
-                "image_url": { "url": image.url, "detail": image.detail },
-            })),
-            ContentBlock::Text(text) if !text.text.is_empty() => {
-                Some(json!({ "type": "text", "text": text.text }))
-            }
-            _ => None,
-        })
-        .collect()
+    let parts = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Image(image) => {
+            let detail = Some(image.detail).filter(|detail| *detail != ImageDetail::Auto);
+            Some(Part::ImageUrl { image_url: ImageUrl { url: &image.url, detail } })
+        }
+        ContentBlock::Text(block) if !block.text.is_empty() => {
+            Some(Part::Text { text: &block.text })
+        }
+        _ => None,
+    });
+    Content::Parts(parts.collect())
+}
+
+/// Members that are not written anyway: no object has a member twice.
+fn without(extra: &Map<String, Value>, written: &[&str]) -> Map<String, Value> {
+    let members = extra.iter().filter(|(member, _)| !written.contains(&&***member));
+    members.map(|(member, value)| (member.clone(), value.clone())).collect()
 }
 
 fn write(value: &impl Serialize, out: &mut Vec<u8>) {

@@ -80,7 +80,8 @@ impl ChatRequest {
         tail.member("stream", Some(true));
         tail.member("stream_options", self.include_usage.then(|| json!({ "include_usage": true })));
         if !self.tools.is_empty() {
-            let tools: Vec<Value> = self.tools.iter().map(tool).collect();
+            let tool = |function| Tool { kind: "function", function };
+            let tools: Vec<Tool<'_>> = self.tools.iter().map(tool).collect();
             tail.member("tools", Some(tools));
             tail.member("tool_choice", self.tool_choice.as_ref().map(ToolChoice::to_value));
             tail.member("parallel_tool_calls", self.parallel_tool_calls);
@@ -124,13 +125,10 @@ impl Tail<'_> {
     }
 }
 
-fn tool(spec: &ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": spec.parameters,
-        },
-    })
+/// A tool as it goes out.
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: &'a ToolSpec,
 }

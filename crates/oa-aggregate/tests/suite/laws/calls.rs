@@ -278,10 +278,10 @@ fn stream() -> impl Strategy<Value = Vec<Sent>> {
                     arguments: Some(json!(whole[from..end])),
                 });
             }
-            if resend == 2 {
-                let mut again = list.last().cloned().unwrap();
-                again.arguments = Some(json!(whole));
-                list.push(again);
+            if resend == 2
+                && let Some(last) = list.last().cloned()
+            {
+                list.push(Sent { arguments: Some(json!(whole)), ..last });
             }
         }
         list

@@ -92,7 +92,9 @@ fn arguments_beyond_the_limit_never_make_a_call() {
         let outcome = run(options, list);
         assert_eq!(outcome.error, Some(ErrorKind::ArgumentsTooLong));
         let blocks = outcome.blocks();
-        assert!(blocks.starts_with("text \"so\"\ncall c1 f {}\nerror c0 f"), "{blocks}");
+        let lines: Vec<&str> = blocks.lines().collect();
+        assert_eq!(lines[..2], ["text \"so\"", "call c1 f {}"]);
+        assert!(lines[2..].iter().all(|line| line.starts_with("error ")), "{blocks}");
     }
 }
 
@@ -117,6 +119,41 @@ fn what_is_pushed_after_a_limit_is_refused() {
             assert_eq!(refused, Err(kind), "{next} after {kind:?}");
         }
     }
+}
+
+#[test]
+fn nothing_grows_without_a_limit() {
+    let long = "x".repeat(1_000);
+    let kinds: [(&str, &dyn Fn(usize) -> String); 6] = [
+        ("text", &|_| text(&long)),
+        ("arguments", &|_| more(0, &long)),
+        ("names", &|number| {
+            fragment(&format!(r#""index":0,"function":{{"name":"{number}{long}"}}"#))
+        }),
+        ("members of a call", &|number| fragment(&format!(r#""index":0,"x{number}":"{long}""#))),
+        ("details", &|_| delta(&format!(r#""reasoning_details":[{{"data":"{long}"}}]"#))),
+        ("details of one index", &|_| {
+            delta(&format!(r#""reasoning_details":[{{"index":0,"data":"{long}"}}]"#))
+        }),
+    ];
+    let options = options(|limits| {
+        limits.text_bytes = 10_000;
+        limits.argument_bytes = 10_000;
+    });
+    let grows = |payload: &&(&str, &dyn Fn(usize) -> String)| {
+        let cost = allocation_counter::measure(|| {
+            let mut aggregator = Aggregator::with_options(options);
+            for number in 0..1_000 {
+                if aggregator.push(payload.1(number).as_bytes()).is_err() {
+                    break;
+                }
+                while aggregator.next_delta().is_some() {}
+            }
+        });
+        cost.bytes_max > 200_000
+    };
+    let kinds: Vec<&str> = kinds.iter().filter(grows).map(|kind| kind.0).collect();
+    assert!(kinds.is_empty(), "a megabyte is kept of {kinds:?}");
 }
 
 #[test]

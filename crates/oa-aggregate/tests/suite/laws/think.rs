@@ -124,7 +124,7 @@ proptest! {
             (Some(open), Some(close)) if close < open => ThinkTags::StartsInThinking,
             _ => ThinkTags::Split,
         };
-        let outcome = split(tags, &[whole.clone()]);
+        let outcome = split(tags, std::slice::from_ref(&whole));
         prop_assert_eq!((outcome.text(), outcome.thinking()), oracle(&whole));
     }
 

@@ -1,0 +1,56 @@
+//! Settings are checked once, at the edge.
+
+use oa_types::{BaseUrl, ErrorKind, ModelName, Temperature};
+
+#[test]
+fn addresses_lose_their_last_slash_and_keep_the_rest() {
+    for (given, kept) in [
+        ("http://localhost:1234/v1", "http://localhost:1234/v1"),
+        (" http://localhost:1234/v1// ", "http://localhost:1234/v1"),
+        ("HTTPS://Host", "https://Host"),
+        ("http://127.0.0.1", "http://127.0.0.1"),
+        ("http://[::1]:8080/api/v1/", "http://[::1]:8080/api/v1"),
+        ("http://[::1]/v1", "http://[::1]/v1"),
+    ] {
+        let url = BaseUrl::new(given).unwrap();
+        assert_eq!(url.as_str(), kept);
+        assert_eq!(url.is_https(), kept.starts_with("https"));
+    }
+}
+
+#[test]
+fn what_is_no_address_is_refused() {
+    for given in [
+        "",
+        "host",
+        "//host",
+        "http://",
+        "http:///path",
+        "http://:80",
+        "http://host:99999",
+        "http://host:x",
+        "ws://host",
+        "file:///etc",
+        "http://a b",
+        "http://host\t/",
+        "http://user:pass@host",
+        "http://h?x",
+        "http://h#x",
+    ] {
+        let error = BaseUrl::new(given).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config, "{given}");
+        assert!(!error.to_string().contains("pass@"), "{error}");
+    }
+}
+
+#[test]
+fn names_and_temperatures_have_bounds() {
+    assert_eq!(ModelName::new(" qwen3:8b ").unwrap().as_str(), "qwen3:8b");
+    for name in ["", "  ", "a\nb", "a\0"] {
+        assert!(ModelName::new(name).is_err(), "{name:?}");
+    }
+    assert_eq!(Temperature::new(2.0).map(Temperature::value).ok(), Some(2.0));
+    for temperature in [-0.1, 2.1, f32::NAN, f32::INFINITY] {
+        assert!(Temperature::new(temperature).is_err(), "{temperature}");
+    }
+}

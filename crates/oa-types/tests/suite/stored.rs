@@ -1,0 +1,93 @@
+//! The serde shape of messages and blocks is part of the contract: users store them.
+
+use insta::assert_snapshot;
+use oa_types::{
+    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, TextBlock,
+    ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn stored(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+#[test]
+fn every_kind_of_block_has_its_shape() {
+    let block = |block: ContentBlock| {
+        let text = stored(&block);
+        assert_eq!(serde_json::from_str::<ContentBlock>(&text).unwrap(), block);
+        text
+    };
+    assert_snapshot!(block(TextBlock::new("Hi").into()), @r#"{"type":"text","text":"Hi"}"#);
+    assert_snapshot!(block(ThinkingBlock::new("Hm").into()), @r#"{"type":"thinking","thinking":"Hm"}"#);
+    let image = ImageBlock::from_url("https://host/a.png").unwrap();
+    assert_snapshot!(block(image.clone().into()), @r#"{"type":"image","url":"https://host/a.png"}"#);
+    assert_snapshot!(block(image.with_detail(ImageDetail::Low).into()), @r#"{"type":"image","url":"https://host/a.png","detail":"low"}"#);
+    let mut call = ToolUseBlock::new("call_1", "add", json!({"a": 1}));
+    assert_snapshot!(block(call.clone().into()), @r#"{"type":"tool_use","id":"call_1","name":"add","input":{"a":1}}"#);
+    call.extra.insert("extra_content".into(), json!({"google": {"thought_signature": "x"}}));
+    assert_snapshot!(block(call.into()), @r#"{"type":"tool_use","id":"call_1","name":"add","input":{"a":1},"extra":{"extra_content":{"google":{"thought_signature":"x"}}}}"#);
+    let mut error = ToolUseError::new("no name", "{}");
+    assert_snapshot!(block(error.clone().into()), @r#"{"type":"tool_use_error","error":"no name","raw_data":"{}"}"#);
+    (error.id, error.name) = (Some("call_1".into()), Some("add".into()));
+    assert_snapshot!(block(error.into()), @r#"{"type":"tool_use_error","error":"no name","raw_data":"{}","id":"call_1","name":"add"}"#);
+    let mut result = ToolResultBlock::new("call_1", json!({"sum": 3}));
+    assert_snapshot!(block(result.clone().into()), @r#"{"type":"tool_result","tool_use_id":"call_1","content":{"sum":3}}"#);
+    (result.is_error, result.name) = (true, Some("add".into()));
+    assert_snapshot!(block(result.into()), @r#"{"type":"tool_result","tool_use_id":"call_1","content":{"sum":3},"is_error":true,"name":"add"}"#);
+}
+
+#[test]
+fn messages_have_their_shape() {
+    assert_snapshot!(stored(&Message::system("Be brief.")), @r#"{"role":"system","content":[{"type":"text","text":"Be brief."}]}"#);
+    let mut message = Message::assistant(vec![TextBlock::new("Half").into()]);
+    message.interrupted = true;
+    assert_snapshot!(stored(&message), @r#"{"role":"assistant","content":[{"type":"text","text":"Half"}],"interrupted":true}"#);
+    assert_snapshot!(stored(&Message::tool(ToolResultBlock::new("call_1", "3".into()))), @r#"{"role":"tool","content":[{"type":"tool_result","tool_use_id":"call_1","content":"3"}]}"#);
+    let mut answer = AssistantMessage::new(vec![TextBlock::new("Hi").into()]);
+    assert_snapshot!(stored(&answer), @r#"{"content":[{"type":"text","text":"Hi"}],"finish_reason":"unspecified"}"#);
+    answer.finish_reason = FinishReason::from("model_length");
+    answer.usage = Some(Usage::default());
+    (answer.id, answer.model) = (Some("chatcmpl-1".into()), Some("qwen3".into()));
+    assert_snapshot!(stored(&answer), @r#"{"content":[{"type":"text","text":"Hi"}],"finish_reason":"model_length","usage":{},"model":"qwen3","id":"chatcmpl-1"}"#);
+    assert_eq!(serde_json::from_str::<AssistantMessage>(&stored(&answer)).unwrap(), answer);
+}
+
+#[test]
+fn members_that_a_later_version_adds_are_no_error() {
+    let text =
+        r#"{"role":"user","content":[{"type":"text","text":"Hi","colour":"red"}],"later":1}"#;
+    assert_eq!(serde_json::from_str::<Message>(text).unwrap(), Message::user("Hi"));
+}
+
+proptest! {
+    #[test]
+    fn a_finish_reason_is_any_word_and_reads_back(word in any::<String>()) {
+        let reason = FinishReason::from(&*word);
+        let expected = if word.is_empty() { "unspecified" } else { &word };
+        prop_assert_eq!(reason.as_str(), expected);
+        let text = stored(&reason);
+        prop_assert_eq!(serde_json::from_str::<FinishReason>(&text).unwrap(), reason);
+    }
+
+    #[test]
+    fn later_usage_wins_number_by_number_and_nothing_is_added_up(
+        first in any::<[Option<u64>; 5]>(),
+        second in any::<[Option<u64>; 5]>(),
+    ) {
+        let usage = |[prompt, completion, total, cached, reasoning]: [Option<u64>; 5]| {
+            let mut usage = Usage::default();
+            usage.prompt_tokens = prompt;
+            usage.completion_tokens = completion;
+            usage.total_tokens = total;
+            usage.cached_tokens = cached;
+            usage.reasoning_tokens = reasoning;
+            usage
+        };
+        let mut merged = usage(first);
+        merged.merge(&usage(second));
+        let expected = std::array::from_fn(|place| second[place].or(first[place]));
+        prop_assert_eq!(merged, usage(expected));
+    }
+}

@@ -1,0 +1,132 @@
+//! What goes to servers, byte for byte.
+
+use insta::assert_snapshot;
+use oa_types::wire::{ChatRequest, EmptyContent, Form, ThinkingReplay, ToolChoice, write_message};
+use oa_types::{
+    ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock, ToolResultBlock,
+    ToolSpec, ToolUseBlock, ToolUseError,
+};
+use serde_json::json;
+
+fn wire_as(form: &Form, messages: &[Message]) -> String {
+    let mut out = vec![b'['];
+    for message in messages {
+        write_message(message, form, &mut out);
+    }
+    out.push(b']');
+    let text = String::from_utf8(out).unwrap();
+    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    text
+}
+
+fn wire(messages: &[Message]) -> String {
+    wire_as(&Form::default(), messages)
+}
+
+fn call() -> ContentBlock {
+    ToolUseBlock::new("call_1", "add", json!({"a": 1, "b": 2})).into()
+}
+
+#[test]
+fn text_is_a_plain_string() {
+    assert_snapshot!(wire(&[Message::system("Be \"brief\"."), Message::user("Hi\n\u{1f642}")]), @r#"[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"Hi\n🙂"}]"#);
+    let two = vec![TextBlock::new("One.").into(), TextBlock::new("Two.").into()];
+    assert_snapshot!(wire(&[Message::user_with_blocks(two)]), @r#"[{"role":"user","content":"One.\nTwo."}]"#);
+}
+
+#[test]
+fn images_make_parts() {
+    let image = ImageBlock::from_url("https://host/a.png").unwrap();
+    assert_snapshot!(wire(&[Message::user_with_image("What is it?", image.clone())]), @r#"[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"https://host/a.png"}}]}]"#);
+    let alone = vec![image.with_detail(ImageDetail::High).into(), TextBlock::new("").into()];
+    assert_snapshot!(wire(&[Message::user_with_blocks(alone)]), @r#"[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://host/a.png","detail":"high"}}]}]"#);
+}
+
+#[test]
+fn a_call_and_its_result() {
+    let mut result = ToolResultBlock::new("call_1", json!({"sum": 3}));
+    result.name = Some("add".into());
+    let text = ToolResultBlock::new("call_1", "three".into());
+    assert_snapshot!(wire(&[Message::assistant(vec![call()]), Message::tool(result), Message::tool(text)]), @r#"[{"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"add","arguments":"{\"a\":1,\"b\":2}"}}]},{"role":"tool","content":"{\"sum\":3}","tool_call_id":"call_1","name":"add"},{"role":"tool","content":"three","tool_call_id":"call_1"}]"#);
+}
+
+#[test]
+fn what_a_call_without_text_has_as_content_is_up_to_the_server() {
+    let message = Message::assistant(vec![call()]);
+    for (empty_content, expected) in [
+        (EmptyContent::Empty, r#"{"role":"assistant","content":"","tool_calls""#),
+        (EmptyContent::Null, r#"{"role":"assistant","content":null,"tool_calls""#),
+        (EmptyContent::Absent, r#"{"role":"assistant","tool_calls""#),
+    ] {
+        let mut form = Form::default();
+        form.empty_content = empty_content;
+        assert!(
+            wire_as(&form, std::slice::from_ref(&message)).contains(expected),
+            "{empty_content:?}"
+        );
+    }
+}
+
+#[test]
+fn thinking_goes_back_only_where_it_is_wanted() {
+    let blocks = vec![ThinkingBlock::new("Hm.").into(), TextBlock::new("Hi.").into()];
+    let message = Message::assistant(blocks);
+    let replay = |thinking| {
+        let mut form = Form::default();
+        form.thinking = thinking;
+        wire_as(&form, std::slice::from_ref(&message))
+    };
+    assert_snapshot!(replay(ThinkingReplay::Drop), @r#"[{"role":"assistant","content":"Hi."}]"#);
+    assert_snapshot!(replay(ThinkingReplay::Reasoning), @r#"[{"role":"assistant","content":"Hi.","reasoning":"Hm."}]"#);
+    assert_snapshot!(replay(ThinkingReplay::ReasoningContent), @r#"[{"role":"assistant","content":"Hi.","reasoning_content":"Hm."}]"#);
+}
+
+#[test]
+fn what_a_server_wants_back_goes_back_and_no_member_twice() {
+    let mut call = ToolUseBlock::new("call_1", "add", json!({}));
+    call.extra.insert("extra_content".into(), json!({"google": {"thought_signature": "x"}}));
+    call.extra.insert("id".into(), json!("other"));
+    let mut message = Message::assistant(vec![call.into()]);
+    message
+        .extra
+        .insert("reasoning_details".into(), json!([{"type": "reasoning.encrypted", "data": "y"}]));
+    message.extra.insert("role".into(), json!("other"));
+    assert_snapshot!(wire(&[message]), @r#"[{"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"add","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x"}}}],"reasoning_details":[{"data":"y","type":"reasoning.encrypted"}]}]"#);
+}
+
+#[test]
+fn messages_that_say_nothing_are_left_out() {
+    let broken = ToolUseError::new("no name", "{}").into();
+    let messages = [
+        Message::system(""),
+        Message::user(""),
+        Message::assistant(vec![]),
+        Message::assistant(vec![
+            TextBlock::new("").into(),
+            ThinkingBlock::new("Hm").into(),
+            broken,
+        ]),
+    ];
+    assert_eq!(wire(&messages), "[]");
+}
+
+#[test]
+fn what_is_not_set_is_not_sent() {
+    let request = |request: &ChatRequest| {
+        let bytes = [request.head(), request.tail()].concat();
+        serde_json::from_slice::<serde_json::Value>(&bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    let mut chat = ChatRequest::new("qwen3:8b");
+    // Without tools nothing about tools is sent (QUIRKS row 80).
+    chat.tool_choice = Some(ToolChoice::Required);
+    chat.parallel_tool_calls = Some(false);
+    assert_snapshot!(request(&chat), @r#"{"model":"qwen3:8b","messages":[],"stream":true,"stream_options":{"include_usage":true}}"#);
+    chat.tools = vec![ToolSpec::new("add", "Adds.", json!({"type": "object"}))];
+    assert_snapshot!(request(&chat), @r#"{"model":"qwen3:8b","messages":[],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object"}}}],"tool_choice":"required","parallel_tool_calls":false}"#);
+    chat.tool_choice = Some(ToolChoice::Tool("add".into()));
+    chat.temperature = Some(0.7);
+    chat.extra_body =
+        json!({"model": "other", "tool_choice": "auto", "num_ctx": 1}).as_object().unwrap().clone();
+    assert_snapshot!(request(&chat), @r#"{"model":"other","messages":[],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"temperature":0.7,"num_ctx":1,"tool_choice":"auto"}"#);
+}

@@ -1,0 +1,198 @@
+//! Tool calls.
+
+use std::collections::HashSet;
+
+use open_agent::{ContentBlock, FinishReason, ToolUseBlock, json};
+use serde_json::Value;
+use tower::service_fn;
+
+use crate::answer::ask;
+use crate::server::{Wanted, check};
+use crate::wire;
+
+const PROMPT: &str = "What is the weather in Paris? Use the tool.";
+
+/// Two tools, or the first alone, and whatever else belongs into the request.
+fn tools(count: usize, others: &Value) -> Value {
+    let weather = json!({ "type": "function", "function": {
+        "name": "get_weather", "description": "Weather for a city",
+        "parameters": { "type": "object", "properties": {
+            "city": { "type": "string" },
+            "days": { "type": "integer" },
+            "unit": { "type": "string", "enum": ["celsius", "fahrenheit"] },
+        }, "required": ["city", "unit"] } } });
+    let add = json!({ "type": "function", "function": {
+        "name": "add", "description": "Add two integers",
+        "parameters": { "type": "object", "properties": {
+            "a": { "type": "integer" },
+            "b": { "type": "integer" },
+        }, "required": ["a", "b"] } } });
+    let mut members = others.clone();
+    members["tools"] = [weather, add].into_iter().take(count).collect();
+    members
+}
+
+#[track_caller]
+fn assert_matches_its_schema(call: &ToolUseBlock) {
+    let input = call.input.as_object().expect("arguments are an object");
+    let known: &[&str] = match &*call.name {
+        "get_weather" => {
+            assert!(input["city"].is_string(), "{call:?}");
+            assert!(input["unit"] == "celsius" || input["unit"] == "fahrenheit", "{call:?}");
+            assert!(input.get("days").is_none_or(Value::is_i64), "{call:?}");
+            &["city", "days", "unit"]
+        }
+        "add" => {
+            assert!(input["a"].is_i64() && input["b"].is_i64(), "{call:?}");
+            &["a", "b"]
+        }
+        other => panic!("no such tool was offered: {other:?}"),
+    };
+    assert!(input.keys().all(|name| known.contains(&&**name)), "{call:?}");
+    assert!(!call.id.is_empty());
+}
+
+fn without_ids(calls: &[ToolUseBlock]) -> Vec<(&str, &Value)> {
+    calls.iter().map(|call| (&*call.name, &call.input)).collect()
+}
+
+#[test]
+fn a_forced_one_comes_whole_with_arguments_that_match_the_schema() {
+    check(Wanted::Any, async |server| {
+        let forced = tools(1, &json!({ "tool_choice": "required" }));
+        let options = server.options().seed(3).extra_body(forced).build().unwrap();
+        let answer = ask(&options, PROMPT).await;
+        let Some(answer) = server.unless_lacking("forced calls", answer) else {
+            return;
+        };
+        if answer.calls().is_empty() {
+            return server.lacks("a call although one was required", &answer);
+        }
+        assert!(answer.broken_calls().is_empty(), "{answer:#?}");
+        answer.calls().iter().for_each(assert_matches_its_schema);
+        if server.is_tiny {
+            assert_eq!(*answer.finish(), FinishReason::ToolCalls);
+            assert_eq!(answer.order(), ["call"]);
+        }
+    });
+}
+
+#[test]
+fn one_named_is_that_one() {
+    check(Wanted::Any, async |server| {
+        let choice = json!({ "type": "function", "function": { "name": "add" } });
+        let named = tools(2, &json!({ "tool_choice": choice }));
+        let options = server.options().seed(6).extra_body(named).build().unwrap();
+        let answer = ask(&options, PROMPT).await;
+        let Some(answer) = server.unless_lacking("calls of a tool by name", answer) else {
+            return;
+        };
+        let calls = answer.calls();
+        if calls.is_empty() || calls.iter().any(|call| call.name != "add") {
+            return server.lacks("the call of the tool that was named", &answer);
+        }
+        calls.iter().for_each(assert_matches_its_schema);
+    });
+}
+
+#[test]
+fn they_come_after_everything_else() {
+    check(Wanted::Tiny, async |server| {
+        let members = tools(2, &json!({ "chat_template_kwargs": { "enable_thinking": true } }));
+        let options = server.options().seed(2).extra_body(members).build().unwrap();
+        let answer = ask(&options, PROMPT).await.unwrap();
+        assert_eq!(answer.order(), ["thinking", "call"]);
+        answer.calls().iter().for_each(assert_matches_its_schema);
+        let last = answer.message.content.last();
+        assert!(matches!(last, Some(ContentBlock::ToolUse(_))), "{answer:#?}");
+    });
+}
+
+#[test]
+fn several_in_one_answer_have_ids_of_their_own() {
+    check(Wanted::Any, async |server| {
+        let prompt = "What is the weather in Paris, and what in Rome? Call the tool for each.";
+        let mut ids = HashSet::new();
+        let mut most = 0;
+        // One seed will do, of a model that does as it is told.
+        for seed in 1..=if server.is_tiny { 10 } else { 1 } {
+            let members = tools(2, &json!({ "parallel_tool_calls": true }));
+            let options = server.options().seed(seed).extra_body(members).build().unwrap();
+            let answer = ask(&options, prompt).await;
+            let Some(answer) = server.unless_lacking("parallel calls", answer) else {
+                return;
+            };
+            let calls = answer.calls();
+            most = most.max(calls.len());
+            for call in &calls {
+                assert_matches_its_schema(call);
+                assert!(ids.insert(call.id.clone()), "an id twice: {calls:#?}");
+            }
+            if calls.len() < 2 && !server.is_tiny {
+                return server.lacks("two calls in one answer", &answer);
+            }
+        }
+        println!("{} calls, up to {most} in one answer", ids.len());
+        assert!(most > 1, "the model calls one tool at a time");
+    });
+}
+
+#[test]
+fn streamed_they_are_those_of_the_unstreamed_answer() {
+    check(Wanted::Tiny, async |server| {
+        for seed in 1..=5 {
+            let options = || server.options().seed(seed).extra_body(tools(2, &json!({})));
+            let streamed = ask(&options().build().unwrap(), PROMPT).await.unwrap().calls();
+            let whole = options().transport(service_fn(wire::unstreamed)).build().unwrap();
+            let whole = ask(&whole, PROMPT).await.unwrap().calls();
+            assert!(!whole.is_empty());
+            assert_eq!(without_ids(&streamed), without_ids(&whole), "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn one_cut_by_max_tokens_is_an_error_and_never_a_call() {
+    check(Wanted::Any, async |server| {
+        let members = tools(1, &json!({ "tool_choice": "required" }));
+        let options = server.options().seed(2).max_tokens(24).extra_body(members);
+        let answer = ask(&options.build().unwrap(), PROMPT).await;
+        let Some(answer) = server.unless_lacking("forced calls", answer) else {
+            return;
+        };
+        if !answer.finish().is_length() || answer.broken_calls().is_empty() {
+            return server.lacks("a call that is cut by 24 tokens", &answer);
+        }
+        assert!(answer.calls().is_empty(), "{answer:#?}");
+        let [broken] = *answer.broken_calls() else { panic!("{answer:#?}") };
+        assert!(!broken.error.is_empty());
+        assert_eq!(broken.name.as_deref(), Some("get_weather"));
+        println!("{}: {:?}", broken.error, broken.raw_data);
+    });
+}
+
+#[test]
+fn cut_anywhere_only_those_that_were_whole_are_calls() {
+    check(Wanted::Tiny, async |server| {
+        let options = || server.options().seed(2).extra_body(tools(2, &json!({})));
+        let whole = ask(&options().build().unwrap(), PROMPT).await.unwrap();
+        let whole_calls = whole.calls();
+        let tokens = whole.message.usage.and_then(|usage| usage.completion_tokens).unwrap();
+        let tokens = u32::try_from(tokens).unwrap();
+        let (mut most, mut broken) = (0, 0);
+        for tokens in 1..tokens {
+            let cut = ask(&options().max_tokens(tokens).build().unwrap(), PROMPT).await.unwrap();
+            assert!(cut.error.is_none(), "{cut:#?}");
+            assert_eq!(*cut.finish(), FinishReason::Length, "at {tokens}");
+            let calls = cut.calls();
+            assert!(
+                without_ids(&whole_calls).starts_with(&without_ids(&calls)),
+                "at {tokens}: {calls:#?} of {whole_calls:#?}"
+            );
+            assert!(cut.broken_calls().len() <= 1, "at {tokens}: {cut:#?}");
+            (most, broken) = (most.max(calls.len()), broken + cut.broken_calls().len());
+        }
+        println!("{broken} of {tokens} cuts broke one of {} calls", whole_calls.len());
+        assert!(broken > 0 && most > 0 && most >= whole_calls.len() - 1);
+    });
+}

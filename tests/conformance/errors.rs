@@ -1,0 +1,126 @@
+//! What the server refuses, and what goes wrong in the middle.
+
+use open_agent::{AgentOptions, Error, ErrorKind, json};
+
+use crate::answer::ask;
+use crate::server::{Server, Wanted, check, lacking};
+
+const PROMPT: &str = "Say something.";
+
+/// The error with which the server refuses a request of these members.
+async fn refusal(server: &Server, members: serde_json::Value) -> Option<Error> {
+    let options = server.options().extra_body(members).build().unwrap();
+    match ask(&options, PROMPT).await {
+        Ok(answer) => answer.error,
+        Err(error) => Some(error),
+    }
+}
+
+#[test]
+fn one_in_the_middle_of_a_stream_comes_after_what_came_before() {
+    check(Wanted::Broken, async |server| {
+        let parameters = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
+        let tool = json!({ "name": "get_weather", "parameters": parameters });
+        let members = json!({
+            "tools": [{ "type": "function", "function": tool }],
+            "chat_template_kwargs": { "enable_thinking": true },
+        });
+        let options = server.options().seed(1).extra_body(members).build().unwrap();
+        let answer = ask(&options, "Weather?").await.unwrap();
+        assert!(!answer.thinking().is_empty(), "{answer:#?}");
+        assert!(answer.calls().is_empty(), "{answer:#?}");
+        let error = answer.error.expect("it breaks off");
+        assert_eq!(error.kind(), ErrorKind::Api, "{error:?}");
+        assert!(error.to_string().contains("does not match the expected"), "{error}");
+        assert!(!error.is_retryable(), "something of the answer was delivered");
+        assert_eq!(error.status(), None, "the status was 200");
+        assert!(error.received() > Some(0));
+        println!("{error}");
+    });
+}
+
+#[test]
+fn a_prompt_beyond_the_context_is_an_overflow() {
+    check(Wanted::Tiny, async |server| {
+        let options = server.options().max_tokens(10).build().unwrap();
+        let error = ask(&options, &"word ".repeat(6000)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ContextOverflow, "{error:?}");
+        assert!(!error.is_retryable());
+        assert_eq!(error.status(), Some(400));
+        assert!(error.to_string().contains("exceeds the available context size"), "{error}");
+        println!("{error}");
+    });
+}
+
+#[test]
+fn without_the_key_it_is_401_and_with_it_there_is_an_answer() {
+    check(Wanted::Keyed, async |server| {
+        let options = || {
+            AgentOptions::builder().base_url(&server.base_url).model(&server.model).max_tokens(4)
+        };
+        let right = options().api_key(&server.key).build().unwrap();
+        assert!(!ask(&right, PROMPT).await.unwrap().text().is_empty());
+
+        let wrong_key = "sk-wrong-but-none-of-your-business";
+        let wrong = options().api_key(wrong_key).build().unwrap();
+        for (options, key) in [(options().build().unwrap(), None), (wrong, Some(wrong_key))] {
+            let error = ask(&options, PROMPT).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Api, "{error:?}");
+            assert_eq!(error.status(), Some(401));
+            assert!(!error.is_retryable());
+            assert!(error.to_string().contains("Invalid API Key"), "{error}");
+            let shown = format!("{error} {error:?} {error:#?} {options:?} {options:#?}");
+            for secret in [key.unwrap_or(wrong_key), &server.key] {
+                assert!(!shown.contains(secret), "a key shows");
+            }
+        }
+        assert!(!format!("{right:?}").contains(&server.key), "a key shows");
+    });
+}
+
+#[test]
+fn a_wrong_path_is_404() {
+    check(Wanted::Any, async |server| {
+        let wrong = server.beside("/nowhere");
+        let error = ask(&server.options().base_url(&wrong).build().unwrap(), PROMPT).await;
+        let error = match error {
+            Ok(answer) => answer.error.expect("nothing answers there"),
+            Err(error) => error,
+        };
+        println!("{error}");
+        if server.is_tiny {
+            assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(404)), "{error:?}");
+            assert!(error.to_string().contains("File Not Found"), "{error}");
+        } else if error.status() != Some(404) {
+            lacking(&format!("404 ({error:?})"));
+        }
+        assert!(!error.is_retryable());
+    });
+}
+
+#[test]
+fn a_member_of_the_wrong_type_is_400() {
+    check(Wanted::Any, async |server| {
+        let Some(error) = refusal(server, json!({ "temperature": "hot" })).await else {
+            assert!(!server.is_tiny, "a text is a temperature");
+            return lacking("a look at the types of members");
+        };
+        println!("{error}");
+        assert_eq!(error.kind(), ErrorKind::Api, "{error:?}");
+        if server.is_tiny {
+            assert_eq!(error.status(), Some(400));
+            assert!(error.to_string().contains("type must be number"), "{error}");
+        }
+        assert!(!error.is_retryable() || error.status() == Some(500), "{error:?}");
+    });
+}
+
+#[test]
+fn a_mistake_of_ours_which_is_called_500_keeps_its_words() {
+    check(Wanted::Tiny, async |server| {
+        let error = refusal(server, json!({ "tools": { "a": 1 } })).await.expect("no list of tools");
+        assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(500)), "{error:?}");
+        assert!(error.to_string().contains("Expected 'tools' to be an array"), "{error}");
+        println!("{error}");
+    });
+}

@@ -1,0 +1,149 @@
+//! The servers, and the one door through which every test gets at them.
+
+use std::env;
+use std::sync::{PoisonError, RwLock};
+use std::thread;
+use std::time::Duration;
+
+use open_agent::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, Result, list_models};
+
+use crate::answer::Answer;
+
+/// What a test asks for, of the servers that there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    /// Whatever server there is.
+    Any,
+    /// The made-up model, which breaks calls that come after reasoning.
+    Broken,
+    /// The made-up model, behind a key.
+    Keyed,
+    /// The made-up model: its steering words, its habits, its seeds.
+    Tiny,
+}
+
+/// A server, and how to ask it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) base_url: String,
+    pub(crate) model: String,
+    /// Empty where no key is needed.
+    pub(crate) key: String,
+    pub(crate) is_tiny: bool,
+}
+
+/// A test that watches what the whole server does holds this alone.
+static QUIET: RwLock<()> = RwLock::new(());
+
+/// Runs a test against the server it wants, beside others.
+pub(crate) fn check(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
+    let _shared = QUIET.read().unwrap_or_else(PoisonError::into_inner);
+    run(wanted, test);
+}
+
+/// Runs a test against the server it wants, while no other test uses any.
+pub(crate) fn check_alone(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
+    let _alone = QUIET.write().unwrap_or_else(PoisonError::into_inner);
+    run(wanted, test);
+}
+
+/// Says that a test does not apply.
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {why}: {}", name());
+}
+
+/// Says what the server cannot do, which is no failure.
+pub(crate) fn lacking(what: &str) {
+    println!("lacking: {what}: {}", name());
+}
+
+fn name() -> String {
+    thread::current().name().unwrap_or("?").to_owned()
+}
+
+fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
+    let Some(base_url) = variable("OPEN_AGENT_CONFORMANCE_URL") else {
+        return skipped("no server (cargo xtask conformance brings one up)");
+    };
+    let is_tiny = variable("OPEN_AGENT_BASE_URL").is_none();
+    let (base_url, key) = match wanted {
+        Wanted::Any => (base_url, None),
+        _ if !is_tiny => return skipped("this is about the made-up model"),
+        Wanted::Tiny => (base_url, None),
+        Wanted::Broken => (required("OPEN_AGENT_CONFORMANCE_BROKEN_URL"), None),
+        Wanted::Keyed => {
+            let key = required("OPEN_AGENT_CONFORMANCE_KEY");
+            (required("OPEN_AGENT_CONFORMANCE_KEY_URL"), Some(key))
+        }
+    };
+    // A model of the user's may be large, and the machine slow.
+    let patience = Duration::from_secs(if is_tiny { 60 } else { 900 });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime starts").block_on(async {
+        let model = if is_tiny { "tiny".to_owned() } else { model(&base_url).await };
+        let server = Server { base_url, model, key: key.unwrap_or_default(), is_tiny };
+        let ended = tokio::time::timeout(patience, test(&server)).await;
+        ended.unwrap_or_else(|_| panic!("no end after {patience:?}"));
+    });
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn required(name: &str) -> String {
+    variable(name).unwrap_or_else(|| panic!("{name} is not set, but OPEN_AGENT_CONFORMANCE_URL is"))
+}
+
+async fn model(base_url: &str) -> String {
+    if let Some(model) = variable("OPEN_AGENT_MODEL") {
+        return model;
+    }
+    let options = AgentOptions::builder().base_url(base_url).model("any").build();
+    let models = list_models(&options.expect("an address")).await.expect("a list of models");
+    models.into_iter().next().expect("a model; or name one by OPEN_AGENT_MODEL")
+}
+
+impl Server {
+    /// Options to ask it with, room for a whole answer included.
+    pub(crate) fn options(&self) -> AgentOptionsBuilder {
+        let options = AgentOptions::builder()
+            .base_url(&self.base_url)
+            .model(&self.model)
+            .max_tokens(if self.is_tiny { 400 } else { 2000 });
+        if self.key.is_empty() { options } else { options.api_key(&self.key) }
+    }
+
+    /// The address of something beside `/v1`, or wherever the base URL ends.
+    pub(crate) fn beside(&self, path: &str) -> String {
+        let root = self.base_url.trim_end_matches('/').rsplit_once('/');
+        format!("{}{path}", root.expect("a base URL has slashes").0)
+    }
+
+    /// The answer; or none, said to be lacking, where a server of the user's refuses the request.
+    #[track_caller]
+    pub(crate) fn unless_lacking(&self, what: &str, answer: Result<Answer>) -> Option<Answer> {
+        let failed = |answer: &Answer| answer.error.as_ref().map(Error::kind);
+        match answer {
+            Ok(answer) if self.is_tiny || failed(&answer) != Some(ErrorKind::Api) => Some(answer),
+            Err(error) if self.is_tiny || error.kind() != ErrorKind::Api => {
+                panic!("{what}: {error:?}")
+            }
+            Ok(Answer { error, .. }) => {
+                lacking(&format!("{what} ({})", error.expect("one of kind Api")));
+                None
+            }
+            Err(error) => {
+                lacking(&format!("{what} ({error})"));
+                None
+            }
+        }
+    }
+
+    /// Says what is lacking, or panics where it must not be.
+    #[track_caller]
+    pub(crate) fn lacks(&self, what: &str, answer: &Answer) {
+        assert!(!self.is_tiny, "no {what}: {answer:#?}");
+        lacking(what);
+    }
+}

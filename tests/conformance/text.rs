@@ -1,0 +1,125 @@
+//! Plain text: how it comes, where it ends, what it cost.
+
+use open_agent::FinishReason;
+use tower::service_fn;
+
+use crate::answer::ask;
+use crate::server::{Wanted, check, lacking, skipped};
+use crate::wire;
+
+const PROMPT: &str = "Say something about a garden, in three sentences.";
+
+#[test]
+fn streams_in_many_blocks_which_joined_are_the_unstreamed_answer() {
+    check(Wanted::Any, async |server| {
+        let options = server.options().seed(11);
+        let streamed = ask(&options.build().unwrap(), PROMPT).await.unwrap();
+        assert!(streamed.pieces() > 1, "{streamed:#?}");
+
+        let options = server.options().seed(11).transport(service_fn(wire::unstreamed));
+        let whole = ask(&options.build().unwrap(), PROMPT).await.unwrap();
+        assert_eq!(whole.pieces(), 1);
+        if server.is_tiny {
+            assert_eq!(streamed.text(), whole.text());
+            assert_eq!(streamed.finish(), whole.finish());
+            assert_eq!(streamed.message.usage, whole.message.usage);
+        } else {
+            skipped("whether the texts are equal: not every server keeps to a seed");
+        }
+    });
+}
+
+#[test]
+fn usage_is_reported_and_the_message_is_whole() {
+    check(Wanted::Any, async |server| {
+        // That message() is what the deltas were is checked for every answer.
+        let answer = ask(&server.options().seed(5).build().unwrap(), PROMPT).await.unwrap();
+        assert_eq!(*answer.finish(), FinishReason::Stop, "{answer:#?}");
+        assert!(!answer.message.text().is_empty());
+        assert_eq!(answer.message.model.is_some(), answer.message.id.is_some());
+        let Some(usage) = answer.message.usage else {
+            return server.lacks("usage", &answer);
+        };
+        println!("{usage:?} in {} pieces of text", answer.pieces());
+        let sum = usage.prompt_tokens.unwrap() + usage.completion_tokens.unwrap();
+        assert!(usage.prompt_tokens > Some(0) && usage.completion_tokens > Some(0));
+        if server.is_tiny {
+            assert_eq!(usage.total_tokens, Some(sum));
+            assert_eq!(answer.message.model.as_deref(), Some("tiny"));
+        }
+    });
+}
+
+#[test]
+fn a_stop_text_ends_it_and_is_not_part_of_it() {
+    check(Wanted::Any, async |server| {
+        let prompt = "Count from one to ten in English words, with spaces between them.";
+        let (stop, expected) = if server.is_tiny {
+            let whole = ask(&server.options().seed(11).build().unwrap(), prompt).await.unwrap();
+            let text = whole.text();
+            // A word from the middle.
+            let at = text.char_indices().filter(|(_, letter)| *letter == ' ').nth(4).unwrap().0;
+            let stop = text[at + 1..].split_once(' ').unwrap().0.to_owned();
+            let expected = text.split_once(&stop).unwrap().0.to_owned();
+            (stop, Some(expected))
+        } else {
+            ("five".to_owned(), None)
+        };
+        let options = server.options().seed(11).stop(&stop).build().unwrap();
+        let answer = ask(&options, prompt).await.unwrap();
+        assert_eq!(*answer.finish(), FinishReason::Stop);
+        assert!(!answer.text().contains(&stop), "{stop:?} in {:?}", answer.text());
+        if let Some(expected) = expected {
+            assert_eq!(answer.text(), expected);
+        }
+    });
+}
+
+#[test]
+fn max_tokens_cuts_it_and_is_told() {
+    check(Wanted::Any, async |server| {
+        let options = server.options().seed(11).max_tokens(6).build().unwrap();
+        let answer = ask(&options, PROMPT).await.unwrap();
+        assert_eq!(*answer.finish(), FinishReason::Length);
+        assert!(answer.error.is_none(), "{answer:#?}");
+        let completion = answer.message.usage.and_then(|usage| usage.completion_tokens);
+        if server.is_tiny {
+            assert_eq!(completion, Some(6));
+            assert!(!answer.text().is_empty());
+        }
+    });
+}
+
+#[test]
+fn characters_of_several_tokens_come_whole() {
+    check(Wanted::Any, async |server| {
+        let prompt = "Repeat these signs and nothing else: \u{1F642} \u{e9} \u{1F642} \u{e9}";
+        // One seed will do, of a model that does as it is told.
+        for seed in 1..=if server.is_tiny { 50 } else { 1 } {
+            let answer = ask(&server.options().seed(seed).build().unwrap(), prompt).await.unwrap();
+            let text = answer.text();
+            assert!(!text.contains('\u{fffd}'), "{text:?}");
+            if text.contains('\u{1F642}') && text.contains('\u{e9}') {
+                return println!("seed {seed}: {text}");
+            }
+        }
+        assert!(!server.is_tiny, "the model has lost its signs");
+        lacking("signs of several tokens");
+    });
+}
+
+#[test]
+fn cut_inside_a_character_it_is_still_text() {
+    check(Wanted::Tiny, async |server| {
+        // The emoji of this one stands near its beginning.
+        let whole = ask(&server.options().seed(10).build().unwrap(), PROMPT).await.unwrap().text();
+        for tokens in 1..=16 {
+            let options = server.options().seed(10).max_tokens(tokens).build().unwrap();
+            let cut = ask(&options, PROMPT).await.unwrap();
+            assert!(cut.error.is_none(), "{cut:#?}");
+            let text = cut.text();
+            println!("{tokens:2} {text:?}");
+            assert!(whole.starts_with(&text), "{text:?} does not begin {whole:?}");
+        }
+    });
+}

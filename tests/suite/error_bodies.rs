@@ -1,0 +1,33 @@
+//! Every spelling of an error body shows the server's own words, its code and its type.
+
+use std::fs;
+use std::path::Path;
+
+use oa_types::wire::ServerError;
+use serde_json::Value;
+
+#[test]
+fn every_error_body_shows_the_words_of_its_server() {
+    let mut count = 0;
+    for folder in ["own", "live"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
+        let index = fs::read_to_string(folder.join("errors.json")).unwrap();
+        for entry in serde_json::from_str::<Vec<Value>>(&index).unwrap() {
+            let file = entry["file"].as_str().unwrap();
+            let error = ServerError::from_body(&fs::read(folder.join(file)).unwrap());
+            let words = entry["message"].as_str().unwrap_or_default();
+            assert!(error.message.contains(words), "{file}: {error}");
+            let text = |value: &Value| match value {
+                Value::Null => None,
+                Value::String(text) => Some(text.clone()),
+                other => Some(other.to_string()),
+            };
+            assert_eq!(error.code, text(&entry["code"]), "code of {file}");
+            assert_eq!(error.kind, text(&entry["type"]), "type of {file}");
+            let overflows = file.contains("context") || file.contains("prompt-progress");
+            assert_eq!(error.is_context_overflow(), overflows, "{file}");
+            count += 1;
+        }
+    }
+    assert!(count >= 50, "{count} error bodies");
+}
