@@ -223,6 +223,8 @@ pub struct AgentOptionsBuilder {
     think_tags: Option<ThinkTags>,
     repair: ArgumentRepair,
     service: Option<AnyService>,
+    #[cfg(feature = "tls")]
+    roots: Vec<u8>,
     unusable: Option<String>,
     error: Option<Error>,
 }
@@ -403,6 +405,15 @@ impl AgentOptionsBuilder {
         self
     }
 
+    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
+    /// certificate of your own making. Not for a transport of your own.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
     /// Sends requests over a service of your own in place of the built-in transport: one with
     /// middleware, or a model in memory.
     pub fn transport<S, B>(mut self, service: S) -> Self
@@ -437,6 +448,12 @@ impl AgentOptionsBuilder {
         if self.service.is_some() && self.connect.is_some() {
             return Err(Error::config("connect_timeout has no effect on a transport of your own"));
         }
+        #[cfg(feature = "tls")]
+        if self.service.is_some() && !self.roots.is_empty() {
+            return Err(Error::config(
+                "root_certificates has no effect on a transport of your own",
+            ));
+        }
         if self.request.stop.iter().any(String::is_empty) {
             return Err(Error::config("a stop text is empty"));
         }
@@ -461,13 +478,22 @@ impl AgentOptionsBuilder {
         quirks.think_tags = self.think_tags.unwrap_or(quirks.think_tags);
         quirks.repair = self.repair;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
-        let service = self.service.unwrap_or_else(|| {
-            let transport = Transport::builder();
-            // A connection attempt without bound lasts as long as the system lets it.
-            AnyService::new(
-                transport.connect_timeout(connect_timeout.unwrap_or(Duration::MAX)).build(),
-            )
-        });
+        let service = match self.service {
+            Some(service) => service,
+            None => {
+                // A connection attempt without bound lasts as long as the system lets it.
+                let transport =
+                    Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
+                #[cfg(feature = "tls")]
+                let transport = if self.roots.is_empty() {
+                    transport
+                } else {
+                    let roots = transport.root_certificates(&self.roots);
+                    roots.map_err(|error| Error::config(error.to_string()))?
+                };
+                AnyService::new(transport.build())
+            }
+        };
         let mut timeouts = Timeouts::default();
         timeouts.idle = Wait::or(self.idle, timeouts.idle);
         timeouts.content = Wait::or(self.content, timeouts.content);

@@ -39,12 +39,16 @@ pub(crate) trait Dial: Send + Sync {
 type Source = Box<dyn StdError + Send + Sync>;
 
 impl Connect {
-    pub(crate) fn new(dialer: Dialer, timeout: Duration) -> Self {
+    pub(crate) fn new(
+        dialer: Dialer,
+        timeout: Duration,
+        #[cfg(feature = "tls")] roots: crate::tls::Roots,
+    ) -> Self {
         Self {
             dialer,
             timeout,
             #[cfg(feature = "tls")]
-            tls: crate::tls::Tls::default(),
+            tls: crate::tls::Tls::new(roots),
         }
     }
 

@@ -15,6 +15,8 @@ pub enum ErrorKind {
     Closed,
     /// No connection came about: refused, unreachable, timed out.
     Connect,
+    /// A root certificate that is none.
+    InvalidCertificate,
     /// An [`ApiKey`](crate::ApiKey) that no header can carry.
     InvalidKey,
     /// A request's URI without scheme or host, with an unknown scheme, or with a user name.
@@ -131,6 +133,15 @@ impl Error {
             ),
         };
         Self::new(kind, message).because(source)
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn invalid_certificate(source: Option<Source>) -> Self {
+        let why = if source.is_some() { "cannot be read" } else { "are not in it" };
+        let message = format!("not a PEM file of root certificates: certificates {why}");
+        let mut error = Self::new(ErrorKind::InvalidCertificate, message);
+        error.0.source = source;
+        error
     }
 
     pub(crate) fn invalid_key(why: &str) -> Self {

@@ -60,6 +60,8 @@ impl Transport {
             dialer: Dialer::Tcp,
             idle_timeout: Duration::from_secs(60),
             max_idle_per_host: 8,
+            #[cfg(feature = "tls")]
+            roots: Vec::new(),
         }
     }
 
@@ -159,6 +161,8 @@ pub struct Builder {
     dialer: Dialer,
     idle_timeout: Duration,
     max_idle_per_host: usize,
+    #[cfg(feature = "tls")]
+    roots: crate::tls::Roots,
 }
 
 impl Builder {
@@ -198,12 +202,30 @@ impl Builder {
         self
     }
 
+    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
+    /// certificate of your own making.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCertificate`](crate::ErrorKind::InvalidCertificate) if there is none in it, or one
+    /// that cannot be read.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
+        self.roots.extend(crate::tls::roots_from_pem(pem.as_ref())?);
+        Ok(self)
+    }
+
     /// Builds the transport.
     #[must_use]
     pub fn build(self) -> Transport {
         Transport {
             shared: Arc::new(Shared {
-                connect: Connect::new(self.dialer, self.connect_timeout),
+                connect: Connect::new(
+                    self.dialer,
+                    self.connect_timeout,
+                    #[cfg(feature = "tls")]
+                    self.roots,
+                ),
                 pool: Arc::new(Pool::new(self.max_idle_per_host, self.idle_timeout)),
             }),
         }

@@ -5,27 +5,47 @@ use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 use crate::error::Error;
 use crate::peer::Peer;
 use crate::stream::Stream;
 
-/// Encrypts streams, trusting what the system trusts.
-#[derive(Default)]
+/// Certificates that a user trusts beside those of the system.
+pub(crate) type Roots = Vec<CertificateDer<'static>>;
+
+/// Reads certificates in PEM, of which there must be one at least.
+pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
+    let roots = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Roots, _>>()
+        .map_err(|error| Error::invalid_certificate(Some(error.into())))?;
+    if roots.is_empty() {
+        return Err(Error::invalid_certificate(None));
+    }
+    Ok(roots)
+}
+
+/// Encrypts streams, trusting what the system trusts, and what the user does.
 pub(crate) struct Tls {
+    roots: Roots,
     /// Read when first needed; reading that failed is tried again.
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Tls {
+    pub(crate) fn new(roots: Roots) -> Self {
+        Self { roots, config: OnceCell::new() }
+    }
+
     pub(crate) async fn encrypt(&self, peer: &Peer, stream: Stream) -> Result<Stream, Error> {
         let config = self
             .config
             .get_or_try_init(|| async {
+                let roots = self.roots.clone();
                 // Certificates are files: reading them takes a while.
-                spawn_blocking(trusting_the_system)
+                spawn_blocking(move || trusting_the_system_and(roots))
                     .await
                     .unwrap_or_else(|panic| Err(io::Error::other(panic)))
             })
@@ -55,12 +75,15 @@ impl Tls {
     }
 }
 
-fn trusting_the_system() -> io::Result<Arc<ClientConfig>> {
+fn trusting_the_system_and(own: Roots) -> io::Result<Arc<ClientConfig>> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
+    for certificate in own {
+        roots.add(certificate).map_err(io::Error::other)?;
+    }
     // Some systems keep certificates that nobody can parse.
-    let (usable, _) = roots.add_parsable_certificates(found.certs);
-    if usable == 0 {
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
         return Err(found.errors.into_iter().next().map_or_else(
             || io::Error::new(io::ErrorKind::NotFound, "the system has no root certificates"),
             io::Error::other,

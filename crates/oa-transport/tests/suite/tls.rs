@@ -1,6 +1,13 @@
+use std::sync::Arc;
+
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_transport::{ErrorKind, Transport};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::{ask, hear, say, serve, url, whole};
 
@@ -8,7 +15,8 @@ use crate::{ask, hear, say, serve, url, whole};
 async fn a_port_that_speaks_no_tls() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
         // Servers take a greeting of TLS for a bad request.
-        tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1024]).await.unwrap();
+        let greeting = stream.read(&mut [0; 1024]).await.unwrap();
+        assert!(greeting > 0);
         say(&mut stream, "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").await;
         hear(&mut stream).await;
     })
@@ -25,4 +33,70 @@ async fn a_port_that_speaks_no_tls() {
 async fn plain_http_is_the_same_with_the_feature() {
     let server = SocketServer::start(Script::new().otherwise(Reply::text("hello"))).await.unwrap();
     ask(&Transport::new(), &url(&server)).await.unwrap();
+}
+
+/// A server with a certificate of its own making, for `localhost`; it answers every request on a
+/// connection with its number.
+async fn secure() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let pem = made.cert.pem();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut buffer = vec![0; 4096];
+                for number in 1.. {
+                    match stream.read(&mut buffer).await {
+                        Ok(0) | Err(_) => return,
+                        Ok(_) => {}
+                    }
+                    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{number}");
+                    if stream.write_all(answer.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (format!("https://localhost:{port}/"), pem)
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_user_trusts() {
+    let (url, pem) = secure().await;
+    let transport = Transport::builder().root_certificates(&pem).unwrap().build();
+    for number in ["1", "2", "3"] {
+        let body = ask(&transport, &url).await.unwrap();
+        assert_eq!(body, number, "the connection is used again");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_nobody_trusts() {
+    let (url, _) = secure().await;
+    let (_, other) = secure().await;
+    let transport = Transport::builder().root_certificates(&other).unwrap().build();
+    let error = ask(&transport, &url).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Tls);
+    assert!(error.to_string().ends_with("its certificate is not trusted"), "{}", whole(&error));
+}
+
+#[test]
+fn a_file_that_holds_no_certificate() {
+    for pem in ["", "no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
+    {
+        let error = Transport::builder().root_certificates(pem).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidCertificate, "{pem:?}");
+    }
 }
