@@ -29,10 +29,12 @@
 //!
 //! `tls` adds https. Off by default here, on by default in the facade.
 
+mod builder;
 mod options;
 mod provider;
 mod query;
 mod stream;
+mod wait;
 
 mod models;
 mod pipeline;
@@ -43,10 +45,12 @@ mod error;
 
 pub use oa_transport::{RequestBody, TimeoutKind};
 
+pub use crate::builder::AgentOptionsBuilder;
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::models::list_models;
-pub use crate::options::{AgentOptions, AgentOptionsBuilder, Limits, Wait};
+pub use crate::options::{AgentOptions, Limits};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
 pub use crate::query::query;
 pub use crate::stream::BlockStream;
+pub use crate::wait::Wait;

@@ -18,10 +18,18 @@ pub enum FinishReason {
     Interrupted,
     /// It reached the token limit.
     Length,
+    /// The time for one prompt was up.
+    MaxRunTime,
+    /// The tokens for one prompt were used up.
+    MaxRunTokens,
+    /// The tool calls for one prompt were used up.
+    MaxToolCalls,
     /// The model asked for tools again after the last round that was allowed.
     MaxToolIterations,
     /// The model refused to answer.
     Refusal,
+    /// The model made the same call again and again, with the same result.
+    RepeatedToolCall,
     /// The model said all it had to say.
     Stop,
     /// The model waits for tools.
@@ -41,8 +49,12 @@ impl FinishReason {
             Self::ContentFilter => "content_filter",
             Self::Interrupted => "interrupted",
             Self::Length => "length",
+            Self::MaxRunTime => "max_run_time",
+            Self::MaxRunTokens => "max_run_tokens",
+            Self::MaxToolCalls => "max_tool_calls",
             Self::MaxToolIterations => "max_tool_iterations",
             Self::Refusal => "refusal",
+            Self::RepeatedToolCall => "repeated_tool_call",
             Self::Stop => "stop",
             Self::ToolCalls => "tool_calls",
             Self::Unspecified => "unspecified",
@@ -68,8 +80,12 @@ impl From<&str> for FinishReason {
             "content_filter" => Self::ContentFilter,
             "interrupted" => Self::Interrupted,
             "length" => Self::Length,
+            "max_run_time" => Self::MaxRunTime,
+            "max_run_tokens" => Self::MaxRunTokens,
+            "max_tool_calls" => Self::MaxToolCalls,
             "max_tool_iterations" => Self::MaxToolIterations,
             "refusal" => Self::Refusal,
+            "repeated_tool_call" => Self::RepeatedToolCall,
             "stop" => Self::Stop,
             "tool_calls" => Self::ToolCalls,
             other => Self::Other(other.into()),

@@ -1,0 +1,350 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
+use oa_types::wire::{ChatRequest, ToolChoice};
+use oa_types::{BaseUrl, ModelName, Temperature};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::options::{AgentOptions, Limits};
+use crate::provider::{self, Provider};
+use crate::service::AnyService;
+use crate::settings::{Settings, header};
+use crate::wait::Wait;
+
+/// Puts [`AgentOptions`] together. What is wrong is reported by [`build`](Self::build).
+#[derive(Debug, Default)]
+#[must_use = "options come into being by `build`"]
+pub struct AgentOptionsBuilder {
+    request: ChatRequest,
+    model: Option<String>,
+    base_url: Option<String>,
+    provider: Option<Provider>,
+    system_prompt: Option<String>,
+    api_key: Option<ApiKey>,
+    headers: HeaderMap,
+    idle: Option<Wait>,
+    content: Option<Wait>,
+    first_token: Option<Wait>,
+    connect: Option<Wait>,
+    total: Option<Wait>,
+    limits: Limits,
+    think_tags: Option<ThinkTags>,
+    repair: ArgumentRepair,
+    service: Option<AnyService>,
+    #[cfg(feature = "tls")]
+    roots: Vec<u8>,
+    unusable: Option<String>,
+    error: Option<Error>,
+}
+
+/// Whether options may do without a model.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Model {
+    Optional,
+    Required,
+}
+
+const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
+
+impl AgentOptionsBuilder {
+    /// Names the model. Without a name `OPEN_AGENT_MODEL` counts.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
+    /// the end is harmless. Without one `OPEN_AGENT_BASE_URL` counts, then the provider's, then LM
+    /// Studio's.
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Names the server: its usual address and its known quirks.
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Sets the first message of every request.
+    pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.system_prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
+        self
+    }
+
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
+    pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
+        match ApiKey::new(key) {
+            Ok(key) => self.api_key = Some(key),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Adds a header to every request; it replaces a default one of the same name.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(message) => self.refuse(message),
+        }
+        self
+    }
+
+    /// Bounds the answer, in tokens.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.request.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how freely the model chooses its words, from 0 to 2.
+    pub fn temperature(mut self, temperature: f32) -> Self {
+        match Temperature::new(temperature) {
+            Ok(temperature) => self.request.temperature = Some(temperature.value()),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Sets the nucleus sampling bound, above 0 and up to 1.
+    pub fn top_p(mut self, top_p: f32) -> Self {
+        if top_p > 0.0 && top_p <= 1.0 {
+            self.request.top_p = Some(top_p);
+        } else {
+            self.refuse(format!("top_p is not above 0 and up to 1: {top_p}"));
+        }
+        self
+    }
+
+    /// Adds a text at which the answer ends.
+    pub fn stop(mut self, stop: impl Into<String>) -> Self {
+        self.request.stop.push(stop.into());
+        self
+    }
+
+    /// Sets the seed of the server's sampling.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.request.seed = Some(seed);
+        self
+    }
+
+    /// Says whether tools may or must be called.
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.request.tool_choice = Some(choice);
+        self
+    }
+
+    /// Says whether several tools may be called in one answer.
+    pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.request.parallel_tool_calls = Some(parallel);
+        self
+    }
+
+    /// Sets the form of the answer: a `json_schema`, or `{"type": "json_object"}`.
+    pub fn response_format(mut self, format: Value) -> Self {
+        self.request.response_format = Some(format);
+        self
+    }
+
+    /// Merges members into every request, for whatever has no name here; they win over what has.
+    pub fn extra_body(mut self, members: Value) -> Self {
+        match members {
+            Value::Object(members) => {
+                for taken in ["messages", "stream"] {
+                    if members.contains_key(taken) {
+                        self.refuse(format!("extra_body may not set {taken:?}"));
+                    }
+                }
+                self.request.extra_body.extend(members);
+            }
+            _ => self.refuse("extra_body is no JSON object".to_owned()),
+        }
+        self
+    }
+
+    /// Bounds the silence once an answer has begun: whole seconds, a `Duration`, or `None`; 60 seconds
+    /// by default. Any byte ends a silence. This is no limit on the whole answer.
+    pub fn timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.idle = Some(timeout.into());
+        self
+    }
+
+    /// As [`timeout`](Self::timeout), but only content ends the silence; none by default.
+    pub fn content_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.content = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the wait for an answer to begin; 300 seconds by default, since loading a model takes
+    /// minutes and is not a dead server.
+    pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.first_token = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
+    pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.connect = Some(timeout.into());
+        self
+    }
+
+    /// Bounds the whole answer; none by default.
+    pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.total = Some(timeout.into());
+        self
+    }
+
+    /// Sets what a server may make the client hold.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Says whether thinking stands between tags in the text; by default what the provider is known
+    /// for.
+    pub fn think_tags(mut self, tags: ThinkTags) -> Self {
+        self.think_tags = Some(tags);
+        self
+    }
+
+    /// Has truncated or slightly broken argument JSON mended.
+    pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
+        self.repair = if lenient { ArgumentRepair::On } else { ArgumentRepair::Off };
+        self
+    }
+
+    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
+    /// certificate of your own making. Not for a transport of your own.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
+    /// Sends requests over a service of your own in place of the built-in transport: one with
+    /// middleware, or a model in memory.
+    pub fn transport<S, B>(mut self, service: S) -> Self
+    where
+        S: tower::Service<Request<RequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.service = Some(AnyService::new(service));
+        self
+    }
+
+    /// What the environment says; what it says wrongly is told by the first request.
+    pub(crate) fn from_environment() -> AgentOptions {
+        Self::default().finish(Model::Optional).unwrap_or_else(|error| {
+            let builder = Self {
+                base_url: Some(provider::DEFAULT_BASE_URL.to_owned()),
+                model: Some("unusable".to_owned()),
+                unusable: Some(error.to_string()),
+                ..Self::default()
+            };
+            builder.finish(Model::Optional).expect("nothing of this comes from the environment")
+        })
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for an option that cannot work, and if there is no model.
+    pub fn build(self) -> Result<AgentOptions> {
+        self.finish(Model::Required)
+    }
+
+    fn finish(mut self, need: Model) -> Result<AgentOptions> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        if self.service.is_some() && self.connect.is_some() {
+            return Err(Error::config("connect_timeout has no effect on a transport of your own"));
+        }
+        #[cfg(feature = "tls")]
+        if self.service.is_some() && !self.roots.is_empty() {
+            return Err(Error::config(
+                "root_certificates has no effect on a transport of your own",
+            ));
+        }
+        if self.request.stop.iter().any(String::is_empty) {
+            return Err(Error::config("a stop text is empty"));
+        }
+        let model = self.model.or_else(provider::model_from_environment);
+        match model {
+            Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
+            None if need == Model::Required => return Err(Error::config(NO_MODEL)),
+            None => self.unusable = Some(NO_MODEL.to_owned()),
+        }
+        self.request.include_usage = true;
+        let base_url = self
+            .base_url
+            .or_else(|| self.provider.map(|provider| provider.base_url().to_owned()))
+            .or_else(provider::base_url_from_environment)
+            .unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned());
+        let base_url = BaseUrl::new(base_url)?;
+        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
+            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
+        }
+        let profile = self.provider.map(Provider::profile);
+        let mut quirks = profile.map(|profile| profile.quirks).unwrap_or_default();
+        quirks.think_tags = self.think_tags.unwrap_or(quirks.think_tags);
+        quirks.repair = self.repair;
+        let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
+        let service = match self.service {
+            Some(service) => service,
+            None => {
+                // A connection attempt without bound lasts as long as the system lets it.
+                let transport =
+                    Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
+                #[cfg(feature = "tls")]
+                let transport = if self.roots.is_empty() {
+                    transport
+                } else {
+                    let roots = transport.root_certificates(&self.roots);
+                    roots.map_err(|error| Error::config(error.to_string()))?
+                };
+                AnyService::new(transport.build())
+            }
+        };
+        let mut timeouts = Timeouts::default();
+        timeouts.idle = Wait::or(self.idle, timeouts.idle);
+        timeouts.content = Wait::or(self.content, timeouts.content);
+        timeouts.first_token = Wait::or(self.first_token, timeouts.first_token);
+        timeouts.total = Wait::or(self.total, timeouts.total);
+        Ok(AgentOptions(Arc::new(Settings {
+            unusable: self.unusable,
+            request: self.request,
+            base_url,
+            provider: self.provider,
+            system_prompt: self.system_prompt,
+            api_key: self.api_key,
+            headers: self.headers,
+            timeouts,
+            connect_timeout,
+            limits: self.limits,
+            quirks,
+            form: profile.map(|profile| profile.form).unwrap_or_default(),
+            service,
+        })))
+    }
+
+    /// Keeps the first thing that is wrong.
+    fn refuse(&mut self, message: String) {
+        self.error.get_or_insert_with(|| Error::config(message));
+    }
+}

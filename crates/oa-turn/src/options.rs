@@ -1,0 +1,47 @@
+/// Who answers the model's calls.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// The loop runs them and goes on.
+    Auto,
+    /// The caller answers them, and says when to go on.
+    #[default]
+    Manual,
+}
+
+/// How far one prompt may go.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Who answers calls.
+    pub mode: Mode,
+    /// Rounds of tool calls for one prompt. 5 by default.
+    pub max_rounds: u32,
+    /// Calls that are run for one prompt. Without a limit by default.
+    pub max_calls: Option<u32>,
+    /// After so many identical calls with identical results the model is told, and one later the turn
+    /// ends. 3 by default; `None` is no guard.
+    pub repeat_guard: Option<u32>,
+    /// Whether a limit is followed by one last request without tools.
+    pub last_answer_without_tools: bool,
+}
+
+impl Options {
+    /// The defaults of a loop that runs calls itself.
+    #[must_use]
+    pub fn auto() -> Self {
+        Self { mode: Mode::Auto, ..Self::default() }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Manual,
+            max_rounds: 5,
+            max_calls: None,
+            repeat_guard: Some(3),
+            last_answer_without_tools: false,
+        }
+    }
+}

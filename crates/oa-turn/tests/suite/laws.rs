@@ -1,0 +1,284 @@
+//! What holds after any order of events, sensible or not.
+
+use std::collections::HashSet;
+
+use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
+use oa_types::wire::{Form, write_message};
+use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::{call, malformed, text};
+
+/// Something that may happen at any time, whether or not it makes sense then.
+#[derive(Clone, Debug)]
+enum Event {
+    AddResult(usize, bool),
+    Answer(Vec<Piece>),
+    Continue,
+    ContinueWhenAnswered,
+    Decide(usize, bool),
+    Fail,
+    FinishCall(usize, bool),
+    Interrupt(Vec<Piece>),
+    Next,
+    Review(usize, bool),
+    Stop,
+    Submit(&'static str),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Piece {
+    Call(u8),
+    EmptyText,
+    Malformed(u8),
+    Nameless(u8),
+    Text,
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        4 => (0..6_u8).prop_map(Piece::Call),
+        1 => Just(Piece::EmptyText),
+        1 => (0..6_u8).prop_map(Piece::Malformed),
+        1 => (0..6_u8).prop_map(Piece::Nameless),
+        2 => Just(Piece::Text),
+    ]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let place = 0..4_usize;
+    prop_oneof![
+        2 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::AddResult(call, error)),
+        5 => vec(piece(), 0..5).prop_map(Event::Answer),
+        1 => Just(Event::Continue),
+        1 => Just(Event::ContinueWhenAnswered),
+        4 => (place.clone(), any::<bool>()).prop_map(|(call, run)| Event::Decide(call, run)),
+        1 => Just(Event::Fail),
+        4 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::FinishCall(call, error)),
+        1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
+        12 => Just(Event::Next),
+        4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
+        1 => Just(Event::Stop),
+        3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Options> {
+    (
+        any::<bool>(),
+        1..4_u32,
+        proptest::option::of(1..6_u32),
+        proptest::option::of(1..4_u32),
+        any::<bool>(),
+    )
+        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last)| {
+            let mut options = if auto { Options::auto() } else { Options::default() };
+            options.max_rounds = max_rounds;
+            options.max_calls = max_calls;
+            options.repeat_guard = repeat_guard;
+            options.last_answer_without_tools = last;
+            options
+        })
+}
+
+fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
+    let id = |place: &u8| format!("call{number:04}{place}");
+    let block = |piece: &Piece| match piece {
+        Piece::Call(place) => call(&id(place), "add"),
+        Piece::EmptyText => text(""),
+        Piece::Malformed(place) => malformed(&id(place), Some("add")),
+        Piece::Nameless(place) => malformed(&id(place), None),
+        Piece::Text => text("word "),
+    };
+    pieces.iter().map(block).collect()
+}
+
+/// Every call of every answer but the last has exactly one result, directly behind it and in call
+/// order; of the last one at most one, in call order.
+fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
+    let history = turn.history();
+    let mut place = 0;
+    while place < history.len() {
+        let message = &history[place];
+        place += 1;
+        prop_assert_ne!(message.role, MessageRole::Tool, "a result behind no call");
+        if message.role != MessageRole::Assistant {
+            continue;
+        }
+        let mut calls = message.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(&*call.id),
+            _ => None,
+        });
+        let ids: Vec<&str> = calls.clone().collect();
+        prop_assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+        prop_assert!(!ids.is_empty() || !message.text().is_empty(), "an empty answer");
+        let mut answered = 0;
+        while let Some(ContentBlock::ToolResult(result)) =
+            history.get(place).and_then(|message| message.content.first())
+        {
+            prop_assert_eq!(history[place].content.len(), 1);
+            prop_assert!(calls.any(|id| id == result.tool_use_id), "out of order, or twice");
+            answered += 1;
+            place += 1;
+        }
+        let open = turn.calls().iter().filter(|call| call.is_open()).count();
+        if place < history.len() || open == 0 {
+            prop_assert_eq!(answered, ids.len(), "calls without a result");
+        } else {
+            prop_assert_eq!(answered + open, ids.len());
+        }
+    }
+    Ok(())
+}
+
+/// What a strict server says to the history as it is sent.
+fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
+    let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
+    for message in turn.history().iter() {
+        write_message(message, &Form::default(), &mut out);
+    }
+    out.extend_from_slice(b"]}");
+    let request: Value = serde_json::from_slice(&out).unwrap();
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.last().map(|message| message["role"].clone());
+    prop_assert!(
+        matches!(last.as_ref().and_then(Value::as_str), Some("user" | "tool")),
+        "{last:?}"
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    #[test]
+    fn history_is_a_valid_conversation_after_any_events(
+        options in options(),
+        events in vec(event(), 0..80),
+    ) {
+        let mut turn = Turn::new(options);
+        let (mut begun, mut ended) = (0_u32, 0_u32);
+        let mut rounds = 0;
+        for (number, event) in events.into_iter().enumerate() {
+            let was_busy = turn.is_busy();
+            match event {
+                Event::AddResult(place, is_error) => {
+                    let id = turn.calls().get(place).map_or("none".to_owned(), |call| call.block.id.clone());
+                    let before = turn.history().len();
+                    let result = turn.add_result(&id, json!(number), is_error);
+                    prop_assert_eq!(turn.history().len(), before + usize::from(result.is_ok()));
+                }
+                Event::Answer(pieces) => turn.answer(Answer::new(blocks(&pieces, number))),
+                Event::Continue => drop(turn.continue_turn()),
+                Event::ContinueWhenAnswered => drop(turn.continue_when_answered()),
+                Event::Decide(call, true) => turn.decide(call, Decision::Run(json!({}))),
+                Event::Decide(call, false) => turn.decide(call, Decision::Refuse(json!("no"))),
+                Event::Fail => turn.fail(),
+                Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), is_error)),
+                Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
+                Event::Review(call, change) => {
+                    if let Some(CallState::Answered { content, .. }) =
+                        turn.calls().get(call).map(|call| call.state.clone())
+                    {
+                        turn.review(call, if change { json!(number) } else { content });
+                    }
+                }
+                Event::Stop => turn.stop(oa_types::FinishReason::MaxRunTime),
+                Event::Submit(prompt) => {
+                    let result = turn.submit(Message::user(prompt));
+                    prop_assert_eq!(result.is_ok(), !was_busy && !prompt.is_empty());
+                }
+                Event::Next => match turn.next_action() {
+                    Some(Action::Request { .. }) => check_request(&turn)?,
+                    Some(Action::Run { calls }) => {
+                        prop_assert!(options.mode == Mode::Auto && !calls.is_empty());
+                        rounds += 1;
+                    }
+                    Some(Action::End { .. }) => ended += 1,
+                    _ => {}
+                },
+            }
+            if !was_busy && turn.is_busy() {
+                (begun, rounds) = (begun + 1, 0);
+            }
+            prop_assert!(ended <= begun, "an end that nothing began");
+            prop_assert!(rounds <= options.max_rounds, "a round beyond the limit");
+            check_pairing(&turn)?;
+            let open = turn.calls().iter().any(oa_turn::Call::is_open);
+            prop_assert!(options.mode == Mode::Manual || turn.is_busy() || !open, "left open");
+        }
+        // Whatever happened, it can be interrupted and used again.
+        turn.interrupt(Vec::new());
+        while turn.next_action().is_some() {}
+        prop_assert!(turn.submit(Message::user("Again.")).is_ok());
+        check_pairing(&turn)?;
+    }
+
+    #[test]
+    fn a_driver_that_does_as_it_is_told_comes_to_an_end(
+        options in options(),
+        answers in vec(vec(piece(), 0..5), 1..30),
+        choices in vec((any::<bool>(), any::<bool>(), any::<bool>()), 1..40),
+    ) {
+        let mut turn = Turn::new(options);
+        let mut answers = answers.into_iter().enumerate().cycle();
+        let mut choices = choices.into_iter().cycle();
+        turn.submit(Message::user("Go.")).unwrap();
+        let (mut requests, mut reviews) = (0, 0);
+        let reason = loop {
+            let (yes, error, change) = choices.next().unwrap();
+            match turn.next_action() {
+                None => panic!("the driver did everything, and there is no end"),
+                Some(Action::Request { .. }) => {
+                    check_request(&turn)?;
+                    requests += 1;
+                    prop_assert!(requests <= options.max_rounds + 2, "{requests} requests");
+                    let (number, pieces) = answers.next().unwrap();
+                    turn.answer(Answer::new(blocks(&pieces, number + 100 * requests as usize)));
+                }
+                Some(Action::Decide { call }) if yes => turn.decide(call, Decision::Run(json!({}))),
+                Some(Action::Decide { call }) => turn.decide(call, Decision::Refuse(json!("no"))),
+                Some(Action::Run { calls }) => {
+                    for call in if change { calls.into_iter().rev().collect() } else { calls } {
+                        prop_assert!(turn.finish_call(call, json!("result"), error));
+                    }
+                }
+                Some(Action::Review { call }) => {
+                    reviews += 1;
+                    let CallState::Answered { content, .. } = turn.calls()[call].state.clone() else {
+                        panic!("a review of nothing");
+                    };
+                    turn.review(call, if change { json!("changed") } else { content });
+                }
+                Some(Action::End { reason }) => break reason,
+                Some(other) => panic!("{other:?}"),
+            }
+            check_pairing(&turn)?;
+        };
+        prop_assert!(!turn.is_busy());
+        prop_assert_eq!(turn.next_action(), None);
+        if options.mode == Mode::Auto && !options.last_answer_without_tools {
+            let results = turn.history().iter().filter(|message| message.role == MessageRole::Tool).count();
+            prop_assert_eq!(reviews, results, "every result is looked at once; ended by {:?}", reason);
+        }
+    }
+
+    #[test]
+    fn any_list_of_messages_becomes_a_valid_one_and_a_valid_one_stays(
+        kinds in vec((0..6_u8, vec(piece(), 0..4), 0..6_u8), 0..20),
+    ) {
+        let messages = kinds.into_iter().enumerate().map(|(number, (kind, pieces, id))| match kind {
+            0 => Message::user("Go."),
+            1 | 2 => Message::assistant(blocks(&pieces, number % 3)),
+            3 => Message::system("Be brief."),
+            _ => Message::tool(ToolResultBlock::new(format!("call{:04}{id}", number % 3), json!(1))),
+        });
+        let repaired = repair(messages.collect());
+        let turn = Turn::with_history(Options::default(), oa_turn::History::new(repaired.clone()));
+        check_pairing(&turn)?;
+        let again: Vec<Message> = turn.history().iter().map(|message| (**message).clone()).collect();
+        prop_assert_eq!(again, repaired);
+    }
+}
