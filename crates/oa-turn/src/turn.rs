@@ -513,11 +513,9 @@ impl Turn {
         let mut ids: Vec<String> = Vec::new();
         for block in blocks {
             match block {
-                ContentBlock::ToolUse(call) => {
-                    if !ids.contains(&call.id) {
-                        ids.push(call.id.clone());
-                        kept.push(call.into());
-                    }
+                ContentBlock::ToolUse(call) if !ids.contains(&call.id) => {
+                    ids.push(call.id.clone());
+                    kept.push(call.into());
                 }
                 // In auto mode the model is told what was wrong; without a name there is no call.
                 ContentBlock::ToolUseError(error) if self.options.mode == Mode::Auto => {

@@ -140,8 +140,8 @@ fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
         write_message(message, &Form::default(), &mut out);
     }
     out.extend_from_slice(b"]}");
-    let request: Value = serde_json::from_slice(&out).unwrap();
-    let messages = request["messages"].as_array().unwrap();
+    let request: Value = serde_json::from_slice(&out).expect("a request is JSON");
+    let messages = request["messages"].as_array().expect("a list");
     let last = messages.last().map(|message| message["role"].clone());
     prop_assert!(
         matches!(last.as_ref().and_then(Value::as_str), Some("user" | "tool")),
