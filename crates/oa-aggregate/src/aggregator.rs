@@ -25,7 +25,8 @@ pub struct Limits {
     pub calls: usize,
     /// Problems that are kept; further ones are counted in none. 32 by default.
     pub problems: usize,
-    /// Text, thinking and refusal together, in bytes. 16 MiB by default.
+    /// Text, thinking and refusal together, in bytes; and as much again for what only the server
+    /// understands and wants back. 16 MiB by default.
     pub text_bytes: usize,
 }
 
@@ -106,10 +107,16 @@ impl Aggregator {
         if state.done {
             return Ok(Progress::Done);
         }
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
         // By reference: a chunk is some 300 bytes that need not move.
         match &self.decoder.decode(payload) {
             Ok(Payload::Chunk(chunk)) => {
-                state.take(chunk)?;
+                if let Err(error) = state.take(chunk) {
+                    state.failed = Some(error);
+                    return Err(error);
+                }
                 Ok(Progress::More)
             }
             Ok(Payload::Done) => {
@@ -193,6 +200,9 @@ struct State {
     id: Option<String>,
     model: Option<String>,
     done: bool,
+    /// The limit that was passed: nothing is taken any more.
+    failed: Option<Error>,
+    kept_bytes: usize,
 }
 
 impl State {
@@ -211,6 +221,8 @@ impl State {
             id: None,
             model: None,
             done: false,
+            failed: None,
+            kept_bytes: 0,
         }
     }
 
@@ -275,9 +287,11 @@ impl State {
             self.say(Voice::Refusal, refusal)?;
         }
         for detail in &rare.details {
+            self.keep(detail.to_string().len())?;
             details::merge(&mut self.details, detail);
         }
         for (member, value) in &rare.extra {
+            self.keep(member.len() + value.to_string().len())?;
             self.extra.insert(member.clone(), value.clone());
         }
         Ok(())
@@ -287,7 +301,7 @@ impl State {
     fn add_text(&mut self, text: &str) -> Result<(), Error> {
         let Self { blocks, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
-        if filter.held() + text.len() > limit {
+        if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
         filter.push(text, &mut |text| match splitter {
@@ -300,6 +314,7 @@ impl State {
 
     #[inline]
     fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
+        self.flush_text()?;
         self.blocks.say(voice, words, self.options.limits.text_bytes)
     }
 
@@ -319,11 +334,36 @@ impl State {
                 call
             }
         };
-        let (start, end) = self.calls.take(call, fragment);
-        if end > limits.argument_bytes {
+        let assembled = &mut self.calls.list[call];
+        if assembled.arguments.len() + fragment.arguments.as_deref().map_or(0, str::len)
+            > limits.argument_bytes
+        {
+            // What came of it may be JSON by chance: it must not run.
+            assembled.is_too_long = true;
+            let without = Fragment { arguments: None, ..fragment.clone() };
+            self.calls.take(call, &without);
             return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
         }
+        if fragment.name.as_deref() != assembled.name.as_deref() {
+            self.keep(fragment.name.as_deref().map_or(0, str::len))?;
+        }
+        if let Some(extra) = &fragment.extra {
+            self.keep(
+                extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
+            )?;
+        }
+        let (start, end) = self.calls.take(call, fragment);
         self.blocks.call_grew(call, start, end);
+        Ok(())
+    }
+
+    /// Counts what is kept beside words and arguments: all of it is bounded together with the text.
+    fn keep(&mut self, bytes: usize) -> Result<(), Error> {
+        self.kept_bytes += bytes;
+        let limit = self.options.limits.text_bytes;
+        if self.kept_bytes > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
         Ok(())
     }
 
@@ -334,8 +374,8 @@ impl State {
         }
     }
 
-    /// Lets go of text that is held back.
-    fn flush(&mut self) -> Result<(), Error> {
+    /// Lets go of text that may have been a repeat: something else was said.
+    fn flush_text(&mut self) -> Result<(), Error> {
         let Self { blocks, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         filter.flush(&mut |text| match splitter {
@@ -343,7 +383,14 @@ impl State {
             Some(splitter) => {
                 splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
             }
-        })?;
+        })
+    }
+
+    /// Lets go of all text that is held back, half a tag too.
+    fn flush(&mut self) -> Result<(), Error> {
+        self.flush_text()?;
+        let Self { blocks, splitter, options, .. } = self;
+        let limit = options.limits.text_bytes;
         match splitter {
             None => Ok(()),
             Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, limit)),
@@ -390,7 +437,9 @@ impl State {
 
     /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).
     fn why_an_empty_last_call_is_no_call(&self) -> Option<&'static str> {
-        if self.finish_reason.is_length() {
+        if self.failed.is_some() {
+            Some("the answer passed a limit before the call's arguments")
+        } else if self.finish_reason.is_length() {
             Some("the call was cut off by the token limit before its arguments")
         } else if !self.done && self.finish_reason == FinishReason::Unspecified {
             Some("the stream broke off before the call's arguments")

@@ -37,6 +37,10 @@ impl Arguments {
         &self.text[start..end]
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -95,7 +99,7 @@ impl Arguments {
                 return unwrap(value);
             }
         }
-        let mut values = serde_json::Deserializer::from_str(&self.text).into_iter::<Value>();
+        let mut values = serde_json::Deserializer::from_str(self.text.trim()).into_iter::<Value>();
         let first = values.next()?.ok()?;
         for value in values {
             if value.ok()? != first {
@@ -158,12 +162,13 @@ enum State {
 
 impl Shape {
     fn is_whole(&mut self, text: &str) -> bool {
+        let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         const LONGEST_SCALAR: usize = 32;
         let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
         for &byte in &text.as_bytes()[self.read..] {
             self.read += 1;
             match self.state {
-                State::Blank if byte.is_ascii_whitespace() => {}
+                State::Blank if is_space(byte) => {}
                 State::Blank => {
                     self.state = State::Open;
                     match byte {
@@ -178,7 +183,7 @@ impl Shape {
                         self.state = State::Closed(is_json(&text[..self.read]));
                     }
                 }
-                State::Closed(_) if byte.is_ascii_whitespace() => {}
+                State::Closed(_) if is_space(byte) => {}
                 State::Closed(_) => self.state = State::Never,
                 State::Scalar | State::Never => {}
             }

@@ -17,6 +17,8 @@ pub(crate) struct Call {
     pub(crate) name: Option<String>,
     pub(crate) arguments: Arguments,
     pub(crate) legacy: bool,
+    /// The limit kept out a part of the arguments.
+    pub(crate) is_too_long: bool,
     extra: Map<String, Value>,
 }
 
@@ -56,6 +58,7 @@ impl Call {
     ) -> Result<ToolUseBlock, ToolUseError> {
         let id = self.id.unwrap_or_else(made_up);
         let resolution = match cut {
+            _ if self.is_too_long => Err("the arguments are longer than the limit".to_owned()),
             Some(why) if self.arguments.is_blank() => Err(why.to_owned()),
             _ => self.arguments.resolve(repair),
         };

@@ -89,6 +89,7 @@ fn chunk<'a>(reader: &mut Reader<'a, '_>, target: &mut Target) -> Read<Chunk<'a>
             "choices" => {
                 chunk.choice = None;
                 chunk.more.clear();
+                *target = None;
                 reader.array(|reader| {
                     let (choice, inside) = choice(reader, target)?;
                     usage[1] = usage[1].or(inside);
@@ -106,7 +107,7 @@ fn chunk<'a>(reader: &mut Reader<'a, '_>, target: &mut Target) -> Read<Chunk<'a>
                     Ok(())
                 })?;
             }
-            "error" => failure = present(reader)?,
+            "error" => failure = present(reader)?.filter(|error| *error != 0),
             // Wanted once and no more: some servers send another id with each chunk.
             "id" => chunk.id = reader.text_once()?.map(Str::text),
             "model" => chunk.model = reader.text_once()?.map(Str::text),
@@ -214,6 +215,10 @@ fn says<'a>(
     // One of them, never two: some servers say the same under several names.
     let thinking = reasoning_content.or(reasoning);
     *target = content.or(thinking).or(arguments).map(|string| (string.start, string.end()));
+    if reasoning_content.is_some() && reasoning.is_some() {
+        // Where one falls silent the other counts: no single place decides.
+        *target = None;
+    }
     choice.text = content.map(Str::text);
     choice.thinking = thinking.map(Str::text);
     if choice.thinking.is_none() && !detail.is_empty() {
@@ -301,6 +306,7 @@ fn function<'a>(
                 // Any JSON value in place of its text (QUIRKS row 19).
                 _ => {
                     let raw = reader.raw()?;
+                    *target = None;
                     fragment.arguments = (raw != "null").then_some(Cow::Borrowed(raw));
                 }
             },

@@ -10,6 +10,9 @@ use std::borrow::Cow;
 /// How deeply arrays and objects may be nested, as in serde_json.
 const DEPTH: u32 = 127;
 
+/// No more scalars than this are noted: a payload has none or few, or too many to learn from.
+pub(crate) const MOST_NOTED: usize = 49;
+
 /// The text is not JSON, or nested too deeply; the position is in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Invalid {
@@ -216,7 +219,9 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     fn note(&mut self, start: usize, end: usize, is_string: bool) {
-        self.skipped.push(Scalar { start, end, is_string });
+        if self.skipped.len() < MOST_NOTED {
+            self.skipped.push(Scalar { start, end, is_string });
+        }
     }
 
     fn enter(&mut self) -> Read<()> {

@@ -148,15 +148,12 @@ impl Reader<'_> {
         let mut code = unit;
         if (0xD800..0xDC00).contains(&unit) {
             let mut ahead = self.characters.clone();
-            if ahead.next().map(|(_, c)| c) == Some('\\')
-                && ahead.next().map(|(_, c)| c) == Some('u')
-            {
-                self.next();
-                self.next();
-                let second = self.code_unit().unwrap_or(0);
-                if (0xDC00..0xE000).contains(&second) {
-                    code = 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
-                }
+            let marks = [ahead.next(), ahead.next()].map(|next| next.map(|(_, c)| c));
+            let digits =
+                (0..4).try_fold(0, |unit, _| Some(unit << 4 | ahead.next()?.1.to_digit(16)?));
+            if let ([Some('\\'), Some('u')], Some(second @ 0xDC00..=0xDFFF)) = (marks, digits) {
+                self.characters = ahead;
+                code = 0x10000 + ((unit - 0xD800) << 10) + (second - 0xDC00);
             }
         }
         string.push(char::from_u32(code).unwrap_or('\u{fffd}'));
@@ -199,7 +196,7 @@ impl Reader<'_> {
                     self.take_while(|character| character != '\n');
                 }
                 Some('/') if self.rest().starts_with("/*") => {
-                    let length = self.rest().find("*/").map_or(usize::MAX, |end| end + 2);
+                    let length = self.rest()[2..].find("*/").map_or(usize::MAX, |end| end + 4);
                     let end = self.position().saturating_add(length);
                     while self.characters.next_if(|(at, _)| *at < end).is_some() {}
                 }

@@ -3,13 +3,10 @@
 use std::borrow::Cow;
 
 use crate::chunk::{Choice, Chunk, Fragment};
-use crate::json::{Scalar, escapes_are_valid, number_length, string_length, unescape};
+use crate::json::{MOST_NOTED, Scalar, escapes_are_valid, number_length, string_length, unescape};
 
 /// Larger chunks are not remembered: comparing saves reading, but the copy must stay cheap.
 const LARGEST: usize = 4096;
-
-/// Chunks with more scalars that nobody asks for (log probabilities) are not remembered.
-const MOST_SCALARS: usize = 48;
 
 /// The last chunk that was read in full, and the places in which the next one may differ from it.
 ///
@@ -142,7 +139,7 @@ impl Template {
             return;
         };
         let (Some((start, end)), true) =
-            (target, payload.len() <= LARGEST && skipped.len() <= MOST_SCALARS)
+            (target, payload.len() <= LARGEST && skipped.len() < MOST_NOTED)
         else {
             return;
         };
@@ -189,6 +186,10 @@ fn what_it_says(chunk: &Chunk<'_>) -> Option<Says> {
         return Some(Says::Thinking(index));
     }
     let call = choice.call.as_ref().filter(|call| call.extra.is_none())?;
+    if call.legacy && call.name.is_none() {
+        // Without a word it would be no fragment at all.
+        return None;
+    }
     let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
     let fragment = Fragment {
         index: call.index,

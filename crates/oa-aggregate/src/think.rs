@@ -27,6 +27,10 @@ impl Splitter {
         Some(Self { inside, at_start: inside, held: String::new() })
     }
 
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     pub(crate) fn push<E>(
         &mut self,
         text: &str,

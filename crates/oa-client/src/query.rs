@@ -1,3 +1,5 @@
+use std::hash::{BuildHasher, RandomState};
+
 use http::Method;
 use oa_aggregate::Options;
 use oa_transport::{RequestBody, Watch};
@@ -52,5 +54,7 @@ fn pipeline_options(settings: &Settings) -> PipelineOptions {
     let mut aggregator = Options::default();
     aggregator.limits = settings.limits.answer;
     aggregator.quirks = settings.quirks;
+    // Ids that are made up for calls differ from answer to answer.
+    aggregator.id_seed = RandomState::new().hash_one(());
     PipelineOptions { parser: settings.limits.events, aggregator }
 }

@@ -152,7 +152,7 @@ fn object(parts: &[String]) -> Option<Value> {
     {
         let extends = parts.windows(2).all(|pair| pair[1].starts_with(&**pair[0]));
         let before: String = before.iter().map(|part| part.as_str()).collect();
-        if extends || before.trim() == last.trim() {
+        if extends || (before.trim() == last.trim() && value != Value::Null) {
             return unwrap(value);
         }
     }
@@ -217,7 +217,6 @@ fn sent() -> impl Strategy<Value = Sent> {
         "ue",
         "{\"t\":\"}{\\\"",
         "\"}",
-        "\u{c}",
         "\n",
         "{]",
         "\"\"",
