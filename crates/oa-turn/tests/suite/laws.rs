@@ -165,7 +165,7 @@ proptest! {
             let was_busy = turn.is_busy();
             match event {
                 Event::AddResult(place, is_error) => {
-                    let id = turn.calls().get(place).map_or("none".to_owned(), |call| call.block.id.clone());
+                    let id = turn.calls().get(place).map_or_else(|| "none".to_owned(), |call| call.block.id.clone());
                     let before = turn.history().len();
                     let result = turn.add_result(&id, json!(number), is_error);
                     prop_assert_eq!(turn.history().len(), before + usize::from(result.is_ok()));

@@ -7,15 +7,16 @@ use serde_json::json;
 use crate::{answer, call, content, malformed, perform, text, told};
 
 fn auto() -> Turn {
-    let mut turn = Turn::new(Options::auto());
-    turn.submit(Message::user("Go.")).unwrap();
-    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
-    turn
+    begun(Options::auto())
 }
 
 fn manual() -> Turn {
-    let mut turn = Turn::new(Options::default());
-    turn.submit(Message::user("Go.")).unwrap();
+    begun(Options::default())
+}
+
+fn begun(options: Options) -> Turn {
+    let mut turn = Turn::new(options);
+    turn.submit(Message::user("Go.")).expect("nothing is in progress");
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
     turn
 }
