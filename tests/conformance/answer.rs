@@ -16,9 +16,10 @@ pub(crate) struct Answer {
     pub(crate) message: AssistantMessage,
 }
 
-/// Asks, and reads the answer to its end.
+/// Asks, and reads the answer to its end, wherever it fails.
 pub(crate) async fn ask(options: &AgentOptions, prompt: &str) -> Result<Answer> {
-    Ok(Answer::read(query(prompt, options).await?).await)
+    let mut answer = Answer::read(query(prompt, options).await?).await;
+    answer.error.take().map_or(Ok(answer), Err)
 }
 
 impl Answer {
@@ -68,11 +69,12 @@ impl Answer {
 
     /// The calls that cannot be run.
     pub(crate) fn broken_calls(&self) -> Vec<&ToolUseError> {
-        let broken = |block| match block {
-            &ContentBlock::ToolUseError(ref error) => Some(error),
+        let blocks = self.blocks.iter();
+        let broken = blocks.filter_map(|block| match block {
+            ContentBlock::ToolUseError(error) => Some(error),
             _ => None,
-        };
-        self.blocks.iter().filter_map(broken).collect()
+        });
+        broken.collect()
     }
 
     pub(crate) fn finish(&self) -> &FinishReason {
@@ -102,11 +104,11 @@ fn kind(block: &ContentBlock) -> &'static str {
 }
 
 fn thinking(blocks: &[ContentBlock]) -> String {
-    let thinking = |block| match block {
-        &ContentBlock::Thinking(ref block) => Some(&*block.thinking),
+    let thinking = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Thinking(block) => Some(&*block.thinking),
         _ => None,
-    };
-    blocks.iter().filter_map(thinking).collect()
+    });
+    thinking.collect()
 }
 
 fn calls(blocks: &[ContentBlock]) -> impl Iterator<Item = &ToolUseBlock> {

@@ -3,18 +3,22 @@
 use std::time::{Duration, Instant};
 
 use open_agent::client::TimeoutKind;
-use open_agent::{ContentBlock, ErrorKind, json, query};
+use open_agent::{ErrorKind, json, query};
 use serde_json::Value;
 use tower::service_fn;
 
-use crate::answer::{Answer, ask};
+use crate::answer::ask;
 use crate::server::{Server, Wanted, check, check_alone, skipped};
 use crate::wire::{Comments, Connections, get};
 
 const PROMPT: &str = "Say something about a garden.";
 
-/// How long a server may take to notice that nobody listens.
+/// How long a server may take to notice that nobody listens, while it writes.
 const NOTICE: Duration = Duration::from_secs(2);
+
+/// How long it may take to notice that while it reads: llama.cpp looks once a second and not within a
+/// batch.
+const NOTICE_READING: Duration = Duration::from_secs(15);
 
 /// How many slots work, where the server tells.
 async fn busy(server: &Server) -> Option<usize> {
@@ -24,51 +28,62 @@ async fn busy(server: &Server) -> Option<usize> {
     Some(slots.as_array()?.iter().filter(is_busy).count())
 }
 
-/// How long it takes until no more slots work than that.
-async fn until_idle(server: &Server, idle: usize) -> Duration {
+/// How long it takes until no slot works; none if it takes longer than that.
+async fn until_idle(server: &Server, longest: Duration) -> Option<Duration> {
     let begin = Instant::now();
-    while busy(server).await.is_none_or(|busy| busy > idle) {
-        assert!(begin.elapsed() < NOTICE, "the server still works after {:?}", begin.elapsed());
+    while busy(server).await != Some(0) {
+        if begin.elapsed() > longest {
+            return None;
+        }
     }
-    begin.elapsed()
+    Some(begin.elapsed())
 }
 
 #[test]
 fn dropping_a_stream_frees_its_slot() {
     check_alone(Wanted::Any, async |server| {
-        let Some(before) = busy(server).await else {
+        if busy(server).await.is_none() {
             return skipped("the server does not tell what its slots do");
-        };
+        }
+        if until_idle(server, NOTICE_READING).await.is_none() {
+            assert!(!server.is_tiny, "a slot still works for another test");
+            return skipped("the server works for somebody else");
+        }
         // Without an end: only the context bounds it.
         let endless = json!({ "max_tokens": -1, "ignore_eos": true });
         let options = server.options().seed(5).extra_body(endless).build().unwrap();
         let mut stream = query(PROMPT, &options).await.unwrap();
         for _ in 0..5 {
-            assert!(matches!(stream.next().await, Some(Ok(ContentBlock::Text(_)))));
+            stream.next().await.expect("it has no end").unwrap();
         }
-        assert_eq!(busy(server).await, Some(before + 1));
+        assert_eq!(busy(server).await, Some(1));
         drop(stream);
-        println!("the slot was free after {:?}", until_idle(server, before).await);
+        let time = until_idle(server, NOTICE).await.expect("it notices that nobody listens");
+        println!("the slot was free after {time:?}");
     });
 }
 
 #[test]
-fn dropping_a_question_before_its_answer_frees_its_slot() {
+fn dropping_a_question_closes_its_connection_and_frees_its_slot() {
     check_alone(Wanted::Tiny, async |server| {
-        assert_eq!(busy(server).await, Some(0));
+        until_idle(server, NOTICE_READING).await.expect("no slot works for another test");
+        let connections = Connections::default();
+        let options = server.options().transport(connections.transport()).build().unwrap();
         // To read this takes the server two seconds or so.
         let prompt = "word ".repeat(3800);
-        let options = server.options().build().unwrap();
-        let mut question = Box::pin(query(&prompt, &options));
-        let work = async {
-            while busy(server).await != Some(1) {}
+        let question = async {
+            // The head of the answer may be early, its first block is not.
+            let mut stream = query(&prompt, &options).await.unwrap();
+            stream.next().await
         };
+        let work = async { while busy(server).await != Some(1) {} };
         tokio::select! {
-            answer = &mut question => panic!("too fast to be left: {answer:?}"),
+            block = question => panic!("too fast to be left: {block:?}"),
             () = work => {}
         }
-        drop(question);
-        println!("the slot was free after {:?}", until_idle(server, 0).await);
+        assert_eq!((connections.opened(), connections.open()), (1, 0));
+        let time = until_idle(server, NOTICE_READING).await.expect("it notices in the end");
+        println!("the slot was free after {time:?}");
     });
 }
 
@@ -119,8 +134,7 @@ fn fifty_questions_one_after_the_other_are_answered_and_leave_nothing_open() {
         let mut most = 0;
         for number in 0..50 {
             let answer = ask(&options, PROMPT).await;
-            let answer = answer.unwrap_or_else(|error| panic!("question {number}: {error:?}"));
-            assert!(answer.error.is_none(), "question {number}: {answer:?}");
+            answer.unwrap_or_else(|error| panic!("question {number}: {error:?}"));
             most = most.max(connections.open());
         }
         let (time, opened) = (begin.elapsed(), connections.opened());
@@ -142,8 +156,8 @@ fn comments_that_keep_a_connection_alive_neither_begin_nor_end_the_wait() {
             let transport = service_fn(move |request| comments.clone().send(request));
             server.options().seed(11).max_tokens(3).transport(transport)
         };
-        // A silence of half a second would end an answer that a comment had begun.
-        let patient = options().timeout(Duration::from_millis(500)).build().unwrap();
+        // A silence as long as this would end an answer that a comment had begun.
+        let patient = options().timeout(Duration::from_millis(700)).build().unwrap();
         let begin = Instant::now();
         let answer = ask(&patient, &long).await.unwrap();
         let took = begin.elapsed();
@@ -151,14 +165,12 @@ fn comments_that_keep_a_connection_alive_neither_begin_nor_end_the_wait() {
         if comments.count() == 0 {
             return skipped("the server sent no comments");
         }
-        assert!(answer.error.is_none(), "{answer:#?}");
         assert!(!answer.text().is_empty());
 
         // Comments do not put off the end of patience either.
         let hasty = options().first_token_timeout(took / 2).build().unwrap();
-        let error = match query(&long, &hasty).await {
-            Ok(stream) => Answer::read(stream).await.error.expect("it takes longer"),
-            Err(error) => error,
+        let Err(error) = ask(&hasty, &long).await else {
+            return skipped("the server was twice as fast this time");
         };
         assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
         assert_eq!(error.timeout(), Some(TimeoutKind::FirstToken));

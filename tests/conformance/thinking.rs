@@ -55,6 +55,5 @@ fn cut_by_max_tokens_leaves_no_text() {
         }
         assert_eq!(answer.order(), ["thinking"]);
         assert_eq!(*answer.finish(), FinishReason::Length);
-        assert!(answer.error.is_none(), "{answer:#?}");
     });
 }

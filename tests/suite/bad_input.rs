@@ -111,14 +111,14 @@ async fn a_server_that_is_not_there_is_named() {
 #[tokio::test]
 async fn error_statuses_carry_the_words_of_the_server() {
     let error = |status, body: serde_json::Value| served(Reply::json(status, body));
-    assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @r#""", Api: the server answered 401 Unauthorized: Invalid API Key [status: 401] [code: 401]"#);
+    assert_snapshot!(error(401, json!({"error": {"message": "Invalid API Key", "type": "authentication_error", "code": 401}})).await, @r#""", Api: the server answered 401 Unauthorized: Invalid API Key [status: 401] [code: authentication_error]"#);
     assert_snapshot!(error(404, json!({"error": "model \"x\" not found, pull it first"})).await, @r#""", Api: the server answered 404 Not Found: model "x" not found, pull it first [status: 404]"#);
     assert_snapshot!(error(422, json!({"detail": [{"loc": ["body"], "msg": "field required"}]})).await, @r#""", Api: the server answered 422 Unprocessable Entity: field required [status: 422]"#);
-    assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @r#""", Api: the server answered 503 Service Unavailable: Loading model [status: 503] [code: 503] [retry after: 2s] [retryable]"#);
-    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: 429] [retry after: 1.5s] [retryable]"#);
+    assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @r#""", Api: the server answered 503 Service Unavailable: Loading model [status: 503] [code: server_error] [retry after: 2s] [retryable]"#);
+    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 1.5s] [retryable]"#);
     assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @r#""", Api: the server answered 500 Internal Server Error: Jinja Exception: roles must alternate [status: 500]"#);
     let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
-    assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: 400]"#);
+    assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: exceed_context_size_error]"#);
     let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
     assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @r#""", Api: the server answered 502 Bad Gateway: 502 Bad Gateway 502 Bad Gateway [status: 502] [retryable]"#);
     assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the address itself [status: 302]"#);
@@ -146,7 +146,7 @@ async fn plain_json_is_read_as_the_answer_whatever_its_content_type() {
 async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
     let error = json!({"error": {"code": 500, "message": "out of memory", "type": "server_error"}});
     let reply = Reply::new().say("Half an").event(error).without_finish().without_done();
-    assert_snapshot!(served(reply).await, @r#""Half an", Api: the server reported an error: out of memory [code: 500] [received: 768]"#);
+    assert_snapshot!(served(reply).await, @r#""Half an", Api: the server reported an error: out of memory [code: server_error] [received: 768]"#);
 }
 
 #[tokio::test]

@@ -136,24 +136,25 @@ impl Error {
     fn from_server(server: &ServerError, status: Option<StatusCode>) -> Self {
         let is_overflow = server.is_context_overflow();
         let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };
-        let message = match (status, &*server.message) {
+        // One line: templates send whole programs along.
+        let words = server.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let message = match (status, &*words) {
             (Some(status), "") => format!("the server answered {status}"),
-            (Some(status), message) => format!("the server answered {status}: {message}"),
+            (Some(status), words) => format!("the server answered {status}: {words}"),
             (None, "") => "the server reported an error without words".to_owned(),
-            (None, message) => format!("the server reported an error: {message}"),
+            (None, words) => format!("the server reported an error: {words}"),
         };
         let mut error = Self::new(kind, message);
         error.0.retryable = !is_overflow
             && status.is_some_and(|status| {
-                // A template that does not like the conversation will not like it next time either.
-                let template = server.message.to_ascii_lowercase();
-                let template =
-                    ["jinja", "template", "chat format"].map(|mark| template.contains(mark));
                 let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
-                transient.contains(&status.as_u16()) && !(status == 500 && template.contains(&true))
+                transient.contains(&status.as_u16()) && !(status == 500 && is_lasting(&words))
             });
-        (error.0.status, error.0.code) =
-            (status, server.code.clone().or_else(|| server.kind.clone()));
+        // A code that only repeats a status says less than the type.
+        let is_status = |code: &str| code.len() == 3 && code.parse::<u16>().is_ok();
+        let telling = server.code.as_ref().filter(|code| !is_status(code));
+        let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
+        (error.0.status, error.0.code) = (status, code.cloned());
         error
     }
 
@@ -250,6 +251,15 @@ impl Error {
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
     }
+}
+
+/// Whether a 500 will be one next time too: mistakes of the client that servers answer so (QUIRKS row
+/// 103).
+fn is_lasting(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
+        .iter()
+        .any(|mark| words.contains(mark))
 }
 
 /// `retry-after-ms`, or `Retry-After` in seconds (QUIRKS row 100).

@@ -8,7 +8,7 @@ use crate::service::{collect, send};
 
 /// Lists the models that the server offers, in its order.
 ///
-/// The options need no model for this.
+/// The model that the options name is not looked at.
 ///
 /// # Errors
 ///
