@@ -62,6 +62,7 @@ mod speech;
 
 mod chop;
 mod requests;
+mod strict;
 
 mod memory;
 mod socket;
@@ -78,6 +79,7 @@ pub use crate::reply::{Framing, Reply};
 pub use crate::requests::Request;
 pub use crate::script::Script;
 pub use crate::socket::SocketServer;
+pub use crate::strict::{Strict, Violation, Violations};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::reply::Reply;
 use crate::requests::Request;
+use crate::strict::Strict;
 
 /// What a server will say: replies in order, one for each chat request.
 ///
@@ -36,6 +37,7 @@ pub struct Script {
     /// Expectations which wait for a reply.
     pub(crate) pending: Vec<Expectation>,
     pub(crate) scenes: Vec<Scene>,
+    pub(crate) strict: Option<Strict>,
 }
 
 impl Script {
@@ -47,6 +49,7 @@ impl Script {
             otherwise: None,
             pending: Vec::new(),
             scenes: Vec::new(),
+            strict: None,
         }
     }
 
@@ -91,6 +94,20 @@ impl Script {
     pub fn reply(mut self, reply: Reply) -> Self {
         let scene = self.scene(reply);
         self.scenes.push(scene);
+        self
+    }
+
+    /// Checks each chat request as the strictest server would, by [`Strict::new`].
+    ///
+    /// One that breaks a rule gets status 400 with all that is wrong, and no reply of the script; it
+    /// is a line in the server's story, and makes its `verify` fail.
+    pub fn strict(self) -> Self {
+        self.strict_by(Strict::new())
+    }
+
+    /// Checks each chat request by rules of one's own, as [`strict`](Self::strict) does.
+    pub fn strict_by(mut self, rules: Strict) -> Self {
+        self.strict = Some(rules);
         self
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time;
 
@@ -73,7 +73,7 @@ impl Stage {
             }
             CHAT if request.method() == Method::POST => self.chat(request),
             CHAT | MODELS => self.refuse(request, 405, "method not allowed"),
-            path => self.refuse(request, 404, &format!("there is nothing at {path}")),
+            path => self.refuse(request, 404, format!("there is nothing at {path}")),
         }
     }
 
@@ -81,6 +81,16 @@ impl Stage {
         if !request.json().is_object() {
             self.problem(format!("request {} is not a JSON object", request.number()));
             return self.refuse(request, 400, "the body is not a JSON object");
+        }
+        if let Some(strict) = &self.script.strict
+            && let Err(violations) = strict.check_bytes(request.body())
+        {
+            self.problem(format!("request {} is refused:\n{violations}", request.number()));
+            let (message, kind) = (violations.to_string(), "invalid_request_error");
+            let error = json!({
+                "message": message, "type": kind, "param": violations[0].path(), "code": 400,
+            });
+            return self.refuse(request, 400, json!({ "error": error }));
         }
 
         let (number, scene) = {
@@ -105,7 +115,7 @@ impl Stage {
                 let (asked, had) = (request.number(), self.script.scenes.len());
                 self.problem(format!("request {asked} came when the script was over"));
                 let message = format!("the script is over: chat request {number} of {had}");
-                return self.refuse(request, 500, &message);
+                return self.refuse(request, 500, message);
             }
         };
 
@@ -129,9 +139,9 @@ impl Stage {
         })
     }
 
-    fn refuse(&self, request: &Request, status: u16, message: &str) -> Act {
+    fn refuse(&self, request: &Request, status: u16, error: impl Into<Value>) -> Act {
         request.answered_by(format!("status {status}"));
-        Act::new(&Reply::error(status, message), request, 0).expect("the reply is not a rule")
+        Act::new(&Reply::error(status, error), request, 0).expect("the reply is not a rule")
     }
 
     fn models(&self) -> Reply {

@@ -8,3 +8,4 @@ mod misbehaviour;
 mod requests;
 mod said;
 mod story;
+mod strict;

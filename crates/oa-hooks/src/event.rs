@@ -1,0 +1,150 @@
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::history::History;
+
+/// The name of the point before a tool runs.
+pub const HOOK_PRE_TOOL_USE: &str = "pre_tool_use";
+/// The name of the point after a tool has answered.
+pub const HOOK_POST_TOOL_USE: &str = "post_tool_use";
+/// The name of the point before a prompt is sent.
+pub const HOOK_USER_PROMPT_SUBMIT: &str = "user_prompt_submit";
+
+/// The model asks for a tool, and it has not run yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PreToolUseEvent {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The arguments, as the model wrote them.
+    pub tool_input: Value,
+    /// The call's id.
+    pub tool_use_id: String,
+    /// The conversation; it ends with the model's message that holds the call.
+    pub history: History,
+}
+
+impl PreToolUseEvent {
+    /// Creates an event about one call.
+    #[must_use]
+    pub fn new(
+        tool_name: impl Into<String>,
+        tool_input: Value,
+        tool_use_id: impl Into<String>,
+        history: impl Into<History>,
+    ) -> Self {
+        Self {
+            tool_name: tool_name.into(),
+            tool_input,
+            tool_use_id: tool_use_id.into(),
+            history: history.into(),
+        }
+    }
+}
+
+/// A call was answered, by its tool or by whatever kept the tool from running.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PostToolUseEvent {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The arguments that the tool ran with.
+    pub tool_input: Value,
+    /// The call's id.
+    pub tool_use_id: String,
+    /// The answer, as the model will see it if no hook changes it.
+    pub tool_result: Value,
+    /// What became of the call.
+    pub outcome: Outcome,
+    /// The conversation; it includes the result.
+    pub history: History,
+}
+
+impl PostToolUseEvent {
+    /// Creates an event about one call and its answer.
+    #[must_use]
+    pub fn new(
+        tool_name: impl Into<String>,
+        tool_input: Value,
+        tool_use_id: impl Into<String>,
+        tool_result: Value,
+        outcome: Outcome,
+        history: impl Into<History>,
+    ) -> Self {
+        Self {
+            tool_name: tool_name.into(),
+            tool_input,
+            tool_use_id: tool_use_id.into(),
+            tool_result,
+            outcome,
+            history: history.into(),
+        }
+    }
+}
+
+/// The user has said something, and the model has not seen it yet.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UserPromptSubmitEvent {
+    /// What the user said.
+    pub prompt: String,
+    /// The conversation before it.
+    pub history: History,
+}
+
+impl UserPromptSubmitEvent {
+    /// Creates an event about one prompt.
+    #[must_use]
+    pub fn new(prompt: impl Into<String>, history: impl Into<History>) -> Self {
+        Self { prompt: prompt.into(), history: history.into() }
+    }
+}
+
+/// What became of a tool call.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A hook or a permission did not let it run.
+    Blocked,
+    /// It was interrupted before it had answered.
+    Cancelled,
+    /// The tool ran and failed, or panicked.
+    Failed,
+    /// It could not run as the model wrote it: no such tool, or arguments that the tool does not take.
+    Malformed,
+    /// It was allowed and yet not run: a limit was reached, or nobody answered it.
+    NotRun,
+    /// The tool ran and answered.
+    Ok,
+    /// The tool took too long.
+    TimedOut,
+}
+
+impl Outcome {
+    /// Returns whether the tool ran and answered.
+    #[must_use]
+    pub fn is_ok(self) -> bool {
+        self == Self::Ok
+    }
+
+    /// Returns the outcome as a word, for logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::Malformed => "malformed",
+            Self::NotRun => "not_run",
+            Self::Ok => "ok",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,185 @@
+//! A hook that does not decide has not agreed.
+
+use std::error::Error as _;
+use std::future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use oa_hooks::{Error, ErrorKind, HookDecision, HookError, Hooks, Verdict};
+
+use crate::{at_once, never, now, once, post, pre, prompt};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Checks kind, point and words; the place of the hook is left out of them.
+#[track_caller]
+fn check(error: &Error, kind: ErrorKind, point: &str, words: &str) {
+    assert_eq!((error.kind(), error.point()), (kind, point));
+    let location = error.location();
+    assert!(location.file().ends_with("failures.rs"), "{location}");
+    assert_eq!(error.to_string(), format!("the {point} hook of {location} {words}"));
+}
+
+#[test]
+fn an_error_is_an_error() {
+    let hooks = Hooks::new()
+        .try_add_pre_tool_use(|_| async { Err("no database".into()) })
+        .try_add_post_tool_use(|_| async { Err(HookError::new("no database")) })
+        .try_add_user_prompt_submit(|_| async {
+            let _: u8 = "256".parse()?;
+            Ok(None)
+        })
+        // Nobody is asked after it.
+        .add_pre_tool_use(|_| async { Some(HookDecision::block("no")) })
+        .add_user_prompt_submit(|_| async { Some(HookDecision::block("no")) });
+
+    let error = now(hooks.pre_tool_use(pre("add"), never)).unwrap_err();
+    check(&error, ErrorKind::Failed, "pre_tool_use", "failed");
+    assert_eq!(error.source().unwrap().to_string(), "no database");
+
+    let error = now(hooks.post_tool_use(post("add"), never)).unwrap_err();
+    check(&error, ErrorKind::Failed, "post_tool_use", "failed");
+
+    let error = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap_err();
+    check(&error, ErrorKind::Failed, "user_prompt_submit", "failed");
+    assert!(error.source().unwrap().is::<std::num::ParseIntError>());
+}
+
+#[test]
+fn a_panic_blocks_a_call_and_is_an_error_elsewhere() {
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|_| async { panic!("no idea") })
+        .add_post_tool_use(|event| async move { panic!("no idea of {}", event.tool_name) })
+        .add_user_prompt_submit(|_| async {
+            once().await;
+            std::panic::panic_any(7)
+        })
+        .add_pre_tool_use(|_| async { None });
+
+    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(verdict, Verdict::Block { reason: "a hook panicked: no idea".to_owned() });
+
+    let error = now(hooks.post_tool_use(post("add"), never)).unwrap_err();
+    check(&error, ErrorKind::Panicked, "post_tool_use", "panicked: no idea of add");
+    assert!(error.source().is_none());
+
+    let error = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap_err();
+    check(&error, ErrorKind::Panicked, "user_prompt_submit", "panicked: no message");
+}
+
+#[test]
+fn a_panic_of_the_closure_itself_is_one_too() {
+    let hooks = Hooks::new().add_pre_tool_use(|event| {
+        assert_eq!(event.tool_name, "sub", "wrong tool");
+        async { None }
+    });
+    let Verdict::Block { reason } = now(hooks.pre_tool_use(pre("add"), never)).unwrap() else {
+        panic!("it is blocked")
+    };
+    assert!(reason.contains("wrong tool"), "{reason}");
+}
+
+#[test]
+fn the_message_of_a_panic_is_bounded() {
+    let hooks = Hooks::new().add_pre_tool_use(|_| async { panic!("{}", "é".repeat(100_000)) });
+    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    let reason = format!("a hook panicked: {}", "é".repeat(500));
+    assert_eq!(verdict, Verdict::Block { reason });
+}
+
+#[test]
+fn a_hook_that_takes_too_long_has_failed() {
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|_| future::pending())
+        .add_post_tool_use(|_| future::pending())
+        .add_user_prompt_submit(|_| future::pending())
+        .with_timeout(SECOND);
+
+    let error = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap_err();
+    check(&error, ErrorKind::TimedOut, "pre_tool_use", "took longer than 1s");
+    let error = now(hooks.post_tool_use(post("add"), at_once)).unwrap_err();
+    check(&error, ErrorKind::TimedOut, "post_tool_use", "took longer than 1s");
+    let error = now(hooks.user_prompt_submit(prompt("Hi"), at_once)).unwrap_err();
+    check(&error, ErrorKind::TimedOut, "user_prompt_submit", "took longer than 1s");
+}
+
+#[test]
+fn an_answer_in_time_counts() {
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|_| async { None })
+        .with_timeout(SECOND)
+        .add_pre_tool_use(|_| async {
+            once().await;
+            Some(HookDecision::block("no"))
+        });
+    // The first is ready as soon as its time is over, the second has all the time in the world.
+    let verdict = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap();
+    assert_eq!(verdict, Verdict::Block { reason: "no".to_owned() });
+}
+
+#[test]
+fn the_clock_is_asked_for_hooks_with_a_timeout_only() {
+    let asked = AtomicUsize::new(0);
+    let clock = |limit| {
+        assert_eq!(limit, SECOND);
+        asked.fetch_add(1, Ordering::Relaxed);
+        future::pending()
+    };
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|_| async { None })
+        .with_timeout(SECOND)
+        .add_pre_tool_use(|_| async { None });
+    now(hooks.pre_tool_use(pre("add"), clock)).unwrap();
+    assert_eq!(asked.into_inner(), 1);
+}
+
+/// Notes that it is dropped, and panics then.
+struct Fuse(Arc<AtomicBool>);
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        panic!("burnt");
+    }
+}
+
+#[test]
+fn panics_of_what_a_hook_leaves_behind_stay_inside() {
+    let burnt = Arc::new(AtomicBool::new(false));
+    let fuse = Arc::clone(&burnt);
+    let hooks = Hooks::new()
+        .add_pre_tool_use(move |_| {
+            let fuse = Fuse(Arc::clone(&fuse));
+            async move {
+                future::pending::<()>().await;
+                drop(fuse);
+                None
+            }
+        })
+        .with_timeout(SECOND);
+
+    let error = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert!(burnt.swap(false, Ordering::Relaxed));
+
+    // Dispatch is dropped in the middle.
+    let mut dispatch = Box::pin(hooks.pre_tool_use(pre("add"), never));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(dispatch.as_mut().poll(&mut cx).is_pending());
+    drop(dispatch);
+    assert!(burnt.load(Ordering::Relaxed));
+}
+
+#[test]
+fn errors_show_what_they_know() {
+    let hooks = Hooks::new().try_add_pre_tool_use(|_| async { Err("no database".into()) });
+    let error = now(hooks.pre_tool_use(pre("add"), never)).unwrap_err();
+    let shown = format!("{error:?}");
+    assert!(shown.starts_with(r#"Error { point: "pre_tool_use", added: "#), "{shown}");
+    assert!(shown.ends_with(r#"failure: Failed("no database") }"#), "{shown}");
+
+    let error = HookError::from("no database");
+    assert_eq!(error.to_string(), "no database");
+    assert_eq!(format!("{error:?}"), r#"HookError("no database")"#);
+}

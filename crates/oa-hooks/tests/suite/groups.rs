@@ -1,0 +1,95 @@
+//! Hooks of some tools, and groups put together.
+
+use std::time::Duration;
+
+use oa_hooks::{ErrorKind, HookDecision, Hooks, Verdict};
+
+use crate::{at_once, never, now, post, pre, prompt};
+
+fn gate(reason: &'static str) -> Hooks {
+    Hooks::new()
+        .add_pre_tool_use(move |_| async move { Some(HookDecision::block(reason)) })
+        .add_post_tool_use(move |_| async move {
+            Some(HookDecision::modify_result(reason.into(), reason))
+        })
+        .add_user_prompt_submit(move |_| async move { Some(HookDecision::block(reason)) })
+}
+
+/// Checks what is said before and after each of these tools; "" is nothing.
+#[track_caller]
+fn check(hooks: &Hooks, expected: &[(&str, &str)]) {
+    for (tool, reason) in expected {
+        let before = match now(hooks.pre_tool_use(pre(tool), never)).expect("a verdict") {
+            Verdict::Block { reason } => reason,
+            _ => String::new(),
+        };
+        let after = now(hooks.post_tool_use(post(tool), never)).expect("a verdict");
+        assert_eq!(before, *reason, "before {tool}");
+        assert_eq!(after.map(|change| change.reason).unwrap_or_default(), *reason, "after {tool}");
+        assert_eq!(hooks.has_pre_tool_use(tool), !reason.is_empty());
+        assert_eq!(hooks.has_post_tool_use(tool), !reason.is_empty());
+    }
+}
+
+#[test]
+fn a_group_is_about_some_tools() {
+    check(&gate("a").for_tools(["add", "sub"]), &[("add", "a"), ("sub", "a"), ("mul", "")]);
+    check(&gate("a").for_tools(vec![String::from("add")]), &[("add", "a"), ("Add", ""), ("", "")]);
+    check(&gate("a").for_tools([""; 0]), &[("add", "")]);
+}
+
+#[test]
+fn filters_narrow() {
+    let hooks = gate("a").for_tools(["add", "sub"]).for_tools(["sub", "mul"]);
+    check(&hooks, &[("add", ""), ("sub", "a"), ("mul", "")]);
+}
+
+#[test]
+fn filters_are_about_hooks_added_so_far() {
+    let hooks = gate("a").for_tools(["add"]).merge(gate("b"));
+    check(&hooks, &[("add", "a"), ("sub", "b")]);
+    let hooks = hooks.for_tools(["add", "sub"]);
+    check(&hooks, &[("add", "a"), ("sub", "b"), ("mul", "")]);
+}
+
+#[test]
+fn groups_stay_in_order() {
+    check(&gate("a").merge(gate("b")), &[("add", "a")]);
+    check(&Hooks::new().merge(gate("b")).merge(Hooks::new()), &[("add", "b")]);
+}
+
+#[test]
+fn prompts_concern_no_tool() {
+    let hooks = gate("a").for_tools(["add"]);
+    assert!(hooks.has_user_prompt_submit());
+    let verdict = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap();
+    assert_eq!(verdict, Verdict::Block { reason: "a".to_owned() });
+}
+
+#[test]
+fn the_shorter_time_counts() {
+    let seconds = Duration::from_secs;
+    for (first, second) in [(1, 2), (2, 1)] {
+        let hooks = Hooks::new().add_pre_tool_use(|_| std::future::pending());
+        let hooks = hooks.with_timeout(seconds(first)).with_timeout(seconds(second));
+        let error = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(error.to_string().ends_with("took longer than 1s"), "{error}");
+    }
+}
+
+#[test]
+fn clones_share_hooks_and_not_limits() {
+    let all = gate("a");
+    let some = all.clone().for_tools(["add"]);
+    check(&all, &[("add", "a"), ("sub", "a")]);
+    check(&some, &[("add", "a"), ("sub", "")]);
+}
+
+#[test]
+fn hooks_show_where_they_come_from() {
+    let hooks = Hooks::new().add_pre_tool_use(|_| async { None }).for_tools(["add"]);
+    let shown = format!("{hooks:?}");
+    assert!(shown.contains("groups.rs:"), "{shown}");
+    assert!(shown.contains(r#"tools: Some({"add"})"#), "{shown}");
+}

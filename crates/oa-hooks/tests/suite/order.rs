@@ -1,0 +1,173 @@
+//! Who is asked, and who is followed.
+
+use std::sync::{Arc, Mutex};
+
+use oa_hooks::{
+    Change, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, History, HookDecision,
+    HookEvent, Hooks, Outcome, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent, Verdict,
+};
+use serde_json::json;
+
+use crate::{never, now, once, post, pre, prompt};
+
+fn modified<T>(value: impl Into<T>, reason: &str) -> Verdict<T> {
+    Verdict::Modify(Change { value: value.into(), reason: reason.to_owned() })
+}
+
+fn blocked<T>(reason: &str) -> Verdict<T> {
+    Verdict::Block { reason: reason.to_owned() }
+}
+
+#[test]
+fn no_hooks_allow_everything() {
+    let hooks = Hooks::new();
+    assert!(hooks.is_empty());
+    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), Verdict::Allow);
+    assert_eq!(now(hooks.post_tool_use(post("add"), never)).unwrap(), None);
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), Verdict::Allow);
+}
+
+#[test]
+fn each_point_has_its_own() {
+    let hooks = Hooks::new().add_pre_tool_use(|_| async { None });
+    assert!(!hooks.is_empty() && hooks.has_pre_tool_use("add"));
+    assert!(!hooks.has_post_tool_use("add") && !hooks.has_user_prompt_submit());
+
+    let hooks = Hooks::new().add_post_tool_use(|_| async { None });
+    assert!(!hooks.is_empty() && hooks.has_post_tool_use("add"));
+    assert!(!hooks.has_pre_tool_use("add") && !hooks.has_user_prompt_submit());
+
+    let hooks = Hooks::new().add_user_prompt_submit(|_| async { None });
+    assert!(!hooks.is_empty() && hooks.has_user_prompt_submit());
+    assert!(!hooks.has_pre_tool_use("add") && !hooks.has_post_tool_use("add"));
+}
+
+#[test]
+fn the_first_decision_wins() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let note = |name: &'static str| {
+        let asked = Arc::clone(&asked);
+        move || asked.lock().unwrap().push(name)
+    };
+    let (first, second, third, fourth) =
+        (note("first"), note("second"), note("third"), note("fourth"));
+    let hooks = Hooks::new()
+        .add_pre_tool_use(move |_| {
+            first();
+            async {
+                once().await;
+                None
+            }
+        })
+        .add_pre_tool_use(move |_| {
+            second();
+            async { Some(HookDecision::continue_()) }
+        })
+        .add_pre_tool_use(move |_| {
+            third();
+            async { Some(HookDecision::modify_input(json!({ "a": 2 }), "better")) }
+        })
+        .add_pre_tool_use(move |_| {
+            fourth();
+            async { Some(HookDecision::block("too late")) }
+        });
+    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(verdict, modified(json!({ "a": 2 }), "better"));
+    assert_eq!(*asked.lock().unwrap(), ["first", "second", "third"]);
+}
+
+#[test]
+fn a_logger_does_not_switch_off_the_gate_behind_it() {
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|_| async { Some(HookDecision::continue_()) })
+        .add_pre_tool_use(|_| async { Some(HookDecision::block("no")) })
+        .add_user_prompt_submit(|_| async { Some(HookDecision::continue_()) })
+        .add_user_prompt_submit(|_| async { Some(HookDecision::block("no")) })
+        .add_post_tool_use(|_| async { Some(HookDecision::continue_()) })
+        .add_post_tool_use(|_| async { Some(HookDecision::modify_result("***".into(), "no")) });
+    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), blocked("no"));
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), blocked("no"));
+    let change = now(hooks.post_tool_use(post("add"), never)).unwrap();
+    assert_eq!(change, Some(Change { value: "***".into(), reason: "no".into() }));
+}
+
+#[test]
+fn prompts_are_changed() {
+    let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
+        let prompt = event.prompt.trim();
+        (prompt != event.prompt).then(|| HookDecision::modify_prompt(prompt, "trimmed"))
+    });
+    let verdict = now(hooks.user_prompt_submit(prompt(" Hi "), never)).unwrap();
+    assert_eq!(verdict, modified("Hi", "trimmed"));
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), Verdict::Allow);
+}
+
+#[test]
+fn every_hook_gets_the_whole_event() {
+    let hooks = Hooks::new()
+        .add_pre_tool_use(|event| async move {
+            assert_eq!(event, pre("add"));
+            None
+        })
+        .add_pre_tool_use(|mut event| async move {
+            // It is the hook's own, to take apart.
+            event.tool_input["a"] = json!([event.tool_name, event.tool_use_id]);
+            Some(HookDecision::modify_input(event.tool_input, event.history[0].text()))
+        })
+        .add_post_tool_use(|event| async move {
+            assert_eq!(event, post("add"));
+            let PostToolUseEvent { tool_result, outcome, .. } = event;
+            let result = json!({ "was": tool_result, "and": outcome.as_str() });
+            Some(HookDecision::modify_result(result, "shown"))
+        });
+    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(verdict, modified(json!({ "a": ["add", "call_1"] }), "What is 1 + 2?"));
+    let change = now(hooks.post_tool_use(post("add"), never)).unwrap().unwrap();
+    assert_eq!(change.value, json!({ "was": 3, "and": "ok" }));
+}
+
+#[test]
+fn fallible_hooks_decide_like_others() {
+    let hooks = Hooks::new()
+        .try_add_pre_tool_use(|event| async move {
+            let limit: i64 = "1".parse()?;
+            let a = event.tool_input["a"].as_i64().ok_or("a is no number")?;
+            Ok((a > limit).then(|| HookDecision::block("too much")))
+        })
+        .try_add_post_tool_use(|_| async { Ok(Some(HookDecision::continue_())) })
+        .try_add_user_prompt_submit(|_| async { Ok(Some(HookDecision::block("no"))) });
+    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), Verdict::Allow);
+    let event = PreToolUseEvent::new("add", json!({ "a": 2 }), "call_1", History::default());
+    assert_eq!(now(hooks.pre_tool_use(event, never)).unwrap(), blocked("too much"));
+    assert_eq!(now(hooks.post_tool_use(post("add"), never)).unwrap(), None);
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), blocked("no"));
+}
+
+#[test]
+fn decisions_tell_what_they_are() {
+    let decision = HookDecision::<PreToolUseEvent>::block("no");
+    assert_eq!(decision.verdict(), &blocked("no"));
+    assert_eq!(decision.clone(), decision);
+    assert_ne!(decision, HookDecision::continue_());
+    assert_eq!(format!("{decision:?}"), r#"HookDecision(Block { reason: "no" })"#);
+    let decision = HookDecision::modify_prompt("Hi", "why");
+    assert_eq!(decision.into_verdict(), modified("Hi", "why"));
+}
+
+#[test]
+fn points_have_names() {
+    assert_eq!((PreToolUseEvent::NAME, HOOK_PRE_TOOL_USE), ("pre_tool_use", "pre_tool_use"));
+    assert_eq!((PostToolUseEvent::NAME, HOOK_POST_TOOL_USE), ("post_tool_use", "post_tool_use"));
+    let name = "user_prompt_submit";
+    assert_eq!((UserPromptSubmitEvent::NAME, HOOK_USER_PROMPT_SUBMIT), (name, name));
+}
+
+#[test]
+fn outcomes_are_words() {
+    use Outcome::{Blocked, Cancelled, Failed, Malformed, NotRun, Ok, TimedOut};
+    let outcomes = [Blocked, Cancelled, Failed, Malformed, NotRun, Ok, TimedOut];
+    let words: Vec<String> = outcomes.iter().map(Outcome::to_string).collect();
+    let expected = ["blocked", "cancelled", "failed", "malformed", "not_run", "ok", "timed_out"];
+    assert_eq!(words, expected);
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+}

@@ -1,0 +1,261 @@
+//! The conversation: who speaks, in what order, and which answer belongs to which call.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::{Check, LONGEST, at, entries, member, repeated};
+use crate::requests::quoted;
+
+pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
+    let mut state = State::default();
+    for (path, message) in entries("messages", messages) {
+        check.message(&mut state, &path, message);
+    }
+    check.calls_are_answered(&mut state);
+    if let Some(role @ ("assistant" | "system")) = state.before {
+        let path = format!("messages[{}].role", messages.len() - 1);
+        check.say(path, format!("is {role}: nobody is left to answer"));
+    }
+}
+
+/// What of the messages so far matters to the next.
+#[derive(Default)]
+struct State<'v> {
+    answered: BTreeSet<&'v str>,
+    /// The role of the message before.
+    before: Option<&'v str>,
+    /// Of all calls so far.
+    ids: BTreeSet<&'v str>,
+    /// Calls without an answer, in their order.
+    open: Vec<Call<'v>>,
+}
+
+struct Call<'v> {
+    id: &'v str,
+    name: Option<&'v str>,
+    path: String,
+}
+
+impl Check<'_> {
+    fn message<'v>(&mut self, state: &mut State<'v>, path: &str, message: &'v Value) {
+        let role = message["role"].as_str();
+        let known: &[&str] = match role {
+            Some("assistant") => &["role", "content", "tool_calls"],
+            Some("tool") => &["role", "content", "tool_call_id", "name"],
+            _ => &["role", "content"],
+        };
+        let Some(object) = self.object(path, message, known) else { return };
+        self.word(path, object, "role", &["assistant", "system", "tool", "user"]);
+        if role != Some("tool") {
+            self.calls_are_answered(state);
+        }
+        self.order(state.before, path, role);
+
+        match role {
+            Some("assistant") => self.assistant(state, path, object),
+            Some("tool") => self.answer(state, path, object),
+            _ => match object.get("content") {
+                Some(content) => self.content(&at(path, "content"), content, role),
+                None => self.say(path, "has no content"),
+            },
+        }
+        state.before = role;
+    }
+
+    fn order(&mut self, before: Option<&str>, path: &str, role: Option<&str>) {
+        let is_first = path == "messages[0]";
+        let what = match (before, role) {
+            (_, Some("system")) if !is_first => "is system, which stands only first",
+            (Some("tool"), Some("user")) if self.strict.word_between => {
+                "is user right after a tool: the assistant speaks between them"
+            }
+            _ if self.strict.repeated_roles => return,
+            (Some("user"), Some("user")) | (Some("assistant"), Some("assistant")) => {
+                "is that of the message before: the two are to be one"
+            }
+            (None | Some("system"), Some("assistant")) => {
+                "is assistant, and the user has not spoken"
+            }
+            _ => return,
+        };
+        self.say(at(path, "role"), what);
+    }
+
+    /// Checks content that must say something.
+    fn content(&mut self, path: &str, content: &Value, role: Option<&str>) {
+        match content {
+            Value::Array(parts) if parts.is_empty() => self.say(path, "is empty"),
+            Value::Array(parts) => {
+                let only_text = parts.iter().all(|part| part["type"] == "text");
+                if only_text && !self.strict.text_parts {
+                    self.say(path, "is a list of text alone: a string is wanted");
+                }
+                for (path, part) in entries(path, parts) {
+                    self.part(&path, part, role);
+                }
+            }
+            Value::Null => self.say(path, "is null"),
+            Value::String(text) if text.is_empty() => self.say(path, "is empty"),
+            Value::String(_) => {}
+            _ => self.say(path, "is neither a string nor a list of parts"),
+        }
+    }
+
+    fn part(&mut self, path: &str, part: &Value, role: Option<&str>) {
+        // Only users show pictures.
+        let kinds: &[&str] = if role == Some("user") { &["image_url", "text"] } else { &["text"] };
+        let kind = part["type"].as_str().filter(|kind| kinds.contains(kind));
+        let known: &[&str] = match kind {
+            Some(kind) => &["type", kind],
+            None => &["type", "image_url", "text"],
+        };
+        let Some(object) = self.object(path, part, known) else { return };
+        self.word(path, object, "type", kinds);
+        let Some(kind) = kind else { return };
+        let Some(value) = member(object, kind) else {
+            return self.say(path, format!("has no {kind}"));
+        };
+        let path = at(path, kind);
+        if kind == "text" {
+            self.text(&path, value);
+        } else if let Some(image) = self.object(&path, value, &["url", "detail"]) {
+            self.image(&path, image);
+        }
+    }
+
+    fn image(&mut self, path: &str, image: &Map<String, Value>) {
+        if member(image, "detail").is_some() {
+            self.word(path, image, "detail", &["auto", "high", "low"]);
+        }
+        let Some(url) = member(image, "url") else { return self.say(path, "has no url") };
+        let path = at(path, "url");
+        let Some(url) = self.string(&path, url) else { return };
+        let schemes = ["data:image/", "http://", "https://"];
+        if !schemes.iter().any(|scheme| url.starts_with(scheme)) {
+            self.say(path, format!("is {}: {}", quoted(url), schemes.join(", ")));
+        }
+    }
+
+    fn assistant<'v>(
+        &mut self,
+        state: &mut State<'v>,
+        path: &str,
+        message: &'v Map<String, Value>,
+    ) {
+        let calls = member(message, "tool_calls");
+        let says_nothing = match message.get("content") {
+            None | Some(Value::Null) => true,
+            Some(content) => content == "",
+        };
+        match message.get("content") {
+            _ if says_nothing && calls.is_some() => {}
+            Some(content) => self.content(&at(path, "content"), content, Some("assistant")),
+            None => self.say(path, "has neither content nor calls"),
+        }
+
+        let Some(calls) = calls else { return };
+        let path = at(path, "tool_calls");
+        let mut here = BTreeSet::new();
+        for (path, call) in entries(&path, self.list(&path, calls).unwrap_or_default()) {
+            let Some(call) = self.call(&path, call) else { continue };
+            let is_new = here.insert(call.id);
+            if !(state.ids.insert(call.id) || is_new && self.strict.repeated_ids) {
+                self.say(at(&path, "id"), format!("is {} once more", quoted(call.id)));
+            }
+            state.open.push(call);
+        }
+    }
+
+    /// Returns a call that can be answered: it has an id.
+    fn call<'v>(&mut self, path: &str, call: &'v Value) -> Option<Call<'v>> {
+        let function = self.function(path, call, &["id", "type", "function"]);
+        let name = function.and_then(|function| self.called(&at(path, "function"), function));
+        let call = call.as_object()?;
+        let Some(id) = member(call, "id") else {
+            self.say(path, "has no id");
+            return None;
+        };
+        let id = self.id(&at(path, "id"), id)?;
+        Some(Call { id, name, path: path.to_owned() })
+    }
+
+    /// Returns the name of what is called.
+    fn called<'v>(&mut self, path: &str, function: &'v Value) -> Option<&'v str> {
+        let function = self.object(path, function, &["name", "arguments"])?;
+        match member(function, "arguments") {
+            Some(arguments) => self.arguments(&at(path, "arguments"), arguments),
+            None => self.say(path, "has no arguments"),
+        }
+        self.name(path, function)
+    }
+
+    fn arguments(&mut self, path: &str, arguments: &Value) {
+        let Some(text) = self.string(path, arguments) else { return };
+        match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(_)) => {
+                for name in repeated::members(text) {
+                    self.say(path, format!("has {} twice", quoted(&name)));
+                }
+            }
+            Ok(_) => self.say(path, format!("is {}, which is no object", quoted(text))),
+            Err(error) => {
+                self.say(path, format!("is {}, which is not JSON: {error}", quoted(text)));
+            }
+        }
+    }
+
+    fn id<'v>(&mut self, path: &str, id: &'v Value) -> Option<&'v str> {
+        let id = self.string(path, id)?;
+        let count = id.chars().count();
+        if self.strict.nine_letters {
+            if count != 9 || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
+                self.say(path, format!("is {}: nine letters or digits", quoted(id)));
+            }
+        } else if !(1..=LONGEST).contains(&count) {
+            self.say(path, format!("has {count} characters: 1 to {LONGEST}"));
+        }
+        Some(id)
+    }
+
+    /// Checks the answer to a call.
+    fn answer<'v>(&mut self, state: &mut State<'v>, path: &str, message: &'v Map<String, Value>) {
+        match message.get("content") {
+            Some(content) => {
+                self.string(&at(path, "content"), content);
+            }
+            None => self.say(path, "has no content"),
+        }
+        let named = member(message, "name").is_some() || !self.strict.nameless_results;
+        let name = if named { self.name(path, message) } else { None };
+
+        let Some(id) = member(message, "tool_call_id") else {
+            return self.say(path, "has no tool_call_id");
+        };
+        let id_path = at(path, "tool_call_id");
+        let Some(id) = self.id(&id_path, id) else { return };
+        let Some(index) = state.open.iter().position(|call| call.id == id) else {
+            let twice = state.answered.contains(id);
+            let what = if twice { "was answered before" } else { "no call before it has" };
+            return self.say(id_path, format!("is {}, which {what}", quoted(id)));
+        };
+        if index > 0 {
+            let first = quoted(state.open[0].id);
+            self.say(id_path, format!("is {}, and {first} comes first", quoted(id)));
+        }
+        let call = state.open.remove(index);
+        state.answered.insert(id);
+        if let (Some(name), Some(called)) = (name, call.name)
+            && name != called
+        {
+            let what = format!("is {}, and {} was called", quoted(name), quoted(called));
+            self.say(at(path, "name"), what);
+        }
+    }
+
+    fn calls_are_answered(&mut self, state: &mut State<'_>) {
+        for call in state.open.drain(..) {
+            self.say(call.path, "is not answered");
+        }
+    }
+}
