@@ -97,7 +97,7 @@ fn print_texts(valgrind: Option<Valgrind>, unit: &str) {
         println!(
             "{name:28}{size:>8}{:>16}{:>10}{:>16}{:>14}{:>14}",
             grouped(cost(PUSH)),
-            target.map_or_else(String::new, |target| format!("({})", grouped(target))),
+            target_of(valgrind, *target),
             grouped(cost(DECODE)),
             grouped(cost(SERDE)),
             allocations(valgrind, number, PUSH, chunks.len()),
@@ -120,10 +120,16 @@ fn print_calls(valgrind: Option<Valgrind>, unit: &str) {
             "{name:28}{size:>8}{:>16}{:>16}{:>10}{:>14}",
             grouped(cost(PUSH)),
             grouped(cost(WHOLE)),
-            target.map_or_else(String::new, |target| format!("({})", grouped(target))),
+            target_of(valgrind, *target),
             allocations(valgrind, number, PUSH, chunks.len()),
         );
     }
+}
+
+/// Targets are of instructions.
+fn target_of(valgrind: Option<Valgrind>, target: Option<f64>) -> String {
+    let target = target.filter(|_| valgrind.is_some());
+    target.map_or_else(String::new, |target| format!("({})", grouped(target)))
 }
 
 /// One line of the table of recordings.

@@ -30,11 +30,12 @@ impl Span {
 }
 
 /// Where a complete line lies, its terminator left out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Line {
     /// In the current chunk.
     Chunk(Span),
     /// In [`Lines::carried`]: it began in an earlier chunk.
+    #[default]
     Carried,
 }
 

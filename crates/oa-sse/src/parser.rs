@@ -50,6 +50,8 @@ pub struct Parser {
     lent: bool,
     /// The block at hand is too large: it is passed over.
     discarding: bool,
+    /// The comment or unknown line that was found.
+    found: Line,
     /// Nothing of the block at hand has been seen, not even a part of its first line.
     fresh: bool,
     end: End,
@@ -83,11 +85,15 @@ enum End {
     Lenient,
 }
 
-/// What the inner loop stopped at; lent out by the caller, who holds no borrow while looping.
+/// What the inner loop stopped at; lent out by the caller, who holds no borrow while looping. The line
+/// of the latter two is `Parser::found`.
+#[derive(Clone, Copy, Eq, PartialEq)]
 enum Found {
+    Nothing,
+    TooLarge,
     Event,
-    Comment(Line),
-    Unknown(Line),
+    Comment,
+    Unknown,
 }
 
 /// Which lines beside events stop the inner loop.
@@ -119,7 +125,7 @@ impl Parser {
             self.restart();
         }
         // The chunk at hand may be replaced while a block that is not complete refers to it.
-        if !self.lent {
+        if !self.lent && self.refers_to_chunk() {
             self.detach();
         }
         self.lines.push(chunk, self.room());
@@ -133,11 +139,16 @@ impl Parser {
     /// passes over the rest of it and goes on with the next.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
+        // In small reads there is mostly nothing to tell.
+        if self.lines.is_spent() && self.end == End::Open && !self.lent {
+            return Ok(None);
+        }
+        self.read_event()
+    }
+
+    fn read_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         if self.lent {
             self.clear_block();
-        }
-        if self.lines.is_spent() && self.end == End::Open {
-            return Ok(None);
         }
         if self.fresh
             && let Some((name, data)) = self.whole_event()
@@ -156,7 +167,10 @@ impl Parser {
     /// Whether there is an event that `lend_event` can lend.
     #[inline]
     pub(crate) fn find_event(&mut self) -> Result<bool, Error> {
-        Ok(matches!(self.advance(Want::Events)?, Some(Found::Event)))
+        match self.advance(Want::Events) {
+            Found::TooLarge => Err(Error::event_too_large(self.limits.event_bytes)),
+            found => Ok(found == Found::Event),
+        }
     }
 
     /// Takes a block that lies in the chunk as a whole: an optional name and one line of data.
@@ -217,15 +231,15 @@ impl Parser {
         {
             return Ok(Some(Item::Event(self.event_in_chunk(name, data))));
         }
-        Ok(match self.advance(Want::Everything)? {
-            Some(Found::Event) => Some(Item::Event(self.lend_event())),
-            Some(Found::Comment(line)) => {
-                let line = self.line(line);
-                let text = &line[1..];
+        Ok(match self.advance(Want::Everything) {
+            Found::Nothing => None,
+            Found::TooLarge => return Err(Error::event_too_large(self.limits.event_bytes)),
+            Found::Event => Some(Item::Event(self.lend_event())),
+            Found::Comment => {
+                let text = &self.line(self.found)[1..];
                 Some(Item::Comment(text.strip_prefix(b" ").unwrap_or(text)))
             }
-            Some(Found::Unknown(line)) => Some(Item::Unknown(self.line(line))),
-            None => None,
+            Found::Unknown => Some(Item::Unknown(self.line(self.found))),
         })
     }
 
@@ -262,26 +276,29 @@ impl Parser {
     }
 
     #[inline]
-    fn advance(&mut self, want: Want) -> Result<Option<Found>, Error> {
+    fn advance(&mut self, want: Want) -> Found {
         if self.lent {
             self.clear_block();
         }
         loop {
-            match self.lines.next_line(self.limits.event_bytes.saturating_sub(self.used)) {
+            match self.lines.next_line(self.room()) {
                 Step::Line(line) => {
                     self.fresh = false;
-                    if let Some(found) = self.take_line(line, want) {
-                        return Ok(Some(found));
+                    let found = self.take_line(line, want);
+                    if found != Found::Nothing {
+                        return found;
                     }
                 }
                 Step::ChunkEnd => {
                     self.fresh &= self.lines.at_line_start();
-                    self.detach();
+                    if self.refers_to_chunk() {
+                        self.detach();
+                    }
                     if !self.lines.next_chunk() {
                         if self.end == End::Open {
-                            return Ok(None);
+                            return Found::Nothing;
                         }
-                        return Ok(self.take_end(want));
+                        return self.take_end(want);
                     }
                 }
                 Step::Skipped => {}
@@ -290,7 +307,7 @@ impl Parser {
                         self.clear_block();
                         self.discarding = true;
                         self.fresh = false;
-                        return Err(Error::event_too_large(self.limits.event_bytes));
+                        return Found::TooLarge;
                     }
                 }
             }
@@ -298,24 +315,24 @@ impl Parser {
     }
 
     #[inline]
-    fn take_line(&mut self, line: Line, want: Want) -> Option<Found> {
+    fn take_line(&mut self, line: Line, want: Want) -> Found {
         let bytes = self.line(line);
         if bytes.is_empty() {
             return self.end_block();
         }
         if self.discarding {
-            return None;
+            return Found::Nothing;
         }
         if let Some(value) = bytes.strip_prefix(b"data:") {
             let start = bytes.len() - value.len();
             let start = start + usize::from(value.first() == Some(&b' '));
             self.add_data(line, start);
-            return None;
+            return Found::Nothing;
         }
         self.take_other_line(line, want)
     }
 
-    fn take_other_line(&mut self, line: Line, want: Want) -> Option<Found> {
+    fn take_other_line(&mut self, line: Line, want: Want) -> Found {
         let bytes = self.line(line);
         let colon = bytes.iter().position(|&byte| byte == b':');
         let field = &bytes[..colon.unwrap_or(bytes.len())];
@@ -325,7 +342,10 @@ impl Parser {
             None => bytes.len(),
         };
         match field {
-            b"" if want == Want::Everything => return Some(Found::Comment(line)),
+            b"" if want == Want::Everything => {
+                self.found = line;
+                return Found::Comment;
+            }
             b"" => {}
             b"data" => self.add_data(line, start),
             b"event" => self.set_name(line, start),
@@ -341,10 +361,13 @@ impl Parser {
                     self.retry = Some(retry);
                 }
             }
-            _ if want == Want::Everything => return Some(Found::Unknown(line)),
+            _ if want == Want::Everything => {
+                self.found = line;
+                return Found::Unknown;
+            }
             _ => {}
         }
-        None
+        Found::Nothing
     }
 
     #[inline]
@@ -392,36 +415,41 @@ impl Parser {
     }
 
     #[inline]
-    fn end_block(&mut self) -> Option<Found> {
+    fn end_block(&mut self) -> Found {
         if self.id_buffer != self.id {
             self.id.clone_from(&self.id_buffer);
         }
         if matches!(self.data, Data::None) {
             self.clear_block();
-            return None;
+            return Found::Nothing;
         }
         self.lent = true;
-        Some(Found::Event)
+        Found::Event
     }
 
     /// Delivers or drops what is left at the end of the input.
-    fn take_end(&mut self, want: Want) -> Option<Found> {
+    fn take_end(&mut self, want: Want) -> Found {
         if self.end == End::Lenient {
-            if let Some(line) = self.lines.take_unfinished()
-                && let Some(found) = self.take_line(line, want)
-            {
-                return Some(found);
+            if let Some(line) = self.lines.take_unfinished() {
+                let found = self.take_line(line, want);
+                if found != Found::Nothing {
+                    return found;
+                }
             }
-            if let Some(found) = self.end_block() {
-                return Some(found);
+            if self.end_block() == Found::Event {
+                return Found::Event;
             }
         }
         self.restart();
-        None
+        Found::Nothing
+    }
+
+    #[inline]
+    fn refers_to_chunk(&self) -> bool {
+        matches!(self.data, Data::Chunk(_)) || matches!(self.name, Name::Chunk(_))
     }
 
     /// Copies out of the chunk what the block at hand still needs of it.
-    #[inline]
     fn detach(&mut self) {
         self.hold_data();
         if let Name::Chunk(span) = self.name {
