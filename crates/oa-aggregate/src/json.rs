@@ -254,15 +254,34 @@ impl<'a, 'n> Reader<'a, 'n> {
 /// or has control characters.
 #[inline]
 pub(crate) fn string_length(bytes: &[u8]) -> Option<(usize, bool)> {
-    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
-    let mut at = bytes.iter().position(ends)?;
+    let mut at = plain_length(bytes);
     let mut escaped = false;
-    while bytes[at] == b'\\' {
+    while *bytes.get(at)? == b'\\' {
         escaped = true;
         at += 2;
-        at += bytes.get(at..)?.iter().position(ends)?;
+        at += plain_length(bytes.get(at..)?);
     }
     (bytes[at] == b'"').then_some((at, escaped))
+}
+
+/// How many bytes come before the first quote, backslash or control character; eight at a time.
+#[inline]
+fn plain_length(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
+    // A high bit for each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+    let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let ends = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
+        if ends != 0 {
+            return number * 8 + ends.trailing_zeros() as usize / 8;
+        }
+    }
+    let ends = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
 /// How long the number is that `bytes` begin with, by the grammar of RFC 8259.

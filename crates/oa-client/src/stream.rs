@@ -175,12 +175,15 @@ impl BlockStream {
     fn conclude(&mut self) {
         let Some(pipeline) = self.pipeline.take() else { return };
         let received = pipeline.received();
-        let head = ServerError::from_body(pipeline.head()).message;
-        let has_payloads = pipeline.payloads() > 0;
+        // How a body begins that holds no payload, in words that can be shown.
+        let strange = (pipeline.payloads() == 0).then(|| {
+            let content_type = self.content_type.as_deref().unwrap_or("unknown type");
+            let head = ServerError::from_body(pipeline.head()).message;
+            format!("no event stream but {received} bytes of {content_type}: {head}")
+        });
         let answer = pipeline.into_answer();
         if self.failure.is_none() {
-            let content_type = self.content_type.as_deref().unwrap_or("unknown type");
-            self.failure = failure(&answer, received, has_payloads, content_type, &head);
+            self.failure = failure(&answer, received, strange);
         }
         if self.failure.is_some() {
             // Nothing of use can follow; closing tells the server to stop.
@@ -224,14 +227,8 @@ fn next_block(pipeline: &mut Pipeline) -> Option<ContentBlock> {
     }
 }
 
-/// What is wrong with an answer whose body came to its end.
-fn failure(
-    answer: &Answer,
-    received: u64,
-    has_payloads: bool,
-    content_type: &str,
-    head: &str,
-) -> Option<Error> {
+/// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
+fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Error> {
     let reported = answer.problems.iter().find_map(|problem| match problem {
         Problem::Server(error) => Some(error),
         _ => None,
@@ -246,10 +243,9 @@ fn failure(
         "the server answered with success and an empty body".to_owned()
     } else if let Some(problem) = answer.problems.first() {
         format!("nothing in the answer could be read: {problem}")
-    } else if has_payloads {
-        format!("the stream ended without an answer after {received} bytes")
     } else {
-        format!("no event stream but {received} bytes of {content_type}: {head}")
+        strange
+            .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))
     };
     Some(Error::stream(message, received))
 }

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -83,8 +84,8 @@ impl fmt::Display for TimeoutKind {
 /// # }
 /// ```
 ///
-/// Noting costs at most one reading of the clock. There is one timer, set anew only when it fires
-/// too early.
+/// Noting costs nothing; the clock is read when there is something to wait for. There is one timer, set
+/// anew only when it fires too early.
 #[derive(Debug)]
 pub struct Watch {
     timeouts: Timeouts,
@@ -92,6 +93,9 @@ pub struct Watch {
     last_bytes: Instant,
     last_content: Instant,
     begun: bool,
+    /// What was noted since the clock was read.
+    heard_bytes: bool,
+    heard_content: bool,
     /// The deadline may lie before the one that the timer is set to.
     stale: bool,
     timer: Option<Pin<Box<Sleep>>>,
@@ -109,6 +113,8 @@ impl Watch {
             last_bytes: now,
             last_content: now,
             begun: false,
+            heard_bytes: false,
+            heard_content: false,
             stale: true,
             timer: None,
             waker: None,
@@ -116,22 +122,32 @@ impl Watch {
     }
 
     /// Notes that bytes came, whatever they are.
+    #[inline]
     pub fn note_bytes(&mut self) {
-        // Before the answer has begun nobody asks when it was.
-        if self.begun && self.timeouts.idle.is_some() {
-            self.last_bytes = Instant::now();
-        }
+        self.heard_bytes = true;
     }
 
     /// Notes that content came, which is bytes as well: the answer has begun.
+    #[inline]
     pub fn note_content(&mut self) {
-        if !self.begun {
-            self.begun = true;
-            self.stale = true;
+        self.heard_bytes = true;
+        self.heard_content = true;
+    }
+
+    /// Reads the clock for what was noted: silence begins when somebody waits again, so that a
+    /// reader who takes a long time over what came is not taken for a server that says nothing.
+    fn settle(&mut self) {
+        if !mem::take(&mut self.heard_bytes) {
+            return;
         }
-        if self.timeouts.idle.is_some() || self.timeouts.content.is_some() {
-            self.last_content = Instant::now();
-            self.last_bytes = self.last_content;
+        let now = Instant::now();
+        self.last_bytes = now;
+        if mem::take(&mut self.heard_content) {
+            self.last_content = now;
+            if !self.begun {
+                self.begun = true;
+                self.stale = true;
+            }
         }
     }
 
@@ -143,6 +159,7 @@ impl Watch {
     ///
     /// Outside of a tokio runtime with time.
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<TimeoutKind> {
+        self.settle();
         if !self.stale
             && let Some(timer) = &self.timer
             && !timer.is_elapsed()
@@ -189,7 +206,7 @@ impl Watch {
     /// Returns whether content has come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
-        self.begun
+        self.begun || self.heard_content
     }
 
     /// The timeout that is up first, if nothing comes.

@@ -38,18 +38,21 @@ async fn plain_http_is_the_same_with_the_feature() {
 /// A server with a certificate of its own making, for `localhost`; it answers every request on a
 /// connection with its number.
 async fn secure() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+        .expect("a certificate and a socket are made");
     let pem = made.cert.pem();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
+        .expect("a certificate and a socket are made");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .unwrap()
+        .expect("a certificate and a socket are made")
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)
-        .unwrap();
+        .expect("a certificate and a socket are made");
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener =
+        TcpListener::bind("127.0.0.1:0").await.expect("a certificate and a socket are made");
+    let port = listener.local_addr().expect("a certificate and a socket are made").port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
