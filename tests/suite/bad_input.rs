@@ -47,14 +47,14 @@ fn line(text: &str, error: Option<&Error>) -> String {
 
 /// What a real server on a socket that replies like this comes to.
 async fn served(reply: Reply) -> String {
-    let server = SocketServer::start(reply).await.unwrap();
-    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build().unwrap();
-    let (text, error) = outcome(&options).await;
+    let server = SocketServer::start(reply).await.expect("loopback sockets are there");
+    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build();
+    let (text, error) = outcome(&options.expect("the address is one")).await;
     line(&text, error.as_ref()).replace(&server.address().port().to_string(), "PORT")
 }
 
 fn refused(build: oa_client::Result<AgentOptions>) -> String {
-    let error = build.unwrap_err();
+    let error = build.expect_err("this cannot work");
     assert_eq!(error.kind(), ErrorKind::Config);
     error.to_string()
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 fn options(server: MemoryServer) -> AgentOptions {
-    AgentOptions::builder().model("any").transport(server).build().unwrap()
+    AgentOptions::builder().model("any").transport(server).build().expect("these can work")
 }
 
 #[test]

@@ -93,10 +93,10 @@ fn check(fixture: &Fixture, seen: &Seen, cut: &Cut) {
     for call in &seen.calls {
         match call {
             ContentBlock::ToolUse(call) => {
-                calls.push(json!({ "name": call.name, "arguments": call.input }))
+                calls.push(json!({ "name": call.name, "arguments": call.input }));
             }
             ContentBlock::ToolUseError(error) => {
-                errors.push(json!({ "name": error.name, "raw": error.raw_data }))
+                errors.push(json!({ "name": error.name, "raw": error.raw_data }));
             }
             other => panic!("{name}: {other:?} after the text"),
         }
