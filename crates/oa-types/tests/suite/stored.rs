@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn stored(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap()
+    serde_json::to_string(value).expect("it serialises")
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn wire_as(form: &Form, messages: &[Message]) -> String {
         write_message(message, form, &mut out);
     }
     out.push(b']');
-    let text = String::from_utf8(out).unwrap();
-    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let text = String::from_utf8(out).expect("JSON is UTF-8");
+    serde_json::from_str::<serde_json::Value>(&text).expect("it is JSON");
     text
 }
 
