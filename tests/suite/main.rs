@@ -4,4 +4,5 @@ mod bad_input;
 mod error_bodies;
 mod streaming;
 mod streams;
+mod tools;
 mod transports;

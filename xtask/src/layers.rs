@@ -87,7 +87,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(2),
         ours: &["oa-sse", "oa-tools", "oa-types"],
         external: Some(&["bytes", "futures-core", "memchr", "serde", "serde_json", "tokio"]),
-        limits: &[Limit { features: Features::Default, most: 16 }],
+        limits: &[Limit { features: Features::Default, most: 15 }],
     },
     Row {
         name: "oa-transport",
@@ -99,14 +99,24 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-client",
         place: Place::Layer(3),
-        ours: &["oa-aggregate", "oa-sse", "oa-transport", "oa-types"],
+        ours: &["oa-aggregate", "oa-hooks", "oa-sse", "oa-tools", "oa-transport", "oa-types"],
         external: None,
         limits: &[],
     },
     Row {
         name: "open-agent",
         place: Place::Layer(5),
-        ours: &["oa-aggregate", "oa-client", "oa-sse", "oa-transport", "oa-types"],
+        ours: &[
+            "oa-aggregate",
+            "oa-client",
+            "oa-executor",
+            "oa-hooks",
+            "oa-sse",
+            "oa-tools",
+            "oa-transport",
+            "oa-turn",
+            "oa-types",
+        ],
         external: None,
         limits: &[
             Limit { features: Features::Default, most: 65 },

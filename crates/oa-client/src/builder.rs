@@ -5,6 +5,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_hooks::Hooks;
+use oa_tools::{Registry, Tool};
 use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
 use oa_types::wire::{ChatRequest, ToolChoice};
 use oa_types::{BaseUrl, ModelName, Temperature};
@@ -36,6 +38,8 @@ pub struct AgentOptionsBuilder {
     limits: Limits,
     think_tags: Option<ThinkTags>,
     repair: ArgumentRepair,
+    tools: Registry,
+    hooks: Hooks,
     service: Option<AnyService>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
@@ -134,13 +138,35 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Says whether tools may or must be called.
+    /// Offers a tool to the model. Two of one name are an error at [`build`](Self::build).
+    pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
+        if let Err(error) = self.tools.add(tool) {
+            self.refuse(error.to_string());
+        }
+        self
+    }
+
+    /// Offers several tools to the model.
+    pub fn tools<T: Tool + 'static>(self, tools: impl IntoIterator<Item = T>) -> Self {
+        tools.into_iter().fold(self, Self::tool)
+    }
+
+    /// Has these hooks asked before a prompt is sent and before a call is handed out. Hooks set
+    /// before are replaced; [`Hooks::merge`] joins several.
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Says whether tools may or must be called. Without tools it is an error at
+    /// [`build`](Self::build).
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.request.tool_choice = Some(choice);
         self
     }
 
-    /// Says whether several tools may be called in one answer.
+    /// Says whether several tools may be called in one answer. Without tools it is an error at
+    /// [`build`](Self::build).
     pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
         self.request.parallel_tool_calls = Some(parallel);
         self
@@ -284,6 +310,17 @@ impl AgentOptionsBuilder {
         if self.request.stop.iter().any(String::is_empty) {
             return Err(Error::config("a stop text is empty"));
         }
+        self.request.tools = self.tools.specs();
+        if self.request.tools.is_empty() && !self.request.extra_body.contains_key("tools") {
+            for (option, is_set) in [
+                ("tool_choice", self.request.tool_choice.is_some()),
+                ("parallel_tool_calls", self.request.parallel_tool_calls.is_some()),
+            ] {
+                if is_set {
+                    return Err(Error::config(format!("{option} has no effect without tools")));
+                }
+            }
+        }
         let model = self.model.or_else(provider::model_from_environment);
         match model {
             Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
@@ -339,6 +376,8 @@ impl AgentOptionsBuilder {
             limits: self.limits,
             quirks,
             form: profile.map(|profile| profile.form).unwrap_or_default(),
+            tools: self.tools,
+            hooks: self.hooks,
             service,
         })))
     }

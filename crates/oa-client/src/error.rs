@@ -17,12 +17,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// The server refused or failed the request, and said so.
     Api,
+    /// A hook blocked the prompt.
+    Blocked,
     /// An option cannot work, or one that is needed is missing.
     Config,
     /// No connection to the server came about.
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
+    /// A hook failed, and what it watches over must not happen.
+    Hook,
     /// The call makes no sense: an empty prompt, a call that does not exist.
     InvalidInput,
     /// The server sent more than a limit allows.
@@ -75,6 +79,16 @@ impl Error {
 
     pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidInput, message)
+    }
+
+    pub(crate) fn blocked(reason: &str) -> Self {
+        Self::new(ErrorKind::Blocked, format!("a hook blocked the prompt: {reason}"))
+    }
+
+    pub(crate) fn hook(error: oa_hooks::Error) -> Self {
+        let mut this = Self::new(ErrorKind::Hook, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
     }
 
     /// An answer that is none, or not the whole one.

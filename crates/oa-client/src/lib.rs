@@ -34,6 +34,8 @@ mod options;
 mod provider;
 mod query;
 mod stream;
+
+mod gate;
 mod wait;
 
 mod models;
@@ -43,7 +45,10 @@ mod settings;
 
 mod error;
 
+pub use oa_hooks::Hooks;
+pub use oa_tools::{Registry, Tool};
 pub use oa_transport::{RequestBody, TimeoutKind};
+pub use oa_types::wire::ToolChoice;
 
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::error::{Error, ErrorKind, Result};

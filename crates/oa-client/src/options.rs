@@ -3,7 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_hooks::Hooks;
+use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
+use oa_types::wire::ToolChoice;
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
@@ -113,6 +116,35 @@ impl AgentOptions {
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.0.request.seed
+    }
+
+    /// Returns the tools that the model is offered.
+    #[must_use]
+    pub fn tools(&self) -> &Registry {
+        &self.0.tools
+    }
+
+    /// Returns a tool by its name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.0.tools.get(name)
+    }
+
+    /// Returns the hooks.
+    pub fn hooks(&self) -> &Hooks {
+        &self.0.hooks
+    }
+
+    /// Returns whether tools may or must be called.
+    #[must_use]
+    pub fn tool_choice(&self) -> Option<&ToolChoice> {
+        self.0.request.tool_choice.as_ref()
+    }
+
+    /// Returns whether several tools may be called in one answer.
+    #[must_use]
+    pub fn parallel_tool_calls(&self) -> Option<bool> {
+        self.0.request.parallel_tool_calls
     }
 
     /// Returns the response format.

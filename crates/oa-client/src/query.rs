@@ -2,25 +2,30 @@ use std::hash::{BuildHasher, RandomState};
 
 use http::Method;
 use oa_aggregate::Options;
+use oa_hooks::{UserPromptSubmitEvent, Verdict};
 use oa_transport::{RequestBody, Watch};
 use oa_types::Message;
 use oa_types::wire::write_message;
+use tokio::time::sleep;
 
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::options::AgentOptions;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::service::send;
 use crate::settings::Settings;
 use crate::stream::BlockStream;
 
-/// Asks once and streams the answer; nothing is remembered.
+/// Asks once and streams the answer; nothing is remembered and no tool is run.
+///
+/// Hooks are asked before the prompt is sent, and before each call is handed out.
 ///
 /// Resolves when the head of the answer is there, so that errors of the server come from here.
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an empty prompt, `Config` without a model, `Connect`, `Timeout`, `Api`,
-/// `ContextOverflow`, `Stream`.
+/// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook does not
+/// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
 /// # Cancel safety
 ///
@@ -33,11 +38,27 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
     if let Some(why) = &settings.unusable {
         return Err(Error::config(why));
     }
-    let body = request_body(settings, &Message::user(prompt));
+    let prompt = hooked(prompt, settings).await?;
+    let message = Message::user(prompt);
+    let body = request_body(settings, &message);
     let mut watch = Watch::new(settings.timeouts);
     let response = send(settings, Method::POST, "/chat/completions", body, &mut watch).await?;
     let pipeline = Pipeline::new(pipeline_options(settings));
-    Ok(BlockStream::new(response, pipeline, watch))
+    let gate = Gate::new(settings.hooks.clone(), message);
+    Ok(BlockStream::new(response, pipeline, watch, gate))
+}
+
+/// The prompt that is sent: the user's, or what a hook put in its place.
+async fn hooked(prompt: &str, settings: &Settings) -> Result<String> {
+    if !settings.hooks.has_user_prompt_submit() {
+        return Ok(prompt.to_owned());
+    }
+    let event = UserPromptSubmitEvent::new(prompt, Vec::new());
+    match settings.hooks.user_prompt_submit(event, sleep).await.map_err(Error::hook)? {
+        Verdict::Allow => Ok(prompt.to_owned()),
+        Verdict::Block { reason } => Err(Error::blocked(&reason)),
+        Verdict::Modify(change) => Ok(change.value),
+    }
 }
 
 fn request_body(settings: &Settings, message: &Message) -> RequestBody {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oa_aggregate::Quirks;
+use oa_hooks::Hooks;
+use oa_tools::Registry;
 use oa_transport::{ApiKey, Timeouts};
 use oa_types::BaseUrl;
 use oa_types::wire::{ChatRequest, Form};
@@ -26,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) quirks: Quirks,
     pub(crate) form: Form,
+    pub(crate) tools: Registry,
+    pub(crate) hooks: Hooks,
     pub(crate) service: AnyService,
 }
 
@@ -42,6 +46,7 @@ impl fmt::Debug for Settings {
             .field("connect_timeout", &self.connect_timeout)
             .field("limits", &self.limits)
             .field("quirks", &self.quirks)
+            .field("hooks", &self.hooks)
             .finish_non_exhaustive()
     }
 }

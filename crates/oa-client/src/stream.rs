@@ -3,7 +3,6 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use std::vec;
 
 use futures_core::Stream;
 use http::Response;
@@ -14,6 +13,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, Thinking
 use tokio::time::{Sleep, sleep};
 
 use crate::error::{Error, Result};
+use crate::gate::Gate;
 use crate::pipeline::Pipeline;
 use crate::service::AnyBody;
 
@@ -23,7 +23,8 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///
-/// Each piece of text or thinking is a block of its own; tool calls come whole, after the text. When
+/// Each piece of text or thinking is a block of its own; tool calls come whole, after the text, with the
+/// input that a hook may have given them; a call that a hook blocked comes as `ToolUseError`. When
 /// it has ended, [`message`](Self::message) has the whole answer, [`finish_reason`](Self::finish_reason)
 /// and [`usage`](Self::usage) what the server said about it.
 ///
@@ -40,7 +41,7 @@ pub struct BlockStream {
     /// Whether more of the body is wanted.
     reading: bool,
     /// What is handed out after the text.
-    calls: vec::IntoIter<ContentBlock>,
+    gate: Gate,
     /// What is reported after everything that came before it.
     failure: Option<Error>,
     message: Option<AssistantMessage>,
@@ -50,14 +51,19 @@ pub struct BlockStream {
 }
 
 impl BlockStream {
-    pub(crate) fn new(response: Response<AnyBody>, pipeline: Pipeline, watch: Watch) -> Self {
+    pub(crate) fn new(
+        response: Response<AnyBody>,
+        pipeline: Pipeline,
+        watch: Watch,
+        gate: Gate,
+    ) -> Self {
         let content_type = response.headers().get(http::header::CONTENT_TYPE);
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             body: Some(response.into_body()),
             pipeline: Some(Box::new(pipeline)),
             reading: true,
-            calls: Vec::new().into_iter(),
+            gate,
             failure: None,
             message: None,
             content_type,
@@ -124,8 +130,8 @@ impl BlockStream {
                 self.conclude();
             }
         }
-        if let Some(call) = self.calls.next() {
-            return Poll::Ready(Some(Ok(call)));
+        if let Some(call) = ready!(self.gate.poll_next(cx)) {
+            return Poll::Ready(Some(call));
         }
         if let Some(failure) = self.failure.take() {
             return Poll::Ready(Some(Err(failure)));
@@ -185,17 +191,14 @@ impl BlockStream {
         if self.failure.is_none() {
             self.failure = failure(&answer, received, strange);
         }
+        let message = AssistantMessage::from(answer);
         if self.failure.is_some() {
             // Nothing of use can follow; closing tells the server to stop.
             self.body = None;
         } else {
-            let is_call = |block: &&ContentBlock| {
-                matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
-            };
-            self.calls =
-                answer.blocks.iter().filter(is_call).cloned().collect::<Vec<_>>().into_iter();
+            self.gate.open(&message);
         }
-        self.message = Some(answer.into());
+        self.message = Some(message);
     }
 
     /// Waits a moment for the end of the body, so that the connection can be used again.

@@ -28,16 +28,22 @@
 //!
 //! The facade is a list of names. Each layer is a crate that can be taken alone, and a module here:
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
-//! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them.
+//! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
+//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop.
 //!
 //! # Features
 //!
-//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs.
+//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `schemars` adds
+//! tools over types that derive their schema.
 
 pub use oa_client::{
     AgentOptions, AgentOptionsBuilder, BlockStream, Error, ErrorKind, Limits, Provider, Result,
     list_models, query,
 };
+pub use oa_executor::{ExecutionMode, ToolEvent, ToolExecutor, TruncationPolicy};
+pub use oa_hooks::{HookDecision, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
+pub use oa_tools::{FnTool, Tool, ToolContext, ToolError, tool};
+pub use oa_types::wire::ToolChoice;
 pub use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, MessageRole,
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
@@ -50,9 +56,17 @@ pub use oa_aggregate as aggregate;
 #[doc(inline)]
 pub use oa_client as client;
 #[doc(inline)]
+pub use oa_executor as executor;
+#[doc(inline)]
+pub use oa_hooks as hooks;
+#[doc(inline)]
 pub use oa_sse as sse;
 #[doc(inline)]
+pub use oa_tools as tools;
+#[doc(inline)]
 pub use oa_transport as transport;
+#[doc(inline)]
+pub use oa_turn as turn;
 #[doc(inline)]
 pub use oa_types as types;
 

@@ -1,0 +1,218 @@
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
+use serde_json::Value;
+use tokio::task::{self, JoinHandle};
+use tokio::time::{self, Instant};
+
+use crate::contain::{Contained, Panic};
+use crate::ended::Ended;
+use crate::event::ToolRetry;
+use crate::mailbox::{Letter, Sender};
+use crate::result::{Outcome, micros};
+use crate::retry::RetryPolicy;
+
+/// One call on its way through attempts and pauses to its end.
+pub(crate) struct Job {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) input: Value,
+    /// The context of the call; each attempt has a signal of its own below it.
+    pub(crate) cx: ToolContext,
+    /// How long one attempt may take.
+    pub(crate) timeout: Option<Duration>,
+    /// When the whole run is to be over.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) retry: Option<RetryPolicy>,
+    pub(crate) sender: Sender,
+    pub(crate) record: Arc<Record>,
+}
+
+/// How far a job is, for whoever drops it.
+#[derive(Debug, Default)]
+pub(crate) struct Record {
+    attempts: AtomicU32,
+    started: OnceLock<Instant>,
+}
+
+impl Record {
+    /// What becomes of a job that is dropped now.
+    pub(crate) fn cancelled(&self) -> Ended {
+        Ended { attempts: self.attempts(), duration: self.elapsed(), ..Ended::cancelled() }
+    }
+
+    fn start(&self) {
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.started.get_or_init(Instant::now);
+    }
+
+    fn attempts(&self) -> u32 {
+        self.attempts.load(Ordering::Relaxed)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.get().map_or(Duration::ZERO, Instant::elapsed)
+    }
+}
+
+/// Why an attempt has no result.
+enum Failure {
+    Cancelled,
+    Failed(ToolError),
+    Panicked(Panic),
+    RunTimedOut,
+    TimedOut(Duration),
+}
+
+impl Job {
+    pub(crate) async fn run(self) -> Ended {
+        let (outcome, result) = match self.attempts().await {
+            Ok(result) => (Outcome::Ok, Ok(result)),
+            Err(failure) => {
+                let (outcome, body) = failure.into_parts();
+                (outcome, Err(body))
+            }
+        };
+        let (attempts, duration) = (self.record.attempts(), self.record.elapsed());
+        Ended { outcome, result, attempts, duration, cached: false }
+    }
+
+    async fn attempts(&self) -> Result<Value, Failure> {
+        loop {
+            // The last look before the tool's own code.
+            if self.cx.is_cancelled() {
+                return Err(Failure::Cancelled);
+            }
+            self.record.start();
+            let failure = match self.attempt().await {
+                Ok(result) => return Ok(result),
+                Err(failure) => failure,
+            };
+            let attempt = self.record.attempts();
+            let Some(delay) = self.pause(attempt, &failure) else { return Err(failure) };
+            self.tell_retry(attempt, &failure, delay);
+            time::sleep(delay).await;
+        }
+    }
+
+    async fn attempt(&self) -> Result<Value, Failure> {
+        let cancel = self.cx.cancel().child();
+        let cx = self.cx.clone().with_cancel(cancel.clone());
+        let (tool, input) = (Arc::clone(&self.tool), self.input.clone());
+        // Everything of the tool's happens in here, where panics are values.
+        let mut result = pin!(Contained::new(async move {
+            match tool.blocking() {
+                Some(handler) => Pooled::new(handler, input, cx).await,
+                None => Ok(tool.call(input, cx).await),
+            }
+        }));
+        let deadline = self.deadline;
+        let limit = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let until = match (limit, deadline) {
+            (Some(limit), Some(deadline)) => Some(limit.min(deadline)),
+            (limit, deadline) => limit.or(deadline),
+        };
+        let ended = match until {
+            Some(until) => time::timeout_at(until, result.as_mut()).await,
+            None => Ok(result.as_mut().await),
+        };
+        match ended {
+            Ok(Ok(Ok(result))) => result.map_err(Failure::Failed),
+            Ok(Ok(Err(panic)) | Err(panic)) => Err(Failure::Panicked(panic)),
+            Err(_) => {
+                // Told first, dropped then.
+                cancel.cancel();
+                Err(match self.timeout {
+                    Some(timeout) if until == limit => Failure::TimedOut(timeout),
+                    _ => Failure::RunTimedOut,
+                })
+            }
+        }
+    }
+
+    /// The pause before another attempt, if there is to be one.
+    fn pause(&self, attempts: u32, failure: &Failure) -> Option<Duration> {
+        let policy = self.retry.as_ref().filter(|policy| attempts < policy.attempts)?;
+        let is_worth_it = match failure {
+            Failure::Failed(error) => policy.retries(error),
+            Failure::TimedOut(_) => policy.timeouts,
+            Failure::Cancelled | Failure::Panicked(_) | Failure::RunTimedOut => false,
+        };
+        let delay = policy.delay(attempts, seed(self.cx.call_id()));
+        let is_in_time = self.deadline.is_none_or(|deadline| Instant::now() + delay < deadline);
+        (is_worth_it && is_in_time).then_some(delay)
+    }
+
+    fn tell_retry(&self, attempt: u32, failure: &Failure, delay: Duration) {
+        let retry = ToolRetry {
+            call_id: self.cx.call_id().to_owned(),
+            tool_name: self.cx.tool_name().to_owned(),
+            attempt,
+            error: failure.text(),
+            delay: micros::whole(delay),
+        };
+        self.sender.mailbox.post(self.sender.call, Letter::Retry(retry));
+    }
+}
+
+impl Failure {
+    fn into_parts(self) -> (Outcome, ErrorBody) {
+        let body = ErrorBody::new("", self.text());
+        match self {
+            Self::Cancelled => (Outcome::Cancelled, body),
+            Self::Failed(_) => (Outcome::Failed, body),
+            Self::Panicked(panic) => (Outcome::Panicked, panic.into_body()),
+            Self::RunTimedOut | Self::TimedOut(_) => (Outcome::TimedOut, body),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Cancelled => "cancelled".to_owned(),
+            Self::Failed(error) => error.to_string(),
+            Self::Panicked(_) => "the tool panicked".to_owned(),
+            Self::RunTimedOut => "the time of the run is up".to_owned(),
+            Self::TimedOut(timeout) => format!("timed out after {timeout:?}"),
+        }
+    }
+}
+
+/// A blocking handler on the pool. A thread cannot be stopped: dropped before it has begun it is taken
+/// out of the queue, later it only hears its signal.
+struct Pooled(JoinHandle<Result<Value, ToolError>>);
+
+impl Pooled {
+    fn new(handler: BlockingHandler, input: Value, cx: ToolContext) -> Self {
+        Self(task::spawn_blocking(move || handler.run(input, cx)))
+    }
+}
+
+impl Future for Pooled {
+    type Output = Result<Result<Value, ToolError>, Panic>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map(|ended| match ended {
+            Ok(result) => Ok(result),
+            Err(error) => Err(match error.try_into_panic() {
+                Ok(payload) => Panic::new(payload),
+                Err(_) => Panic::of("the runtime shut down"),
+            }),
+        })
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A number of a text (FNV-1a), so that calls which fail together do not come back together.
+fn seed(text: &str) -> u64 {
+    text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+    })
+}

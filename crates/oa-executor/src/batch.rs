@@ -1,0 +1,75 @@
+use oa_tools::{Cancel, State};
+
+use crate::caps::Run;
+use crate::dependencies::Dependencies;
+
+/// What belongs to one batch: shared state, who may cancel it, whether tools may emit.
+///
+/// ```
+/// use oa_executor::{Batch, Dependencies};
+///
+/// let batch = Batch::new()
+///     .without_emissions()
+///     .dependencies(Dependencies::new().run_after("call_2", "call_1")?);
+/// # let _ = batch;
+/// # Ok::<(), oa_executor::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a batch does nothing until it is run"]
+pub struct Batch {
+    pub(crate) state: State,
+    pub(crate) cancel: Cancel,
+    pub(crate) emits: bool,
+    pub(crate) dependencies: Dependencies,
+    pub(crate) run: Run,
+}
+
+impl Batch {
+    /// Creates a batch that shares nothing, lets tools emit, and is a run of its own.
+    pub fn new() -> Self {
+        Self {
+            state: State::new(),
+            cancel: Cancel::new(),
+            emits: true,
+            dependencies: Dependencies::new(),
+            run: Run::new(),
+        }
+    }
+
+    /// Sets what tools share.
+    pub fn state(mut self, state: State) -> Self {
+        self.state = state;
+        self
+    }
+
+    /// Sets the signal that cancels it.
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Turns progress, status, log and custom events of tools off, which then cost nothing.
+    pub fn without_emissions(mut self) -> Self {
+        self.emits = false;
+        self
+    }
+
+    /// Sets which calls wait for which. What it says of calls that are not in the batch counts only for
+    /// those who wait for them: they are not run.
+    pub fn dependencies(mut self, dependencies: Dependencies) -> Self {
+        self.dependencies = dependencies;
+        self
+    }
+
+    /// Sets the run that it counts for.
+    pub fn run(mut self, run: Run) -> Self {
+        self.run = run;
+        self
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}

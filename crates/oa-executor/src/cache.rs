@@ -1,0 +1,166 @@
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+/// How many bytes of JSON a cache holds unless told otherwise.
+const BYTES: usize = 16 << 20;
+
+/// Results of tools that are marked cacheable, by name and arguments.
+///
+/// Clones share the results. The least used goes when there is no room. Only what succeeded is kept,
+/// before it is truncated; equal calls that run at the same time all run. What a tool reads from its shared state is not part of the key: a tool whose
+/// result depends on it is not cacheable.
+#[derive(Clone)]
+pub struct ToolCache {
+    capacity: usize,
+    max_bytes: usize,
+    entries: Arc<Mutex<Entries>>,
+}
+
+#[derive(Default)]
+struct Entries {
+    by_key: HashMap<Key, Entry>,
+    /// The least used first.
+    by_use: BTreeMap<u64, Key>,
+    clock: u64,
+    bytes: usize,
+}
+
+struct Entry {
+    value: Value,
+    bytes: usize,
+    used: u64,
+}
+
+#[derive(Clone, Eq, Hash, PartialEq)]
+pub(crate) struct Key(Arc<(String, String)>);
+
+impl Key {
+    /// Arguments that are the same JSON have the same key, whatever the order of their members.
+    pub(crate) fn new(tool: &str, arguments: &Value) -> Self {
+        let mut canonical = String::new();
+        write(arguments, &mut canonical);
+        Self(Arc::new((tool.to_owned(), canonical)))
+    }
+}
+
+impl ToolCache {
+    /// Creates a cache of this many results, and 16 MiB at most.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, max_bytes: BYTES, entries: Arc::default() }
+    }
+
+    /// Sets how many bytes of JSON it holds at most.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Returns how many results it may hold.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Returns how many results it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().by_key.len()
+    }
+
+    /// Returns whether it holds none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        *self.lock() = Entries::default();
+    }
+
+    pub(crate) fn get(&self, key: &Key) -> Option<Value> {
+        let entries = &mut *self.lock();
+        entries.clock += 1;
+        let entry = entries.by_key.get_mut(key)?;
+        let key = entries.by_use.remove(&entry.used)?;
+        entry.used = entries.clock;
+        entries.by_use.insert(entry.used, key);
+        Some(entry.value.clone())
+    }
+
+    pub(crate) fn insert(&self, key: Key, value: &Value) {
+        let bytes = key.0.1.len() + value.to_string().len();
+        if bytes > self.max_bytes {
+            return;
+        }
+        let entries = &mut *self.lock();
+        entries.remove(&key);
+        while entries.by_key.len() >= self.capacity.max(1) || entries.bytes + bytes > self.max_bytes
+        {
+            let Some((_, least)) = entries.by_use.pop_first() else { break };
+            entries.remove(&least);
+        }
+        entries.clock += 1;
+        entries.bytes += bytes;
+        entries.by_use.insert(entries.clock, key.clone());
+        let entry = Entry { value: value.clone(), bytes, used: entries.clock };
+        entries.by_key.insert(key, entry);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entries {
+    fn remove(&mut self, key: &Key) {
+        if let Some(entry) = self.by_key.remove(key) {
+            self.by_use.remove(&entry.used);
+            self.bytes -= entry.bytes;
+        }
+    }
+}
+
+/// Counts only: results may be secret.
+impl fmt::Debug for ToolCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCache")
+            .field("capacity", &self.capacity)
+            .field("max_bytes", &self.max_bytes)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes JSON with the members of objects in order. A map keeps the order of insertion when anybody in
+/// the build asks for that.
+fn write(value: &Value, out: &mut String) {
+    match value {
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            out.push('{');
+            for (name, member) in members {
+                write(&Value::String(name.clone()), out);
+                out.push(':');
+                write(member, out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}

@@ -1,0 +1,109 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+
+use crate::event::{CallStart, ToolEvent};
+use crate::result::ExecutionResult;
+use crate::stream::BatchStream;
+
+/// What to call when a call starts or has ended, for those who would rather not match on events.
+///
+/// ```
+/// use oa_executor::Callbacks;
+///
+/// let callbacks = Callbacks::new()
+///     .on_start(|start| println!("{} runs", start.tool_name))
+///     .on_complete(|result| println!("{}: {}", result.tool_name, result.outcome));
+/// ```
+#[derive(Default)]
+pub struct Callbacks {
+    on_start: Option<Callback<CallStart>>,
+    on_complete: Option<Callback<ExecutionResult>>,
+}
+
+type Callback<T> = Box<dyn FnMut(&T) + Send>;
+
+impl Callbacks {
+    /// Creates callbacks that do nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what is called when a call starts.
+    #[must_use]
+    pub fn on_start(mut self, callback: impl FnMut(&CallStart) + Send + 'static) -> Self {
+        self.on_start = Some(Box::new(callback));
+        self
+    }
+
+    /// Sets what is called when a call has ended.
+    #[must_use]
+    pub fn on_complete(mut self, callback: impl FnMut(&ExecutionResult) + Send + 'static) -> Self {
+        self.on_complete = Some(Box::new(callback));
+        self
+    }
+
+    fn tell(&mut self, event: &ToolEvent) {
+        match (event, &mut self.on_start, &mut self.on_complete) {
+            (ToolEvent::CallStart(start), Some(callback), _) => callback(start),
+            (ToolEvent::CallComplete(result), _, Some(callback)) => callback(result),
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Callbacks").finish_non_exhaustive()
+    }
+}
+
+/// The events of a batch, told to [`Callbacks`] on their way: what
+/// [`BatchStream::observe`] returns.
+#[derive(Debug)]
+#[must_use = "streams do nothing unless polled"]
+pub struct Observed {
+    events: BatchStream,
+    callbacks: Callbacks,
+}
+
+impl Observed {
+    pub(crate) fn new(events: BatchStream, callbacks: Callbacks) -> Self {
+        Self { events, callbacks }
+    }
+
+    /// Waits for the next event.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<ToolEvent> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Returns the events themselves.
+    pub fn get_ref(&self) -> &BatchStream {
+        &self.events
+    }
+
+    /// Returns the events themselves, told to nobody from then on.
+    pub fn into_inner(self) -> BatchStream {
+        self.events
+    }
+}
+
+impl Stream for Observed {
+    type Item = ToolEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+        let event = Pin::new(&mut self.events).poll_next(cx);
+        if let Poll::Ready(Some(event)) = &event {
+            self.callbacks.tell(event);
+        }
+        event
+    }
+}

@@ -1,0 +1,51 @@
+use std::time::Duration;
+
+use oa_tools::{ArgumentError, ErrorBody};
+use serde_json::Value;
+
+use crate::contain::Panic;
+use crate::result::Outcome;
+
+/// How a call ended, before the model's eyes. The tool's name in a body is set by whoever knows it.
+pub(crate) struct Ended {
+    pub(crate) outcome: Outcome,
+    /// The result, or why there is none.
+    pub(crate) result: Result<Value, ErrorBody>,
+    pub(crate) attempts: u32,
+    pub(crate) duration: Duration,
+    pub(crate) cached: bool,
+}
+
+impl Ended {
+    pub(crate) fn cached(result: Value) -> Box<Self> {
+        let ended = Self::without_attempt(Outcome::Ok, Ok(result));
+        Box::new(Self { cached: true, ..ended })
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::without_attempt(Outcome::Cancelled, Err(ErrorBody::new("", "cancelled")))
+    }
+
+    pub(crate) fn invalid_input(error: &ArgumentError) -> Box<Self> {
+        let body = ErrorBody::new("", "invalid arguments").with_reason(error.to_string());
+        Box::new(Self::without_attempt(Outcome::InvalidInput, Err(body)))
+    }
+
+    pub(crate) fn not_run(reason: impl Into<String>) -> Box<Self> {
+        let body = ErrorBody::new("", "not run").with_reason(reason);
+        Box::new(Self::without_attempt(Outcome::NotRun, Err(body)))
+    }
+
+    pub(crate) fn panicked(panic: Panic) -> Box<Self> {
+        Box::new(Self::without_attempt(Outcome::Panicked, Err(panic.into_body())))
+    }
+
+    pub(crate) fn unknown_tool<'a>(available: impl Iterator<Item = &'a str>) -> Box<Self> {
+        let body = ErrorBody::new("", "there is no such tool").with_available(available);
+        Box::new(Self::without_attempt(Outcome::UnknownTool, Err(body)))
+    }
+
+    fn without_attempt(outcome: Outcome, result: Result<Value, ErrorBody>) -> Self {
+        Self { outcome, result, attempts: 0, duration: Duration::ZERO, cached: false }
+    }
+}

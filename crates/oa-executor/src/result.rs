@@ -1,0 +1,135 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oa_types::{Message, ToolResultBlock};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The batch was cancelled before the call had ended.
+    Cancelled,
+    /// The tool returned an error.
+    Failed,
+    /// The arguments do not fit the tool's schema; it was not run.
+    InvalidInput,
+    /// It was left out: by a skip condition, a cap, or a call it needs.
+    NotRun,
+    /// The tool returned a result.
+    Ok,
+    /// The tool panicked.
+    Panicked,
+    /// The tool, or the whole run, took too long.
+    TimedOut,
+    /// There is no such tool.
+    UnknownTool,
+}
+
+impl Outcome {
+    /// Returns the outcome's name, as it is in an event.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+            Self::InvalidInput => "invalid_input",
+            Self::NotRun => "not_run",
+            Self::Ok => "ok",
+            Self::Panicked => "panicked",
+            Self::TimedOut => "timed_out",
+            Self::UnknownTool => "unknown_tool",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Everything about one call that has ended.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ExecutionResult {
+    /// The id of the call.
+    pub call_id: String,
+    /// The name that was called.
+    pub tool_name: String,
+    /// The arguments that ran: with defaults, if they fit the schema.
+    pub input: Value,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What the model sees: the result, perhaps truncated, or `{"error", "tool", "available"?, "reason"?}`.
+    pub result: Value,
+    /// Whether `result` is only the beginning.
+    pub truncated: bool,
+    /// The whole result, if `result` is only its beginning. Stays in the process: events that are written
+    /// out go without it.
+    #[serde(skip)]
+    pub full_result: Option<Arc<Value>>,
+    /// How long it ran, pauses between attempts included; in whole microseconds.
+    #[serde(rename = "duration_us", with = "micros")]
+    pub duration: Duration,
+    /// How often the tool was started: 0 if it was not run, or answered from the cache.
+    pub attempts: u32,
+    /// Whether the result comes from the cache.
+    pub cached: bool,
+    /// How many of its emissions were dropped because the reader was too slow.
+    pub dropped_events: u64,
+}
+
+impl ExecutionResult {
+    /// Returns whether the model is told that the call failed: every outcome but
+    /// [`Ok`](Outcome::Ok).
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.outcome != Outcome::Ok
+    }
+
+    /// Returns the whole result, truncated or not.
+    #[must_use]
+    pub fn full(&self) -> &Value {
+        self.full_result.as_deref().unwrap_or(&self.result)
+    }
+
+    /// Returns the block that answers the call.
+    #[must_use]
+    pub fn to_block(&self) -> ToolResultBlock {
+        let mut block = ToolResultBlock::new(&*self.call_id, self.result.clone());
+        block.is_error = self.is_error();
+        block.name = Some(self.tool_name.clone());
+        block
+    }
+
+    /// Returns the message that answers the call.
+    #[must_use]
+    pub fn to_message(&self) -> Message {
+        Message::tool(self.to_block())
+    }
+}
+
+pub(crate) mod micros {
+    //! Durations as whole microseconds.
+
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_micros)
+    }
+
+    /// Cuts off what is not written.
+    pub(crate) fn whole(duration: Duration) -> Duration {
+        Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+}

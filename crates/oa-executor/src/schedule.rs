@@ -1,0 +1,161 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Which call may begin now: order, cap, barriers and dependencies, without any running.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// Calls such that none comes before one that it waits for; otherwise as given.
+    order: Vec<usize>,
+    /// What each call waits for.
+    after: Vec<Vec<usize>>,
+    is_barrier: Vec<bool>,
+    phase: Vec<Phase>,
+    most: usize,
+    running: usize,
+    /// Before this place in the order everything has ended.
+    head: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Ended,
+    Running,
+    Waiting,
+}
+
+impl Schedule {
+    /// Takes for each call whether it is a barrier and which calls it waits for, which must not be a
+    /// circle.
+    pub(crate) fn new(is_barrier: Vec<bool>, after: Vec<Vec<usize>>, most: Option<usize>) -> Self {
+        Self {
+            order: order(&after),
+            phase: vec![Phase::Waiting; after.len()],
+            after,
+            is_barrier,
+            most: most.unwrap_or(usize::MAX),
+            running: 0,
+            head: 0,
+        }
+    }
+
+    /// Returns a call that may begin, which has begun then.
+    ///
+    /// A barrier begins when everything before it in the order has ended, and nothing behind it begins
+    /// before it has ended itself.
+    pub(crate) fn begin_next(&mut self) -> Option<usize> {
+        if self.running >= self.most {
+            return None;
+        }
+        let mut is_first = true;
+        for at in self.head..self.order.len() {
+            let call = self.order[at];
+            match (self.phase[call], self.is_barrier[call]) {
+                (Phase::Ended, _) => continue,
+                (Phase::Running, true) => return None,
+                (Phase::Waiting, true) if !is_first => return None,
+                (Phase::Waiting, _) if self.has_waited(call) => {
+                    self.begin(call);
+                    return Some(call);
+                }
+                (Phase::Running | Phase::Waiting, _) => is_first = false,
+            }
+        }
+        None
+    }
+
+    /// Takes note that a call begins, whatever stands against it.
+    pub(crate) fn begin(&mut self, call: usize) {
+        self.phase[call] = Phase::Running;
+        self.running += 1;
+    }
+
+    /// Takes note that a call which had begun has ended.
+    pub(crate) fn end(&mut self, call: usize) {
+        self.phase[call] = Phase::Ended;
+        self.running -= 1;
+        while self.order.get(self.head).is_some_and(|call| self.phase[*call] == Phase::Ended) {
+            self.head += 1;
+        }
+    }
+
+    pub(crate) fn has_begun(&self, call: usize) -> bool {
+        self.phase[call] != Phase::Waiting
+    }
+
+    pub(crate) fn has_ended(&self, call: usize) -> bool {
+        self.phase[call] == Phase::Ended
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.head == self.order.len()
+    }
+
+    fn has_waited(&self, call: usize) -> bool {
+        self.after[call].iter().all(|other| self.has_ended(*other))
+    }
+}
+
+/// Sorts by dependencies, the first of those that are free coming first.
+fn order(after: &[Vec<usize>]) -> Vec<usize> {
+    let mut open: Vec<usize> = after.iter().map(Vec::len).collect();
+    let mut before = vec![Vec::new(); after.len()];
+    for (call, others) in after.iter().enumerate() {
+        others.iter().for_each(|other| before[*other].push(call));
+    }
+    let is_free = |call: &usize| open[*call] == 0;
+    let mut free: BinaryHeap<_> = (0..after.len()).filter(is_free).map(Reverse).collect();
+    let mut order = Vec::with_capacity(after.len());
+    while let Some(Reverse(call)) = free.pop() {
+        order.push(call);
+        for next in &before[call] {
+            open[*next] -= 1;
+            if open[*next] == 0 {
+                free.push(Reverse(*next));
+            }
+        }
+    }
+    debug_assert_eq!(order.len(), after.len(), "dependencies are never a circle");
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Runs a schedule in waves: everything that may begin begins, then all of it ends.
+    #[track_caller]
+    fn waves(barriers: &[usize], after: &[&[usize]], most: Option<usize>) -> Vec<Vec<usize>> {
+        let is_barrier = (0..after.len()).map(|call| barriers.contains(&call)).collect();
+        let after = after.iter().map(|others| others.to_vec()).collect();
+        let mut schedule = Schedule::new(is_barrier, after, most);
+        let mut waves = Vec::new();
+        while !schedule.is_over() {
+            let wave: Vec<usize> = std::iter::from_fn(|| schedule.begin_next()).collect();
+            assert!(!wave.is_empty(), "stuck after {waves:?}");
+            wave.iter().for_each(|call| schedule.end(*call));
+            waves.push(wave);
+        }
+        waves
+    }
+
+    #[test]
+    fn a_cap_a_barrier_and_dependencies() {
+        assert_eq!(waves(&[], &[&[], &[], &[]], None), [[0, 1, 2]]);
+        assert_eq!(waves(&[], &[&[], &[], &[]], Some(2)), [vec![0, 1], vec![2]]);
+        assert_eq!(waves(&[1], &[&[], &[], &[], &[]], None), [vec![0], vec![1], vec![2, 3]]);
+        assert_eq!(waves(&[0, 1, 2], &[&[], &[], &[]], None), [[0], [1], [2]]);
+        assert_eq!(waves(&[], &[&[2], &[], &[1]], None), [[1], [2], [0]]);
+        assert_eq!(waves(&[], &[&[], &[0], &[]], None), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn a_barrier_between_a_call_and_what_it_waits_for_is_no_deadlock() {
+        assert_eq!(waves(&[1], &[&[2], &[], &[]], None), [[1], [2], [0]]);
+        assert_eq!(waves(&[1], &[&[], &[2], &[0]], None), [[0], [2], [1]]);
+        assert_eq!(waves(&[0, 1, 2], &[&[2], &[], &[]], None), [[1], [2], [0]]);
+    }
+}

@@ -1,0 +1,400 @@
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use oa_tools::{Cancel, Cancelled, ToolContext};
+use oa_types::ToolUseBlock;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::attempt::Job;
+use crate::batch::Batch;
+use crate::cache::Key;
+use crate::callbacks::{Callbacks, Observed};
+use crate::contain::contain;
+use crate::crew::Crew;
+use crate::ended::Ended;
+use crate::event::{CallStart, ToolEvent, ToolsEnd};
+use crate::executor::ToolExecutor;
+use crate::mailbox::{Letter, Mailbox, Sender};
+use crate::metrics::BatchMetrics;
+use crate::options::ExecutionMode;
+use crate::result::{ExecutionResult, micros};
+use crate::schedule::Schedule;
+
+/// The events of a batch: what [`ToolExecutor::execute_batch_streaming`] returns.
+///
+/// For each call `tool_call_start`, what the tool emits, `tool_call_complete`; one `tools_end` last. A slow
+/// reader slows tools down, and loses the oldest of their emissions when too many wait.
+///
+/// # Cancel safety
+///
+/// Dropping a pending [`next`](Self::next) loses nothing: tools go on with the next one. Dropping the stream cancels
+/// what runs: contexts say so, then futures are dropped, all before the drop returns (see
+/// [`Placement`](crate::Placement) for tasks). Handlers on the blocking pool cannot be stopped; they
+/// are told.
+#[must_use = "streams do nothing unless polled"]
+pub struct BatchStream {
+    executor: ToolExecutor,
+    batch: Batch,
+    calls: Vec<Call>,
+    schedule: Schedule,
+    mailbox: Arc<Mailbox>,
+    crew: Crew,
+    /// The batch's own signal, below that of whoever started it.
+    cancel: Cancel,
+    cancelled: Cancelled,
+    /// What the reader gets next.
+    out: VecDeque<ToolEvent>,
+    /// Results in the order of completion.
+    ended: Vec<Arc<ExecutionResult>>,
+    metrics: BatchMetrics,
+    started: Option<Instant>,
+    is_over: bool,
+}
+
+struct Call {
+    block: ToolUseBlock,
+    result: Option<Arc<ExecutionResult>>,
+    /// Where its result is kept if it succeeds.
+    key: Option<Key>,
+}
+
+impl BatchStream {
+    pub(crate) fn new(executor: ToolExecutor, calls: Vec<ToolUseBlock>, batch: Batch) -> Self {
+        let options = executor.options();
+        let is_barrier = |call: &ToolUseBlock| {
+            options.mode == ExecutionMode::Sequential
+                || executor
+                    .tools()
+                    .get(&call.name)
+                    .is_some_and(|tool| contain(|| tool.is_exclusive()).unwrap_or(true))
+        };
+        let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, call) in calls.iter().enumerate() {
+            places.entry(&call.id).or_default().push(place);
+        }
+        let after = |call: &ToolUseBlock| {
+            let on = batch.dependencies.of(&call.id).iter();
+            on.filter_map(|dependency| places.get(&*dependency.on)).flatten().copied().collect()
+        };
+        let barriers = calls.iter().map(is_barrier).collect();
+        let after = calls.iter().map(after).collect();
+        let schedule = Schedule::new(barriers, after, options.max_parallel);
+        let mailbox = Arc::new(Mailbox::new(calls.len(), options.emission_queue));
+        let crew = Crew::new(Arc::clone(&mailbox), options.placement);
+        let cancel = batch.cancel.child();
+        Self {
+            batch,
+            calls: calls.into_iter().map(|block| Call { block, result: None, key: None }).collect(),
+            schedule,
+            mailbox,
+            crew,
+            cancelled: cancel.cancelled(),
+            cancel,
+            out: VecDeque::new(),
+            ended: Vec::new(),
+            metrics: BatchMetrics::default(),
+            started: None,
+            is_over: false,
+            executor,
+        }
+    }
+
+    /// Waits for the next event; `None` after `tools_end`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<ToolEvent> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Waits for the end, and passes over what comes before.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the stream, which cancels the batch.
+    pub async fn end(mut self) -> ToolsEnd {
+        while let Some(event) = self.next().await {
+            if let ToolEvent::End(end) = event {
+                return end;
+            }
+        }
+        self.tools_end()
+    }
+
+    /// Tells callbacks of every start and completion that comes from now on.
+    pub fn observe(self, callbacks: Callbacks) -> Observed {
+        Observed::new(self, callbacks)
+    }
+
+    /// Cancels the batch: what runs is dropped, what has not begun does not begin, and all are
+    /// completed as cancelled.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Returns the signal that cancels the batch, for others to give.
+    #[must_use]
+    pub fn cancel_signal(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    /// Takes up a call: it runs, or ends at once.
+    fn begin(&mut self, place: usize) {
+        self.tell_start(place);
+        match self.prepare(place) {
+            Ok(job) => {
+                self.crew.add(place, job);
+                let running = self.schedule.running() as u64;
+                self.metrics.peak_parallel = self.metrics.peak_parallel.max(running);
+            }
+            Err(ended) => self.complete(place, *ended),
+        }
+    }
+
+    /// Makes a call ready to run, or says how it ends without that.
+    fn prepare(&mut self, place: usize) -> Result<Job, Box<Ended>> {
+        let options = self.executor.options();
+        let tools = self.executor.tools();
+        let block = &self.calls[place].block;
+        let tool = tools.get(&block.name).ok_or_else(|| Ended::unknown_tool(tools.names()))?;
+        if let Some(reason) = self.unmet(&block.id) {
+            return Err(Ended::not_run(reason));
+        }
+        let input = block.input.clone();
+        // Tools and policies are foreign code: their panics end the call, not the batch.
+        let input = contain(|| tool.prepare(input))
+            .map_err(Ended::panicked)?
+            .map_err(|error| Ended::invalid_input(&error))?;
+        let call = &mut self.calls[place];
+        call.block.input = input;
+        let block = &call.block;
+        if let Some(skip) = &options.skip {
+            let reason = contain(|| skip.reason(block, &self.ended))
+                .map_err(|_| Ended::not_run("the skip condition panicked"))?;
+            if let Some(reason) = reason {
+                return Err(Ended::not_run(reason));
+            }
+        }
+        if let Some(cache) = &options.cache
+            && contain(|| tool.is_cacheable()).map_err(Ended::panicked)?
+        {
+            let key = Key::new(&block.name, &block.input);
+            if let Some(result) = cache.get(&key) {
+                return Err(Ended::cached(result));
+            }
+            call.key = Some(key);
+        }
+        let timeout =
+            contain(|| options.timeouts.of(&block.name, tool)).map_err(Ended::panicked)?;
+        options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
+        let sender = || Sender { mailbox: Arc::clone(&self.mailbox), call: place };
+        let mut cx = ToolContext::new(&*block.id, &*block.name)
+            .with_cancel(self.cancel.child())
+            .with_state(self.batch.state.clone());
+        if self.batch.emits {
+            cx = cx.with_emitter(Arc::new(sender()));
+        }
+        Ok(Job {
+            tool: Arc::clone(tool),
+            input: block.input.clone(),
+            cx,
+            timeout,
+            deadline: options.caps.deadline(&self.batch.run),
+            retry: options.retry.clone(),
+            sender: sender(),
+            record: Arc::default(),
+        })
+    }
+
+    /// Says which dependency keeps a call from running.
+    fn unmet(&self, id: &str) -> Option<String> {
+        self.batch.dependencies.of(id).iter().find_map(|dependency| {
+            let on = &*dependency.on;
+            let mut others = self.calls.iter().filter(|call| call.block.id == on).peekable();
+            if others.peek().is_none() {
+                return Some(format!("it waits for the call {on}, which is not in this batch"));
+            }
+            let has_failed =
+                |call: &Call| call.result.as_ref().is_some_and(|result| result.is_error());
+            (dependency.needs_success && others.any(has_failed))
+                .then(|| format!("it needs the call {on}, which did not succeed"))
+        })
+    }
+
+    fn tell_start(&mut self, place: usize) {
+        let ToolUseBlock { id, name, input, .. } = &self.calls[place].block;
+        self.out.push_back(ToolEvent::CallStart(CallStart {
+            call_id: id.clone(),
+            tool_name: name.clone(),
+            input: input.clone(),
+        }));
+    }
+
+    /// Ends a call that has begun.
+    fn complete(&mut self, place: usize, ended: Ended) {
+        let (letters, dropped_events) = self.mailbox.close(place);
+        self.deliver(letters);
+        let options = self.executor.options();
+        let call = &mut self.calls[place];
+        let mut truncated = false;
+        let mut full_result = None;
+        let result = match ended.result {
+            Ok(full) => {
+                if let (Some(cache), Some(key)) = (&options.cache, call.key.take()) {
+                    cache.insert(key, &full);
+                }
+                match options.truncation.cut(&full) {
+                    Some(cut) => {
+                        truncated = true;
+                        full_result = Some(Arc::new(full));
+                        Value::String(cut)
+                    }
+                    None => full,
+                }
+            }
+            Err(mut body) => {
+                body.tool.clone_from(&call.block.name);
+                let whole = body.to_value();
+                truncated |= options.truncation.cut_text(&mut body.error);
+                truncated |=
+                    body.reason.as_mut().is_some_and(|text| options.truncation.cut_text(text));
+                if truncated {
+                    full_result = Some(Arc::new(whole));
+                }
+                body.to_value()
+            }
+        };
+        let result = Arc::new(ExecutionResult {
+            call_id: call.block.id.clone(),
+            tool_name: call.block.name.clone(),
+            input: call.block.input.clone(),
+            outcome: ended.outcome,
+            result,
+            truncated,
+            full_result,
+            duration: micros::whole(ended.duration),
+            attempts: ended.attempts,
+            cached: ended.cached,
+            dropped_events,
+        });
+        call.result = Some(Arc::clone(&result));
+        self.metrics.count(&result);
+        self.ended.push(Arc::clone(&result));
+        self.schedule.end(place);
+        self.out.push_back(ToolEvent::CallComplete(result));
+    }
+
+    fn deliver(&mut self, letters: VecDeque<(usize, Letter)>) {
+        for (place, letter) in letters {
+            let ToolUseBlock { id, name, .. } = &self.calls[place].block;
+            self.out.push_back(match letter {
+                Letter::Emission(emission) => {
+                    ToolEvent::emitted(id.clone(), name.clone(), emission)
+                }
+                Letter::Retry(retry) => ToolEvent::Retry(retry),
+            });
+        }
+    }
+
+    /// Ends all calls that have not ended, in their order.
+    fn cancel_rest(&mut self) {
+        for place in 0..self.calls.len() {
+            if self.schedule.has_ended(place) {
+                continue;
+            }
+            if !self.schedule.has_begun(place) {
+                self.schedule.begin(place);
+                self.tell_start(place);
+            }
+            let ended = self.crew.dismiss(place);
+            self.complete(place, ended);
+        }
+    }
+
+    fn tools_end(&self) -> ToolsEnd {
+        let results = self.calls.iter().filter_map(|call| call.result.as_ref());
+        ToolsEnd {
+            tool_messages: results.clone().map(|result| result.to_message()).collect(),
+            execution_results: results.cloned().collect(),
+        }
+    }
+
+    fn finish(&mut self) {
+        self.is_over = true;
+        if self.executor.options().metrics {
+            let elapsed = self.started.map_or_else(Default::default, |started| started.elapsed());
+            self.metrics.duration = micros::whole(elapsed);
+            self.out.push_back(ToolEvent::Metrics(self.metrics.clone()));
+        }
+        self.out.push_back(ToolEvent::End(self.tools_end()));
+    }
+}
+
+impl Stream for BatchStream {
+    type Item = ToolEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+        let this = &mut *self;
+        if this.started.is_none() {
+            this.started = Some(Instant::now());
+            this.batch.run.started();
+        }
+        // Before looking: what comes later wakes us.
+        this.mailbox.listen(cx.waker());
+        loop {
+            if let Some(event) = this.out.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            if this.is_over {
+                return Poll::Ready(None);
+            }
+            if this.schedule.is_over() {
+                this.finish();
+                continue;
+            }
+            if Pin::new(&mut this.cancelled).poll(cx).is_ready() {
+                this.cancel_rest();
+                continue;
+            }
+            while let Some(place) = this.schedule.begin_next() {
+                this.begin(place);
+            }
+            if this.out.is_empty() {
+                let ended = this.crew.poll();
+                let letters = this.mailbox.take_letters();
+                this.deliver(letters);
+                match ended {
+                    Poll::Ready((place, ended)) => this.complete(place, ended),
+                    Poll::Pending if this.out.is_empty() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+        }
+    }
+}
+
+impl Drop for BatchStream {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // Told first, dropped then.
+            self.cancel.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for BatchStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchStream")
+            .field("calls", &self.calls.len())
+            .field("ended", &self.ended.len())
+            .field("crew", &self.crew)
+            .finish_non_exhaustive()
+    }
+}

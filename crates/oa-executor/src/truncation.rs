@@ -1,0 +1,115 @@
+use std::io;
+
+use serde_json::Value;
+
+/// What the model sees of a result unless told otherwise, in characters.
+const CHARS: usize = 10_000;
+
+/// How much of a result the model sees.
+///
+/// Cut at a character, with a note of how much was left out; the full result stays in the
+/// [`ExecutionResult`](crate::ExecutionResult). A result that is not text is measured as the JSON that the model
+/// would read, and is text once it is cut.
+///
+/// ```
+/// use oa_executor::TruncationPolicy;
+/// use serde_json::json;
+///
+/// let policy = TruncationPolicy::max_chars(4);
+/// assert_eq!(policy.cut(&json!("four")), None);
+/// assert_eq!(policy.cut(&json!("größer")), Some("größ\n[2 of 6 characters left out]".to_owned()));
+/// assert_eq!(TruncationPolicy::none().cut(&json!("anything")), None);
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TruncationPolicy(Option<usize>);
+
+impl TruncationPolicy {
+    /// Creates a policy that keeps this many characters. The note comes on top.
+    #[must_use]
+    pub fn max_chars(chars: usize) -> Self {
+        Self(Some(chars))
+    }
+
+    /// Creates a policy that keeps everything.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Returns how many characters are kept; `None` is all.
+    #[must_use]
+    pub fn limit(&self) -> Option<usize> {
+        self.0
+    }
+
+    /// Returns what is left of a value with its note, or nothing if the value stays as it is.
+    #[must_use]
+    pub fn cut(&self, value: &Value) -> Option<String> {
+        let mut head = Head { limit: self.0?, kept: Vec::new(), chars: 0 };
+        match value {
+            Value::String(text) if text.len() <= head.limit => return None,
+            Value::String(text) => head.push(text.as_bytes()),
+            value => serde_json::to_writer(&mut head, value).expect("memory takes all bytes"),
+        }
+        let left_out = head.chars.checked_sub(head.limit).filter(|left_out| *left_out > 0)?;
+        let kept = String::from_utf8(head.kept).expect("cut at a character");
+        Some(format!("{kept}\n[{left_out} of {} characters left out]", head.chars))
+    }
+
+    /// Cuts a text in place.
+    pub(crate) fn cut_text(&self, text: &mut String) -> bool {
+        let value = Value::String(std::mem::take(text));
+        let cut = self.cut(&value);
+        let is_cut = cut.is_some();
+        if let (None, Value::String(whole)) = (&cut, value) {
+            *text = whole;
+        }
+        if let Some(cut) = cut {
+            *text = cut;
+        }
+        is_cut
+    }
+}
+
+impl Default for TruncationPolicy {
+    fn default() -> Self {
+        Self::max_chars(CHARS)
+    }
+}
+
+/// Keeps the first characters of what is written, and counts all.
+struct Head {
+    limit: usize,
+    kept: Vec<u8>,
+    chars: usize,
+}
+
+impl Head {
+    fn push(&mut self, bytes: &[u8]) {
+        let mut end = bytes.len();
+        for (at, byte) in bytes.iter().enumerate() {
+            // Bytes that go on with a character begin with the bits 10.
+            if byte & 0b1100_0000 != 0b1000_0000 {
+                self.chars += 1;
+                if self.chars == self.limit + 1 {
+                    end = at;
+                }
+            }
+        }
+        let was_full = self.chars > self.limit && end == bytes.len();
+        if !was_full {
+            self.kept.extend_from_slice(&bytes[..end]);
+        }
+    }
+}
+
+impl io::Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

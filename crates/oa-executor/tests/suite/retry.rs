@@ -1,0 +1,114 @@
+//! Failed tools tried again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use oa_executor::{Batch, ExecutorOptions, Outcome, RetryPolicy, RunCaps};
+use oa_tools::{FnTool, ToolError, tool};
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{calls, executor, lines, one};
+
+/// Fails with this until it has run `fails` times.
+fn flaky(fails: usize, error: ToolError) -> (FnTool, Arc<AtomicUsize>) {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&runs);
+    let tool = tool("flaky", "").build(move |_| {
+        let run = counted.fetch_add(1, Ordering::SeqCst);
+        let error = error.clone();
+        async move { if run < fails { Err(error) } else { Ok(json!(run + 1)) } }
+    });
+    (tool, runs)
+}
+
+#[tokio::test(start_paused = true)]
+async fn until_it_works() {
+    let (tool, _) = flaky(2, ToolError::new("busy"));
+    let executor = executor([tool], ExecutorOptions::new().retry(RetryPolicy::new(3)));
+    let mut events = executor.execute_batch_streaming(calls([("flaky", json!({}))]), Batch::new());
+    let started = Instant::now();
+    assert_snapshot!(lines(&mut events).await, @"
+    c0 starts flaky
+    c0 retries after 1: busy
+    c0 retries after 2: busy
+    c0 ok: 3
+    end of c0
+    ");
+    let took = started.elapsed();
+    assert!((150..=310).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_often_and_only_what_may_help() {
+    let plain = || ToolError::new("busy");
+    let never = || ToolError::new("busy").retryable(false);
+    let marked = || ToolError::new("busy").retryable(true);
+    let policy = || RetryPolicy::new(3);
+    let picky = || policy().when(|error| error.message().contains("busy"));
+    for (policy, error, runs) in [
+        (policy(), plain(), 3),
+        (policy(), never(), 1),
+        (policy(), marked(), 3),
+        (policy().only_marked(), plain(), 1),
+        (policy().only_marked(), marked(), 3),
+        (picky(), never(), 3),
+        (picky(), ToolError::new("gone"), 1),
+        (RetryPolicy::new(1), plain(), 1),
+    ] {
+        let (tool, counted) = flaky(usize::MAX, error);
+        let executor = executor([tool], ExecutorOptions::new().retry(policy));
+        let result = one(&executor, "flaky", json!({})).await;
+        assert_eq!((result.outcome, result.attempts), (Outcome::Failed, runs));
+        assert_eq!(counted.load(Ordering::SeqCst), runs as usize);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeouts_when_asked_and_panics_never() {
+    let hangs = tool("hangs", "").build(|_| std::future::pending());
+    let panics = tool("panics", "").build(|_| async { panic!("boom") });
+    let options = |retry| ExecutorOptions::new().timeout(Duration::from_secs(1)).retry(retry);
+    let plain = executor([hangs.clone(), panics], options(RetryPolicy::new(2)));
+    assert_eq!(one(&plain, "hangs", json!({})).await.attempts, 1);
+    assert_eq!(one(&plain, "panics", json!({})).await.attempts, 1);
+    let asked = executor([hangs], options(RetryPolicy::new(2).with_timeouts()));
+    let result = one(&asked, "hangs", json!({})).await;
+    assert_eq!((result.outcome, result.attempts), (Outcome::TimedOut, 2));
+    assert!(result.duration > Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pause_reaches_beyond_the_run() {
+    let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
+    let policy = RetryPolicy::new(10).first(Duration::from_secs(8)).most(Duration::from_secs(8));
+    let caps = RunCaps::none().time(Duration::from_secs(9));
+    let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
+    let result = one(&executor, "flaky", json!({})).await;
+    assert_eq!(result.outcome, Outcome::Failed);
+    assert!(result.duration < Duration::from_secs(9) && result.attempts >= 2, "{result:?}");
+}
+
+proptest! {
+    #[test]
+    fn pauses_are_between_half_and_all_of_what_doubles(attempt in 1_u32..100, seed: u64) {
+        let policy = RetryPolicy::new(9);
+        let longest = Duration::from_millis(100)
+            .saturating_mul(2_u32.saturating_pow(attempt - 1))
+            .min(Duration::from_secs(5));
+        let delay = policy.delay(attempt, seed);
+        prop_assert!(longest / 2 <= delay && delay <= longest, "{delay:?} of {longest:?}");
+        prop_assert_eq!(delay, policy.delay(attempt, seed));
+    }
+}
+
+#[test]
+fn seeds_spread_pauses() {
+    let policy = RetryPolicy::new(9);
+    let delays: std::collections::BTreeSet<_> =
+        (0..100).map(|seed| policy.delay(3, seed).as_millis()).collect();
+    assert!(delays.len() > 50, "{delays:?}");
+}

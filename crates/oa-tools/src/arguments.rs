@@ -1,0 +1,392 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::excerpt::Excerpt;
+
+/// How deep arguments are checked; what lies deeper passes.
+const DEPTH: usize = 64;
+/// How many schemas are looked at for one call, so that a schema of a stranger costs no minutes; what is
+/// left then passes.
+const WORK: u32 = 100_000;
+/// How many problems are told.
+const PROBLEMS: usize = 8;
+/// How many of the allowed values, or of the known parameters, are named.
+const NAMED: usize = 20;
+
+/// Checks arguments against a JSON Schema and completes them.
+///
+/// First, where the schema has `properties`, a missing one is filled in from its `default`, a `null` for
+/// one that is neither required nor may be null is dropped, since models write that for "not given",
+/// and a whole number written as `3.0` becomes `3` where the type is `integer`. Then `type`, `enum`,
+/// `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`, `anyOf`, `oneOf` (any will do) and
+/// `$ref` within the schema are checked. Other words of JSON Schema (lengths, patterns, ranges) are for the model
+/// to read. `null` for the whole is an empty object.
+///
+/// # Errors
+///
+/// What does not fit, by path, for the model to mend.
+///
+/// # Examples
+///
+/// ```
+/// use oa_tools::check_arguments;
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "city": { "type": "string" }, "days": { "type": "integer", "default": 3 } },
+///     "required": ["city"],
+/// });
+/// let filled = check_arguments(&schema, json!({ "city": "Oslo" }))?;
+/// assert_eq!(filled, json!({ "city": "Oslo", "days": 3 }));
+///
+/// let error = check_arguments(&schema, json!({ "city": 5 })).unwrap_err();
+/// assert_eq!(error.to_string(), "`city`: expected string, found number 5");
+/// # Ok::<(), oa_tools::ArgumentError>(())
+/// ```
+pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, ArgumentError> {
+    if input.is_null() {
+        input = Value::Object(Map::new());
+    }
+    let mut check = Check { root: schema, work: WORK, error: ArgumentError::default() };
+    check.fill(schema, &mut input, DEPTH);
+    check.value(schema, &input, &Path::Root, DEPTH);
+    if check.error.is_none() { Ok(input) } else { Err(check.error) }
+}
+
+/// Arguments that do not fit a tool's schema.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ArgumentError {
+    problems: Vec<ArgumentProblem>,
+    /// How many there are, told or not.
+    count: usize,
+}
+
+impl ArgumentError {
+    /// Creates an error about the arguments as a whole.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        let problem = ArgumentProblem { path: String::new(), message: message.into() };
+        Self { problems: vec![problem], count: 1 }
+    }
+
+    /// Returns what is wrong: the first eight problems, in the order of the schema.
+    #[must_use]
+    pub fn problems(&self) -> &[ArgumentProblem] {
+        &self.problems
+    }
+
+    fn is_none(&self) -> bool {
+        self.count == 0
+    }
+}
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            problem.fmt(f)?;
+        }
+        match self.count - self.problems.len() {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl StdError for ArgumentError {}
+
+/// One thing that is wrong with arguments.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct ArgumentProblem {
+    /// Where: `city`, `stops[2].name`; empty for the arguments as a whole.
+    pub path: String,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+impl fmt::Display for ArgumentProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.path {
+            "" => f.write_str(&self.message),
+            path => write!(f, "`{path}`: {}", self.message),
+        }
+    }
+}
+
+/// A place in the arguments, spelled only when something is wrong there.
+enum Path<'a> {
+    Root,
+    Item(&'a Self, usize),
+    Member(&'a Self, &'a str),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Member(Self::Root, name) => write!(f, "{}", Excerpt::new(name)),
+            Self::Member(parent, name) => write!(f, "{parent}.{}", Excerpt::new(name)),
+        }
+    }
+}
+
+struct Check<'a> {
+    root: &'a Value,
+    work: u32,
+    error: ArgumentError,
+}
+
+impl<'a> Check<'a> {
+    /// Fills in defaults and mends what is certain.
+    fn fill(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
+        let Some(schema) = self.enter(schema, depth) else { return };
+        for part in list(schema, "allOf") {
+            self.fill(part, value, depth - 1);
+        }
+        for word in ["anyOf", "oneOf"] {
+            let fitting = list(schema, word).iter().find(|part| self.fits(part, value, depth - 1));
+            if let Some(part) = fitting {
+                self.fill(part, value, depth - 1);
+            }
+        }
+        match value {
+            Value::Array(items) => {
+                if let Some(schema) = schema.get("items") {
+                    items.iter_mut().for_each(|item| self.fill(schema, item, depth - 1));
+                }
+            }
+            Value::Number(number) => {
+                let is_integer = schema.get("type").is_some_and(|of| of == "integer");
+                if let Some(whole) = number.as_f64().filter(|_| is_integer && number.is_f64())
+                    && whole.fract() == 0.0
+                    && whole.abs() <= 2_f64.powi(53)
+                {
+                    *number = (whole as i64).into();
+                }
+            }
+            Value::Object(members) => self.fill_members(schema, members, depth),
+            _ => {}
+        }
+    }
+
+    fn fill_members(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        members: &mut Map<String, Value>,
+        depth: usize,
+    ) {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        for (name, property) in properties {
+            if members.get(name).is_some_and(Value::is_null)
+                && !list(schema, "required").iter().any(|required| required == name)
+                && !self.fits(property, &Value::Null, depth - 1)
+            {
+                members.remove(name);
+            }
+            match members.get_mut(name) {
+                Some(member) => self.fill(property, member, depth - 1),
+                None => {
+                    let default = self.enter(property, depth - 1).and_then(|of| of.get("default"));
+                    if let Some(default) = default {
+                        members.insert(name.clone(), default.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
+        if schema == &Value::Bool(false) {
+            return self.problem(path, || "nothing is allowed here".to_owned());
+        }
+        let Some(schema) = self.enter(schema, depth) else { return };
+        if let Some(of) = schema.get("type")
+            && !is_of(of, value)
+        {
+            return self
+                .problem(path, || format!("expected {}, found {}", words(of), found(value)));
+        }
+        if let Some(only) = schema.get("const")
+            && !is_same(only, value)
+        {
+            return self.problem(path, || format!("expected {only}, found {}", found(value)));
+        }
+        let allowed = list(schema, "enum");
+        if !allowed.is_empty() && !allowed.iter().any(|one| is_same(one, value)) {
+            let names = || named(allowed.iter().map(ToString::to_string));
+            return self
+                .problem(path, || format!("expected one of {}, found {}", names(), found(value)));
+        }
+        for part in list(schema, "allOf") {
+            self.value(part, value, path, depth - 1);
+        }
+        for word in ["anyOf", "oneOf"] {
+            let parts = list(schema, word);
+            if !parts.is_empty() && !parts.iter().any(|part| self.fits(part, value, depth - 1)) {
+                return self.no_part_fits(parts, value, path, depth);
+            }
+        }
+        match value {
+            Value::Array(items) => {
+                if let Some(schema) = schema.get("items") {
+                    for (index, item) in items.iter().enumerate() {
+                        self.value(schema, item, &Path::Item(path, index), depth - 1);
+                    }
+                }
+            }
+            Value::Object(members) => self.members(schema, members, path, depth),
+            _ => {}
+        }
+    }
+
+    fn members(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        members: &Map<String, Value>,
+        path: &Path<'_>,
+        depth: usize,
+    ) {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for name in list(schema, "required").iter().filter_map(Value::as_str) {
+            if !members.contains_key(name) {
+                let property = properties.and_then(|of| of.get(name));
+                let of = property.and_then(|of| self.enter(of, depth - 1)?.get("type"));
+                self.problem(&Path::Member(path, name), || match of {
+                    Some(of) => format!("required, but missing; expected {}", words(of)),
+                    None => "required, but missing".to_owned(),
+                });
+            }
+        }
+        for (name, member) in members {
+            let path = Path::Member(path, name);
+            match (properties.and_then(|of| of.get(name)), schema.get("additionalProperties")) {
+                (Some(schema), _) => self.value(schema, member, &path, depth - 1),
+                (None, Some(Value::Bool(false))) => self.problem(&path, || {
+                    let names = properties.into_iter().flat_map(Map::keys);
+                    let names = named(names.map(|name| format!("`{name}`")));
+                    match &*names {
+                        "" => "there is no such parameter".to_owned(),
+                        names => format!("there is no such parameter; there are {names}"),
+                    }
+                }),
+                (None, Some(schema)) => self.value(schema, member, &path, depth - 1),
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Says what is wrong with the one alternative that is of the right type, or that none is.
+    fn no_part_fits(&mut self, parts: &'a [Value], value: &Value, path: &Path<'_>, depth: usize) {
+        let mut types = Vec::new();
+        let mut near = Vec::new();
+        for part in parts {
+            let of = self.enter(part, depth - 1).and_then(|part| part.get("type"));
+            types.extend(of.map(words).filter(|of| !types.contains(of)));
+            if of.is_none_or(|of| is_of(of, value)) {
+                near.push(part);
+            }
+        }
+        match near[..] {
+            [part] => self.value(part, value, path, depth - 1),
+            [] => self.problem(path, || {
+                format!("expected {}, found {}", types.join(" or "), found(value))
+            }),
+            _ => self.problem(path, || format!("no alternative fits {}", found(value))),
+        }
+    }
+
+    fn fits(&mut self, schema: &'a Value, value: &Value, depth: usize) -> bool {
+        let before = std::mem::take(&mut self.error);
+        self.value(schema, value, &Path::Root, depth);
+        std::mem::replace(&mut self.error, before).is_none()
+    }
+
+    /// Follows references to the schema that counts; nothing if there is none, or no more work is done.
+    fn enter(&mut self, mut schema: &'a Value, depth: usize) -> Option<&'a Map<String, Value>> {
+        if depth == 0 {
+            return None;
+        }
+        loop {
+            self.work = self.work.checked_sub(1)?;
+            let members = schema.as_object()?;
+            let Some(reference) = members.get("$ref").and_then(Value::as_str) else {
+                return Some(members);
+            };
+            schema = self.root.pointer(reference.strip_prefix('#')?)?;
+        }
+    }
+
+    fn problem(&mut self, path: &Path<'_>, message: impl FnOnce() -> String) {
+        self.error.count += 1;
+        if self.error.problems.len() < PROBLEMS {
+            let problem = ArgumentProblem { path: path.to_string(), message: message() };
+            self.error.problems.push(problem);
+        }
+    }
+}
+
+fn list<'a>(schema: &'a Map<String, Value>, word: &str) -> &'a [Value] {
+    schema.get(word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether a value is of a type, or of one of several. A type that is not known lets everything pass.
+fn is_of(of: &Value, value: &Value) -> bool {
+    match of {
+        Value::Array(types) => types.iter().any(|of| is_of(of, value)),
+        Value::String(of) => match &**of {
+            "array" => value.is_array(),
+            "boolean" => value.is_boolean(),
+            "integer" => {
+                value.is_i64()
+                    || value.is_u64()
+                    || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+            }
+            "null" => value.is_null(),
+            "number" => value.is_number(),
+            "object" => value.is_object(),
+            "string" => value.is_string(),
+            _ => true,
+        },
+        _ => true,
+    }
+}
+
+/// Equality in which `3` is `3.0`.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || one.is_number() && one.as_f64() == other.as_f64()
+}
+
+/// A type, or several, in words.
+fn words(of: &Value) -> String {
+    match of {
+        Value::Array(types) => types.iter().map(words).collect::<Vec<_>>().join(" or "),
+        Value::String(of) => of.clone(),
+        _ => "something else".to_owned(),
+    }
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("array of {}", items.len()),
+        Value::Bool(value) => format!("boolean {value}"),
+        Value::Null => "null".to_owned(),
+        Value::Number(number) => format!("number {number}"),
+        Value::Object(_) => "object".to_owned(),
+        Value::String(text) => format!("string \"{}\"", Excerpt::new(text)),
+    }
+}
+
+fn named(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.take(NAMED + 1).collect();
+    if names.len() > NAMED {
+        names[NAMED] = "and more".to_owned();
+    }
+    names.join(", ")
+}

@@ -1,0 +1,229 @@
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::arguments::check_arguments;
+use crate::context::ToolContext;
+use crate::fn_tool::{FnTool, Handler, Inner, Reads};
+use crate::schema::Parameters;
+use crate::tool::BlockingHandler;
+use crate::tool_error::ToolError;
+
+/// Begins a tool of this name that does what the description tells the model.
+///
+/// ```
+/// use oa_tools::tool;
+/// use serde_json::json;
+///
+/// let search = tool("search", "Search the notes")
+///     .param("query", "string")
+///     .param("order", "string")
+///     .values("order", ["newest", "oldest"])
+///     .optional("order")
+///     .param("limit", "integer")
+///     .default("limit", 10)
+///     .build(|args| async move { Ok(json!({ "found": args["limit"] })) });
+///
+/// assert_eq!(search.input_schema()["required"], json!(["query"]));
+/// ```
+pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuilder {
+    ToolBuilder {
+        name: name.into(),
+        description: description.into(),
+        parameters: None,
+        category: None,
+        is_exclusive: false,
+        is_cacheable: false,
+        timeout: None,
+        mistake: None,
+    }
+}
+
+/// A tool in the making: parameters first, then what it does with one of the `build` methods.
+///
+/// Nothing here fails: the first mistake is kept, and reported by
+/// [`Registry::add`](crate::Registry::add) or [`FnTool::check`].
+#[derive(Clone, Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct ToolBuilder {
+    name: String,
+    description: String,
+    parameters: Option<Parameters>,
+    category: Option<String>,
+    is_exclusive: bool,
+    is_cacheable: bool,
+    timeout: Option<Duration>,
+    mistake: Option<String>,
+}
+
+impl ToolBuilder {
+    /// Adds a required parameter of a type in a word: `string`, `number`, `integer`, `boolean`, `array` or
+    /// `object`.
+    pub fn param(self, name: &str, of: &str) -> Self {
+        self.param_with(name, of)
+    }
+
+    /// Adds a parameter with a JSON Schema of its own: `json!({"type": "integer", "minimum": 1})`.
+    ///
+    /// Three words of it are about the parameter and not for the model: `default` and `"optional":
+    /// true` or `"required": false` make it optional, a default is filled in when the model leaves it
+    /// out.
+    pub fn param_with(self, name: &str, schema: impl Into<Value>) -> Self {
+        self.change(|parameters| parameters.add(name, schema.into()))
+    }
+
+    /// Lets the model leave a parameter out.
+    pub fn optional(self, name: &str) -> Self {
+        self.change(|parameters| parameters.set_optional(name))
+    }
+
+    /// Lets the model leave a parameter out, and fills this in then.
+    pub fn default(self, name: &str, value: impl Into<Value>) -> Self {
+        self.change(|parameters| parameters.set_default(name, value.into()))
+    }
+
+    /// Allows only these values: the `enum` of JSON Schema, which is a reserved word here.
+    pub fn values(self, name: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.change(|parameters| parameters.set(name, "enum", values))
+    }
+
+    /// Describes a parameter to the model.
+    pub fn describe(self, name: &str, description: &str) -> Self {
+        self.change(|parameters| parameters.set(name, "description", description.into()))
+    }
+
+    /// Sets all parameters at once: a JSON Schema, which reaches the model unchanged, or a shorthand.
+    ///
+    /// A shorthand maps names to types, or to schemas as [`param_with`](Self::param_with) takes them:
+    /// `{"q": "string", "limit": {"type": "integer", "default": 10}}`. A bare `{"type": "object"}` is a
+    /// schema, not a parameter called `type`. Parameters may be added after it, not before.
+    pub fn schema(mut self, schema: Value) -> Self {
+        if self.parameters.is_some() {
+            return self.blame("schema() would replace the parameters before it".to_owned());
+        }
+        match Parameters::read(schema) {
+            Ok(parameters) => self.parameters = Some(parameters),
+            Err(mistake) => return self.blame(mistake),
+        }
+        self
+    }
+
+    /// Sets the group that permissions speak of.
+    pub fn category(mut self, category: impl Into<String>) -> Self {
+        self.category = Some(category.into());
+        self
+    }
+
+    /// Has it run alone: a barrier between what was called before and after it.
+    pub fn exclusive(mut self) -> Self {
+        self.is_exclusive = true;
+        self
+    }
+
+    /// Says that the same arguments always give the same result, so that it may be kept.
+    pub fn cacheable(mut self) -> Self {
+        self.is_cacheable = true;
+        self
+    }
+
+    /// Limits how long one run of it may take.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Ends with an async closure that takes the arguments.
+    pub fn build<F, Fut>(self, handler: F) -> FnTool
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        self.build_with_context(move |args, _| handler(args))
+    }
+
+    /// Ends with an async closure that takes the arguments and the call's context.
+    ///
+    /// ```
+    /// use oa_tools::tool;
+    /// use serde_json::json;
+    ///
+    /// let copy = tool("copy", "Copy files").build_with_context(|_, cx| async move {
+    ///     for done in 1..=3 {
+    ///         if cx.is_cancelled() {
+    ///             return Err("stopped".into());
+    ///         }
+    ///         cx.emit_progress((done, 3));
+    ///     }
+    ///     Ok(json!("copied"))
+    /// });
+    /// # assert!(copy.check().is_ok());
+    /// ```
+    pub fn build_with_context<F, Fut>(self, handler: F) -> FnTool
+    where
+        F: Fn(Value, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let handler = move |args, cx| Box::pin(handler(args, cx)) as _;
+        self.finish(Handler::Async(Box::new(handler)), None)
+    }
+
+    /// Ends with a closure that blocks: an executor runs it on its blocking pool.
+    pub fn build_blocking<F>(self, handler: F) -> FnTool
+    where
+        F: Fn(Value) -> Result<Value, ToolError> + Send + Sync + 'static,
+    {
+        self.build_blocking_with_context(move |args, _| handler(args))
+    }
+
+    /// Ends with a closure that blocks and takes the call's context.
+    ///
+    /// A thread cannot be stopped from outside: one that takes long asks
+    /// [`is_cancelled`](ToolContext::is_cancelled) now and then.
+    pub fn build_blocking_with_context<F>(self, handler: F) -> FnTool
+    where
+        F: Fn(Value, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
+    {
+        self.finish(Handler::Blocking(BlockingHandler::new(handler)), None)
+    }
+
+    pub(crate) fn finish(mut self, handler: Handler, reads: Option<Reads>) -> FnTool {
+        let parameters = self.parameters.take().unwrap_or_else(Parameters::new);
+        let schema = Value::Object(parameters.schema);
+        for (name, default) in &parameters.defaults {
+            let parameter = &schema["properties"][name];
+            if let Err(error) = check_arguments(parameter, default.clone())
+                && !default.is_null()
+            {
+                self = self.blame(format!("the default of {name}: {error}"));
+            }
+        }
+        FnTool::from_inner(Inner {
+            name: self.name,
+            description: self.description,
+            schema,
+            defaults: parameters.defaults,
+            category: self.category,
+            is_exclusive: self.is_exclusive,
+            is_cacheable: self.is_cacheable,
+            timeout: self.timeout,
+            mistake: self.mistake,
+            handler,
+            reads,
+        })
+    }
+
+    fn change(mut self, change: impl FnOnce(&mut Parameters) -> Result<(), String>) -> Self {
+        let parameters = self.parameters.get_or_insert_with(Parameters::new);
+        match change(parameters) {
+            Ok(()) => self,
+            Err(mistake) => self.blame(mistake),
+        }
+    }
+
+    /// Keeps the first mistake.
+    fn blame(mut self, mistake: String) -> Self {
+        self.mistake.get_or_insert(mistake);
+        self
+    }
+}

@@ -1,0 +1,210 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+/// A signal that work is no longer wanted. Once given it stays.
+///
+/// Clones are the same signal. A [`child`](Self::child) is cancelled with its parent, and can be
+/// cancelled alone. It needs no runtime: whoever waits is woken by whoever cancels.
+///
+/// ```
+/// use oa_tools::Cancel;
+///
+/// let run = Cancel::new();
+/// let call = run.child();
+/// run.cancel();
+/// assert!(call.is_cancelled());
+/// ```
+#[derive(Clone)]
+pub struct Cancel(Arc<Node>);
+
+struct Node {
+    is_cancelled: AtomicBool,
+    listeners: Mutex<Listeners>,
+    /// The parent, and this node's key there.
+    parent: Option<(Arc<Self>, u64)>,
+}
+
+#[derive(Default)]
+struct Listeners {
+    next_key: u64,
+    wakers: BTreeMap<u64, Waker>,
+    children: BTreeMap<u64, Weak<Node>>,
+}
+
+impl Cancel {
+    /// Creates a signal that has not been given.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Node::new(None, false)))
+    }
+
+    /// Creates a signal that is given with this one, at the latest.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        let mut listeners = self.0.lock();
+        if self.is_cancelled() {
+            return Self(Arc::new(Node::new(None, true)));
+        }
+        let key = listeners.key();
+        let child = Arc::new(Node::new(Some((Arc::clone(&self.0), key)), false));
+        listeners.children.insert(key, Arc::downgrade(&child));
+        Self(child)
+    }
+
+    /// Gives the signal, to this one and all below it. A second time does nothing.
+    pub fn cancel(&self) {
+        let mut open = vec![Arc::clone(&self.0)];
+        while let Some(node) = open.pop() {
+            // Wakers run and drop code of others: never under the lock.
+            let listeners = {
+                let mut listeners = node.lock();
+                node.is_cancelled.store(true, Ordering::Release);
+                mem::take(&mut *listeners)
+            };
+            open.extend(listeners.children.values().filter_map(Weak::upgrade));
+            listeners.wakers.into_values().for_each(Waker::wake);
+        }
+    }
+
+    /// Returns whether the signal has been given.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::Acquire)
+    }
+
+    /// Waits for the signal; ready at once if it has been given.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing and leaves nothing behind.
+    pub fn cancelled(&self) -> Cancelled {
+        Cancelled { node: Arc::clone(&self.0), key: None }
+    }
+}
+
+impl Default for Cancel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancel").field("is_cancelled", &self.is_cancelled()).finish_non_exhaustive()
+    }
+}
+
+/// Waits for a [`Cancel`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Cancelled {
+    node: Arc<Node>,
+    /// Where the waker lies, once polled.
+    key: Option<u64>,
+}
+
+impl Future for Cancelled {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.node.is_cancelled.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker().clone();
+        let this = &mut *self;
+        let mut listeners = this.node.lock();
+        // Set under the lock: what is not seen here finds the waker.
+        if this.node.is_cancelled.load(Ordering::Acquire) {
+            drop(listeners);
+            return Poll::Ready(());
+        }
+        let key = *this.key.get_or_insert_with(|| listeners.key());
+        let replaced = listeners.wakers.insert(key, waker);
+        drop(listeners);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            let waker = self.node.lock().wakers.remove(&key);
+            drop(waker);
+        }
+    }
+}
+
+impl fmt::Debug for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancelled").finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    fn new(parent: Option<(Arc<Self>, u64)>, is_cancelled: bool) -> Self {
+        Self { is_cancelled: is_cancelled.into(), listeners: Mutex::default(), parent }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listeners {
+    fn key(&mut self) -> u64 {
+        self.next_key += 1;
+        self.next_key
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // A loop, since a long line of parents may end with its last child.
+        let mut parent = self.parent.take();
+        while let Some((node, key)) = parent {
+            node.lock().children.remove(&key);
+            parent = Arc::into_inner(node).and_then(|mut node| node.parent.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_behind() {
+        let cancel = Cancel::new();
+        let mut cx = Context::from_waker(Waker::noop());
+        for _ in 0..100 {
+            let child = cancel.child();
+            let mut waiting = cancel.cancelled();
+            for _ in 0..3 {
+                assert!(Pin::new(&mut waiting).poll(&mut cx).is_pending());
+            }
+            assert_eq!(cancel.0.lock().wakers.len(), 1);
+            assert_eq!(cancel.0.lock().children.len(), 1);
+            drop((child, waiting));
+        }
+        assert!(cancel.0.lock().wakers.is_empty());
+        assert!(cancel.0.lock().children.is_empty());
+    }
+
+    #[test]
+    fn a_long_line_of_children_is_cancelled_and_dropped() {
+        let first = Cancel::new();
+        let mut last = first.child();
+        for _ in 0..100_000 {
+            last = last.child();
+        }
+        first.cancel();
+        assert!(last.is_cancelled());
+        drop(first);
+        drop(last);
+    }
+}

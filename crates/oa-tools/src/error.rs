@@ -1,0 +1,76 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::arguments::ArgumentError;
+use crate::tool_error::ToolError;
+
+/// What went wrong, for callers who act on it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A tool that cannot be offered to a model: its name, its schema, or a name that is taken.
+    Config,
+    /// Arguments that do not fit the tool's schema.
+    InvalidInput,
+    /// The tool ran and failed.
+    Tool,
+}
+
+/// An error of setting up tools, or of running one alone.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    source: Option<ArgumentError>,
+}
+
+impl Error {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), source: None }))
+    }
+
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn arguments(tool: &str, error: ArgumentError) -> Self {
+        let message = format!("invalid arguments for the tool {tool}");
+        let mut this = Self::new(ErrorKind::InvalidInput, message);
+        this.0.source = Some(error);
+        this
+    }
+
+    pub(crate) fn tool(error: &ToolError) -> Self {
+        Self::new(ErrorKind::Tool, error.to_string())
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, message, source } = &*self.0;
+        f.debug_struct("Error")
+            .field("kind", kind)
+            .field("message", message)
+            .field("source", source)
+            .finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}

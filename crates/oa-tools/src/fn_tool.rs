@@ -1,0 +1,204 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oa_types::ToolSpec;
+use serde_json::{Map, Value};
+
+use crate::arguments::{ArgumentError, check_arguments};
+use crate::builder::tool;
+use crate::context::ToolContext;
+use crate::error::Error;
+use crate::name::check_name;
+use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
+use crate::tool_error::ToolError;
+
+/// A tool made of a closure: where every way of [`tool`](crate::tool()) ends.
+///
+/// Clones share it. A mistake made while building it is kept and reported where it is
+/// [checked](Tool::check): by [`Registry::add`](crate::Registry::add).
+#[derive(Clone)]
+pub struct FnTool(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) schema: Value,
+    pub(crate) defaults: Map<String, Value>,
+    pub(crate) category: Option<String>,
+    pub(crate) is_exclusive: bool,
+    pub(crate) is_cacheable: bool,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) mistake: Option<String>,
+    pub(crate) handler: Handler,
+    /// Whether arguments that fit the schema can be read by a typed handler.
+    pub(crate) reads: Option<Reads>,
+}
+
+pub(crate) enum Handler {
+    Async(Box<dyn Fn(Value, ToolContext) -> ToolFuture<'static> + Send + Sync>),
+    Blocking(BlockingHandler),
+}
+
+pub(crate) type Reads = fn(&Value) -> Result<(), ArgumentError>;
+
+impl FnTool {
+    /// Creates a tool of a schema, whole or shorthand, and an async closure.
+    ///
+    /// ```
+    /// use oa_tools::FnTool;
+    /// use serde_json::json;
+    ///
+    /// let greet = FnTool::new("greet", "Greets", json!({ "name": "string" }), |args| async move {
+    ///     Ok(json!(format!("Hello {}", args["name"].as_str().unwrap_or_default())))
+    /// });
+    /// assert_eq!(greet.input_schema()["required"], json!(["name"]));
+    /// ```
+    pub fn new<F, Fut>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        schema: Value,
+        handler: F,
+    ) -> Self
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        tool(name, description).schema(schema).build(handler)
+    }
+
+    pub(crate) fn from_inner(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Returns the name that the model calls it by.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Returns what it does, in words for the model.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    /// Returns the JSON Schema of its arguments as the model sees it.
+    #[must_use]
+    pub fn input_schema(&self) -> &Value {
+        &self.0.schema
+    }
+
+    /// Returns what a model is told about it.
+    #[must_use]
+    pub fn spec(&self) -> ToolSpec {
+        Tool::spec(self)
+    }
+
+    /// Returns what a model is told about it, as it stands in a request.
+    #[must_use]
+    pub fn to_openai_format(&self) -> Value {
+        Tool::to_openai_format(self)
+    }
+
+    /// Returns a mistake made while it was built.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for a name that servers refuse, a parameter of an unknown type, a default that does not
+    /// fit, or a parameter that is spoken of but does not exist.
+    pub fn check(&self) -> Result<(), Error> {
+        check_name(&self.0.name)?;
+        match &self.0.mistake {
+            Some(mistake) => Err(Error::config(format!("the tool {}: {mistake}", self.0.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs it alone: see [`Tool::execute`].
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if the arguments do not fit, `Tool` if it fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops that of the tool.
+    #[must_use]
+    pub fn execute(&self, input: Value) -> ExecuteFuture<'_> {
+        Tool::execute(self, input)
+    }
+}
+
+impl Tool for FnTool {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn description(&self) -> &str {
+        &self.0.description
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.0.schema
+    }
+
+    fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
+        match &self.0.handler {
+            Handler::Async(handler) => handler(input, cx),
+            Handler::Blocking(handler) => Box::pin(async move { handler.run(input, cx) }),
+        }
+    }
+
+    fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
+        let mut input = check_arguments(&self.0.schema, input)?;
+        if let Some(members) = input.as_object_mut() {
+            for (name, default) in &self.0.defaults {
+                if !members.contains_key(name) {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        if let Some(reads) = self.0.reads {
+            reads(&input)?;
+        }
+        Ok(input)
+    }
+
+    fn blocking(&self) -> Option<BlockingHandler> {
+        match &self.0.handler {
+            Handler::Async(_) => None,
+            Handler::Blocking(handler) => Some(handler.clone()),
+        }
+    }
+
+    fn category(&self) -> Option<&str> {
+        self.0.category.as_deref()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.0.is_exclusive
+    }
+
+    fn is_cacheable(&self) -> bool {
+        self.0.is_cacheable
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        self.check()
+    }
+}
+
+impl fmt::Debug for FnTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnTool")
+            .field("name", &self.0.name)
+            .field("description", &self.0.description)
+            .field("schema", &self.0.schema)
+            .finish_non_exhaustive()
+    }
+}

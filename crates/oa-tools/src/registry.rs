@@ -1,0 +1,138 @@
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use oa_types::ToolSpec;
+
+use crate::error::Error;
+use crate::tool::Tool;
+
+/// Tools by name, in the order in which they were added.
+///
+/// Clones share the tools, and are cheap.
+///
+/// ```
+/// use oa_tools::{Registry, tool};
+/// use serde_json::json;
+///
+/// let add = || tool("add", "Add two numbers").build(|_| async { Ok(json!(0)) });
+/// let mut tools = Registry::new();
+/// tools.add(add())?;
+/// assert_eq!(tools.add(add()).unwrap_err().to_string(), "Duplicate tool name: add");
+/// assert_eq!(tools.names().collect::<Vec<_>>(), ["add"]);
+/// # Ok::<(), oa_tools::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Registry(Arc<Inner>);
+
+#[derive(Clone, Default)]
+struct Inner {
+    tools: Vec<Arc<dyn Tool>>,
+    places: HashMap<String, usize>,
+}
+
+impl Registry {
+    /// Creates an empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates one of these tools.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for the first tool that cannot be offered, or whose name is taken.
+    pub fn from_tools<T: Tool + 'static>(
+        tools: impl IntoIterator<Item = T>,
+    ) -> Result<Self, Error> {
+        let mut this = Self::new();
+        for tool in tools {
+            this.add(tool)?;
+        }
+        Ok(this)
+    }
+
+    /// Adds a tool.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if it cannot be offered ([`Tool::check`]), or its name is taken; nothing changes then.
+    pub fn add(&mut self, tool: impl Tool + 'static) -> Result<(), Error> {
+        self.add_shared(Arc::new(tool))
+    }
+
+    /// Adds a tool that is shared already.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add).
+    pub fn add_shared(&mut self, tool: Arc<dyn Tool>) -> Result<(), Error> {
+        tool.check()?;
+        let name = tool.name().to_owned();
+        if self.0.places.contains_key(&name) {
+            return Err(Error::config(format!("Duplicate tool name: {name}")));
+        }
+        let inner = Arc::make_mut(&mut self.0);
+        inner.places.insert(name, inner.tools.len());
+        inner.tools.push(tool);
+        Ok(())
+    }
+
+    /// Takes a tool out.
+    pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
+        let place = *self.0.places.get(name)?;
+        let inner = Arc::make_mut(&mut self.0);
+        inner.places.remove(name);
+        inner.places.values_mut().filter(|other| **other > place).for_each(|other| *other -= 1);
+        Some(inner.tools.remove(place))
+    }
+
+    /// Returns the tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.0.places.get(name).map(|place| &self.0.tools[*place])
+    }
+
+    /// Returns whether there is a tool of this name.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.places.contains_key(name)
+    }
+
+    /// Returns the tools in order.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<dyn Tool>> {
+        self.0.tools.iter()
+    }
+
+    /// Returns the names in order.
+    #[must_use]
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.tools.iter().map(|tool| tool.name())
+    }
+
+    /// Returns what a model is told about them, in order.
+    #[must_use]
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        self.0.tools.iter().map(|tool| tool.spec()).collect()
+    }
+
+    /// Returns how many tools there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.tools.len()
+    }
+
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.tools.is_empty()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Registry").field(&self.names().collect::<Vec<_>>()).finish()
+    }
+}

@@ -1,0 +1,74 @@
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::arguments::ArgumentError;
+use crate::builder::ToolBuilder;
+use crate::context::ToolContext;
+use crate::fn_tool::{FnTool, Handler};
+use crate::tool_error::ToolError;
+
+impl ToolBuilder {
+    /// Ends with an async closure that takes the arguments as a type: its fields are the parameters, the
+    /// comments on them their descriptions.
+    ///
+    /// ```
+    /// use oa_tools::tool;
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use serde_json::json;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct AddArgs {
+    ///     /// The first number.
+    ///     a: f64,
+    ///     b: f64,
+    /// }
+    ///
+    /// let add = tool("add", "Add two numbers")
+    ///     .typed(|args: AddArgs| async move { Ok(json!(args.a + args.b)) });
+    /// assert_eq!(add.input_schema()["properties"]["a"]["description"], "The first number.");
+    /// ```
+    pub fn typed<T, F, Fut>(self, handler: F) -> FnTool
+    where
+        T: DeserializeOwned + JsonSchema + 'static,
+        F: Fn(T) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        self.typed_with_context(move |args, _| handler(args))
+    }
+
+    /// Ends with an async closure that takes the arguments as a type, and the call's context.
+    pub fn typed_with_context<T, F, Fut>(self, handler: F) -> FnTool
+    where
+        T: DeserializeOwned + JsonSchema + 'static,
+        F: Fn(T, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        let handler = move |args: Value, cx| match serde_json::from_value(args) {
+            Ok(args) => Box::pin(handler(args, cx)) as _,
+            Err(error) => {
+                let error = ToolError::from(error).context("invalid arguments");
+                Box::pin(std::future::ready(Err(error))) as _
+            }
+        };
+        let reads = |args: &Value| match T::deserialize(args) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(ArgumentError::new(error.to_string())),
+        };
+        self.schema(schema_of::<T>()).finish(Handler::Async(Box::new(handler)), Some(reads))
+    }
+}
+
+/// The schema of a type without references where that is possible: servers that turn schemas into
+/// grammars stumble over them.
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("$schema");
+        members.remove("title");
+    }
+    schema
+}

@@ -1,0 +1,223 @@
+//! What is checked before a tool runs, and what the model is told.
+
+use insta::assert_snapshot;
+use oa_tools::check_arguments;
+use serde_json::{Value, json};
+
+#[track_caller]
+fn check(schema: &Value, input: Value, expected: &Value) {
+    assert_eq!(&check_arguments(schema, input).expect("the arguments fit"), expected);
+}
+
+fn refused(schema: &Value, input: Value) -> String {
+    check_arguments(schema, input).expect_err("the arguments do not fit").to_string()
+}
+
+fn properties(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
+#[test]
+fn types_are_those_of_json() {
+    let samples = [
+        ("array", json!([1])),
+        ("boolean", json!(true)),
+        ("integer", json!(3)),
+        ("null", json!(null)),
+        ("number", json!(0.5)),
+        ("object", json!({ "a": 1 })),
+        ("string", json!("x")),
+    ];
+    for (of, _) in &samples {
+        let schema =
+            json!({ "type": "object", "properties": { "x": { "type": of } }, "required": ["x"] });
+        for (is, value) in &samples {
+            let fits = of == is || (*of, *is) == ("number", "integer");
+            let given = json!({ "x": value });
+            assert_eq!(check_arguments(&schema, given).is_ok(), fits, "{value} as {of}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_number_is_an_integer_however_it_is_written() {
+    let schema = properties(json!({ "n": { "type": "integer" }, "x": { "type": "number" } }));
+    check(&schema, json!({ "n": 3.0, "x": 3.0 }), &json!({ "n": 3, "x": 3.0 }));
+    check(&schema, json!({ "n": -0.0 }), &json!({ "n": 0 }));
+    check(&schema, json!({ "n": u64::MAX }), &json!({ "n": u64::MAX }));
+    check(&schema, json!({ "n": 1e300 }), &json!({ "n": 1e300 }));
+    assert_snapshot!(refused(&schema, json!({ "n": 3.5 })), @"`n`: expected integer, found number 3.5");
+}
+
+#[test]
+fn what_is_wrong_is_told_by_path() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": { "type": "string" },
+            "unit": { "enum": ["c", "f", 3] },
+            "stops": { "type": "array", "items": {
+                "type": "object",
+                "properties": { "name": { "type": ["string", "null"] } },
+                "required": ["name"],
+                "additionalProperties": false,
+            }},
+        },
+        "required": ["city", "stops", "other"],
+    });
+    assert_snapshot!(refused(&schema, json!({})), @"`city`: required, but missing; expected string; `stops`: required, but missing; expected array; `other`: required, but missing");
+    assert_snapshot!(refused(&schema, json!({
+        "city": 5,
+        "other": 1,
+        "stops": [{ "name": "a" }, { "name": 1 }, {}, { "name": null, "x.y": 1 }, "z"],
+        "unit": "kelvin",
+    })), @r#"`city`: expected string, found number 5; `stops[1].name`: expected string or null, found number 1; `stops[2].name`: required, but missing; expected string or null; `stops[3].x.y`: there is no such parameter; there are `name`; `stops[4]`: expected object, found string "z"; `unit`: expected one of "c", "f", 3, found string "kelvin""#);
+    check(
+        &schema,
+        json!({ "city": "a", "stops": [], "other": null, "unit": 3.0 }),
+        &json!({ "city": "a", "stops": [], "other": null, "unit": 3.0 }),
+    );
+    assert_snapshot!(refused(&schema, json!([1, 2])), @"expected object, found array of 2");
+}
+
+#[test]
+fn defaults_are_filled_in_at_any_depth() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "limit": { "type": "integer", "default": 10 },
+            "page": {
+                "type": "object",
+                "properties": { "size": { "$ref": "#/$defs/size" } },
+                "default": {},
+            },
+            "rows": { "items": { "properties": { "on": { "default": true } } } },
+        },
+        "$defs": { "size": { "type": "integer", "default": 5 } },
+    });
+    check(&schema, json!({}), &json!({ "limit": 10, "page": {} }));
+    check(
+        &schema,
+        json!({ "limit": 1, "page": {}, "rows": [{}, { "on": false }, 3] }),
+        &json!({ "limit": 1, "page": { "size": 5 }, "rows": [{ "on": true }, { "on": false }, 3] }),
+    );
+    check(&schema, Value::Null, &json!({ "limit": 10, "page": {} }));
+}
+
+#[test]
+fn null_for_what_may_be_left_out_is_left_out() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "a": { "type": "string" },
+            "b": { "type": "integer", "default": 1 },
+            "c": { "type": ["string", "null"] },
+            "d": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+            "e": { "type": "string" },
+        },
+        "required": ["e"],
+    });
+    let given = json!({ "a": null, "b": null, "c": null, "d": null, "e": "x" });
+    check(&schema, given, &json!({ "b": 1, "c": null, "d": null, "e": "x" }));
+    assert_snapshot!(refused(&schema, json!({ "e": null })), @"`e`: expected string, found null");
+}
+
+#[test]
+fn alternatives_and_references_are_followed() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "shape": { "oneOf": [{ "$ref": "#/$defs/circle" }, { "$ref": "#/$defs/square" }] },
+            "id": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "both": { "allOf": [{ "required": ["x"] }, { "required": ["y"] }] },
+        },
+        "$defs": {
+            "circle": {
+                "type": "object",
+                "properties": { "kind": { "const": "circle" }, "r": { "type": "number" } },
+                "required": ["kind", "r"],
+            },
+            "square": {
+                "type": "object",
+                "properties": { "kind": { "const": "square" }, "a": { "default": 1 } },
+                "required": ["kind"],
+            },
+        },
+    });
+    let fine = json!({ "shape": { "kind": "circle", "r": 1.5 }, "id": 7 });
+    check(&schema, fine.clone(), &fine);
+    check(
+        &schema,
+        json!({ "shape": { "kind": "square" } }),
+        &json!({ "shape": { "kind": "square", "a": 1 } }),
+    );
+    assert_snapshot!(refused(&schema, json!({ "shape": { "kind": "line" } })), @"`shape`: no alternative fits object");
+    assert_snapshot!(refused(&schema, json!({ "shape": "round" })), @r#"`shape`: expected object, found string "round""#);
+    assert_snapshot!(refused(&schema, json!({ "id": [] })), @"`id`: expected string or integer, found array of 0");
+    assert_snapshot!(refused(&schema, json!({ "both": { "x": 1 } })), @"`both.y`: required, but missing");
+}
+
+#[test]
+fn additional_members_have_a_schema_or_none() {
+    let of_numbers = json!({ "type": "object", "additionalProperties": { "type": "number" } });
+    check(&of_numbers, json!({ "a": 1 }), &json!({ "a": 1 }));
+    assert_snapshot!(refused(&of_numbers, json!({ "a": "x" })), @r#"`a`: expected number, found string "x""#);
+    let none = json!({ "type": "object", "additionalProperties": false });
+    assert_snapshot!(refused(&none, json!({ "a": 1 })), @"`a`: there is no such parameter");
+    let forbidden = properties(json!({ "a": false }));
+    assert_snapshot!(refused(&forbidden, json!({ "a": 1 })), @"`a`: nothing is allowed here");
+}
+
+#[test]
+fn what_the_model_wrote_is_quoted_in_part() {
+    let schema = properties(json!({ "n": { "type": "integer" } }));
+    let message = refused(&schema, json!({ "n": "long\n".repeat(1_000_000) }));
+    assert!(message.len() < 150, "{message}");
+    let none = json!({ "additionalProperties": false });
+    let message = refused(&none, json!({ "x".repeat(1_000_000): 1 }));
+    assert!(message.len() < 150, "{message}");
+}
+
+#[test]
+fn eight_problems_are_told_and_the_rest_counted() {
+    let schema = json!({ "items": { "type": "string" } });
+    let error = check_arguments(&schema, json!((0..100).collect::<Vec<_>>())).unwrap_err();
+    assert_eq!(error.problems().len(), 8);
+    assert_eq!(error.problems()[7].path, "[7]");
+    assert!(error.to_string().ends_with("; and 92 more"), "{error}");
+}
+
+#[test]
+fn schemas_that_go_in_circles_come_to_an_end() {
+    let circle = json!({ "$ref": "#/$defs/a", "$defs": {
+        "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" },
+    }});
+    check(&circle, json!({ "x": 1 }), &json!({ "x": 1 }));
+
+    let doubling = json!({ "$ref": "#/$defs/a", "$defs": { "a": {
+        "anyOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }],
+        "allOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }],
+    }}});
+    check(&doubling, json!({ "x": 1 }), &json!({ "x": 1 }));
+
+    let tree = json!({ "$ref": "#/$defs/t", "$defs": { "t": {
+        "type": "object", "properties": { "next": { "$ref": "#/$defs/t" } },
+    }}});
+    let mut deep = json!({});
+    for _ in 0..1_000 {
+        deep = json!({ "next": deep });
+    }
+    assert!(check_arguments(&tree, deep).is_ok());
+    assert_snapshot!(refused(&tree, json!({ "next": { "next": 1 } })), @"`next.next`: expected object, found number 1");
+}
+
+#[test]
+fn words_of_the_schema_in_the_wrong_place_are_passed_over() {
+    let schema = json!({
+        "type": 5, "required": "a", "properties": [], "enum": {}, "anyOf": 1, "items": 3, "$ref": 9,
+    });
+    check(&schema, json!({ "a": [1] }), &json!({ "a": [1] }));
+    check(&json!(null), json!({ "a": 1 }), &json!({ "a": 1 }));
+    check(&json!({ "type": "money" }), json!({}), &json!({}));
+    check(&json!({ "$ref": "http://elsewhere/schema" }), json!({}), &json!({}));
+}

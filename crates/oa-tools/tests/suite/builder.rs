@@ -1,0 +1,202 @@
+//! What the builder makes, and the mistakes it keeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use oa_tools::{ErrorKind, FnTool, Tool, ToolBuilder, ToolContext, tool};
+use serde_json::{Value, json};
+
+use crate::wait;
+
+fn echo(builder: ToolBuilder) -> FnTool {
+    builder.build(|args| async move { Ok(args) })
+}
+
+#[test]
+fn the_wire_form_is_what_servers_take() {
+    let add = echo(
+        tool("add", "Add two numbers")
+            .param("a", "number")
+            .describe("a", "The first")
+            .param_with("b", json!({ "type": "number", "minimum": 0 })),
+    );
+    assert_snapshot!(add.to_openai_format(), @r#"{"function":{"description":"Add two numbers","name":"add","parameters":{"properties":{"a":{"description":"The first","type":"number"},"b":{"minimum":0,"type":"number"}},"required":["a","b"],"type":"object"}},"type":"function"}"#);
+}
+
+#[test]
+fn required_parameters_keep_their_order() {
+    let tool = echo(tool("t", "").param("z", "string").param("a", "string").param("m", "string"));
+    assert_eq!(tool.input_schema()["required"], json!(["z", "a", "m"]));
+}
+
+#[test]
+fn optional_default_and_values_are_by_name() {
+    let tool = echo(
+        tool("t", "")
+            .param("q", "string")
+            .param("unit", "string")
+            .param("n", "integer")
+            .values("unit", ["c", "f"])
+            .optional("unit")
+            .default("n", 3),
+    );
+    assert_eq!(wait(tool.execute(json!({ "q": "x" }))).unwrap(), json!({ "q": "x", "n": 3 }));
+    let error = wait(tool.execute(json!({ "q": "x", "unit": "k" }))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert_snapshot!(error, @"invalid arguments for the tool t");
+    let source = std::error::Error::source(&error).unwrap();
+    assert_snapshot!(source, @r#"`unit`: expected one of "c", "f", found string "k""#);
+}
+
+#[test]
+fn every_way_ends_in_the_same_type() {
+    let tools: [FnTool; 5] = [
+        echo(tool("a", "")),
+        tool("b", "")
+            .build_with_context(|args, cx| async move { Ok(json!([args, cx.tool_name()])) }),
+        tool("c", "").build_blocking(Ok),
+        tool("d", "").build_blocking_with_context(|_, cx| Ok(json!(cx.is_cancelled()))),
+        FnTool::new("e", "", json!({}), |args| async { Ok(args) }),
+    ];
+    let results = tools.map(|tool| wait(tool.execute(json!({ "x": 1 }))).unwrap());
+    assert_eq!(
+        results,
+        [
+            json!({ "x": 1 }),
+            json!([{ "x": 1 }, "b"]),
+            json!({ "x": 1 }),
+            json!(false),
+            json!({ "x": 1 })
+        ]
+    );
+}
+
+#[test]
+fn only_what_blocks_has_a_handler_to_move() {
+    let blocks = tool("b", "").build_blocking(|args| Ok(json!({ "got": args })));
+    let handler = blocks.blocking().unwrap();
+    let moved = std::thread::spawn(move || handler.run(json!(1), ToolContext::new("c", "b")));
+    assert_eq!(moved.join().unwrap().unwrap(), json!({ "got": 1 }));
+    assert!(echo(tool("a", "")).blocking().is_none());
+}
+
+#[test]
+fn marks_are_seen_through_every_arc() {
+    let marked = echo(
+        tool("rm", "")
+            .category("files")
+            .exclusive()
+            .cacheable()
+            .timeout(Duration::from_secs(3))
+            .default("x", 1)
+            .param("x", "integer"),
+    );
+    let shared: Arc<dyn Tool> = Arc::new(Arc::new(marked));
+    let through = |tool: &dyn Tool| {
+        (
+            tool.name().to_owned(),
+            tool.category().map(str::to_owned),
+            tool.is_exclusive(),
+            tool.is_cacheable(),
+            tool.timeout(),
+            tool.check().is_err(),
+            tool.blocking().is_some(),
+        )
+    };
+    let expected = (
+        "rm".to_owned(),
+        Some("files".to_owned()),
+        true,
+        true,
+        Some(Duration::from_secs(3)),
+        true,
+        false,
+    );
+    assert_eq!(through(&shared), expected);
+    assert_eq!(through(&Arc::clone(&shared)), expected);
+
+    let plain: Arc<dyn Tool> = Arc::new(echo(tool("p", "").param("n", "integer").default("n", 2)));
+    assert_eq!(plain.prepare(json!({})).unwrap(), json!({ "n": 2 }));
+    assert_eq!(plain.spec().parameters, plain.to_openai_format()["function"]["parameters"]);
+    assert_eq!(wait(Tool::execute(&Arc::clone(&plain), json!({}))).unwrap(), json!({ "n": 2 }));
+}
+
+#[track_caller]
+fn mistake(tool: &FnTool) -> String {
+    let error = tool.check().expect_err("a mistake was made");
+    assert_eq!(error.kind(), ErrorKind::Config);
+    error.to_string()
+}
+
+#[test]
+fn mistakes_are_kept_until_they_are_asked_for() {
+    let of = |change: fn(ToolBuilder) -> ToolBuilder| {
+        mistake(&echo(change(tool("t", "").param("a", "integer"))))
+    };
+    assert_snapshot!(of(|t| t.param("b", "text")), @r#"the tool t: the parameter b has the unknown type "text""#);
+    assert_snapshot!(of(|t| t.param_with("b", json!({ "type": "text" }))), @r#"the tool t: the parameter b has the unknown type "text""#);
+    assert_snapshot!(of(|t| t.param_with("b", 5)), @"the tool t: the parameter b is 5: neither a type nor a schema");
+    assert_snapshot!(of(|t| t.param("a", "string")), @"the tool t: the parameter a is given twice");
+    assert_snapshot!(of(|t| t.default("b", 1)), @"the tool t: there is no parameter b to say more of");
+    assert_snapshot!(of(|t| t.optional("b")), @"the tool t: there is no parameter b to say more of");
+    assert_snapshot!(of(|t| t.values("b", [1])), @"the tool t: there is no parameter b to say more of");
+    assert_snapshot!(of(|t| t.default("a", "ten")), @r#"the tool t: the default of a: expected integer, found string "ten""#);
+    assert_snapshot!(of(|t| t.schema(json!({}))), @"the tool t: schema() would replace the parameters before it");
+    assert_snapshot!(of(|t| t.default("b", 1).param("c", "x")), @"the tool t: there is no parameter b to say more of");
+    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!("string")))), @"the tool t: the schema is not an object");
+    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!({ "a": "text" })))), @r#"the tool t: the parameter a has the unknown type "text""#);
+}
+
+#[test]
+fn names_are_those_that_servers_take() {
+    for name in ["a", "get_weather-2", &"x".repeat(64)] {
+        echo(tool(name, "")).check().unwrap();
+    }
+    assert_snapshot!(mistake(&echo(tool("", ""))), @"the name of a tool is empty");
+    assert_snapshot!(mistake(&echo(tool("get weather", ""))), @r#"the tool name "get weather" holds something else than a-z, A-Z, 0-9, _ and -"#);
+    assert!(mistake(&echo(tool("x".repeat(65), ""))).ends_with("longer than 64 characters"));
+    for name in ["a.b", "wetter_ü", "a\n"] {
+        mistake(&echo(tool(name, "")));
+    }
+}
+
+struct Own(Value);
+
+impl Tool for Own {
+    fn name(&self) -> &str {
+        "own"
+    }
+
+    fn description(&self) -> &str {
+        "A tool of a type"
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.0
+    }
+
+    fn call(&self, input: Value, _: ToolContext) -> oa_tools::ToolFuture<'_> {
+        Box::pin(async move { Ok(json!([self.0["type"], input])) })
+    }
+}
+
+#[test]
+fn a_type_can_be_a_tool() {
+    let own = Own(json!({ "type": "object", "properties": { "n": { "default": 1 } } }));
+    assert_eq!(wait(own.execute(json!({}))).unwrap(), json!(["object", { "n": 1 }]));
+    assert_eq!(own.check().map_err(|error| error.to_string()), Ok(()));
+    assert_snapshot!(Own(json!({ "type": "string" })).check().unwrap_err(), @"the schema of the tool own does not describe an object");
+    assert!(Own(json!(true)).check().is_err());
+    assert_eq!(format!("{:?}", &own as &dyn Tool), r#"Tool { name: "own", .. }"#);
+}
+
+#[test]
+fn futures_are_send() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    let tool: Arc<dyn Tool> = Arc::new(echo(tool("t", "")));
+    drop(is_send(tool.execute(json!({}))));
+    drop(is_send(tool.call(json!({}), ToolContext::new("", "t"))));
+}

@@ -1,0 +1,93 @@
+//! What a running tool knows, and what it says.
+
+use std::sync::{Arc, Mutex};
+
+use oa_tools::{Cancel, Emission, LogLevel, Progress, State, ToolContext};
+use serde_json::json;
+
+#[derive(Debug, PartialEq)]
+struct Secret(&'static str);
+
+#[test]
+fn state_is_by_type_and_shared() {
+    let state = State::new().with(Secret("a")).with(7_u32).with(Secret("b"));
+    let cx = ToolContext::new("c1", "t").with_state(state.clone());
+    assert_eq!(cx.state::<Secret>(), Some(&Secret("b")));
+    assert_eq!(cx.state::<u32>(), Some(&7));
+    assert_eq!(cx.state::<u64>(), None);
+    let kept = cx.shared().get_shared::<Secret>().unwrap();
+    assert!(std::ptr::eq(&*kept, state.get::<Secret>().unwrap()));
+    assert!(cx.shared().get_shared::<u64>().is_none());
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let cx = ToolContext::new("c1", "t").with_state(State::new().with(Secret("hush")));
+    let shown = format!("{cx:?}");
+    assert!(shown.contains("Secret") && !shown.contains("hush"), "{shown}");
+}
+
+#[test]
+fn clones_are_the_same_call() {
+    let cancel = Cancel::new();
+    let cx = ToolContext::new("c1", "t").with_cancel(cancel.clone());
+    let other = cx.clone();
+    cancel.cancel();
+    assert!(cx.is_cancelled() && other.is_cancelled() && other.cancel().is_cancelled());
+    assert_eq!((other.call_id(), other.tool_name()), ("c1", "t"));
+}
+
+#[test]
+fn everything_said_arrives_in_order() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::clone(&heard);
+    let cx = ToolContext::new("c1", "t")
+        .with_emitter(Arc::new(move |emission| ear.lock().unwrap().push(emission)));
+    assert!(cx.is_emitting());
+    cx.emit_progress((1, 4));
+    cx.emit_progress(0.25);
+    cx.emit_progress(Progress::new(2, None).with_message("half"));
+    cx.emit_status("reading");
+    cx.emit_log(format_args!("{} rows", 3));
+    cx.emit_log_at(LogLevel::Warn, "odd");
+    cx.emit("preview", json!({ "rows": 3 }));
+    cx.emit_with("lazy", || json!(1));
+    assert_eq!(
+        *heard.lock().unwrap(),
+        [
+            Emission::Progress(Progress::new(1, Some(4))),
+            Emission::Progress(Progress::new(25, Some(100))),
+            Emission::Progress(Progress::new(2, None).with_message("half")),
+            Emission::Status("reading".into()),
+            Emission::Log { level: LogLevel::Info, message: "3 rows".into() },
+            Emission::Log { level: LogLevel::Warn, message: "odd".into() },
+            Emission::Custom { name: "preview".into(), data: json!({ "rows": 3 }) },
+            Emission::Custom { name: "lazy".into(), data: json!(1) },
+        ]
+    );
+}
+
+#[test]
+fn what_nobody_hears_is_not_even_made() {
+    struct Unshown;
+    impl std::fmt::Display for Unshown {
+        fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            panic!("was formatted")
+        }
+    }
+    let cx = ToolContext::new("c1", "t");
+    assert!(!cx.is_emitting());
+    cx.emit_status(Unshown);
+    cx.emit_log(Unshown);
+    cx.emit_log_at(LogLevel::Error, Unshown);
+    cx.emit_with("x", || panic!("was made"));
+}
+
+#[test]
+fn fractions_are_percentages_within_bounds() {
+    for (fraction, done) in
+        [(0.0, 0), (0.126, 13), (1.0, 100), (7.0, 100), (-1.0, 0), (f64::NAN, 0)]
+    {
+        assert_eq!(Progress::from(fraction), Progress::new(done, Some(100)));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a handler can fail with, and what becomes of it.
+
+use std::error::Error as StdError;
+use std::{fmt, io};
+
+use oa_tools::{ErrorBody, ErrorKind, ToolError, tool};
+use serde_json::json;
+
+use crate::wait;
+
+#[derive(Debug)]
+struct Layered(&'static str, Option<Box<dyn StdError + Send + Sync>>);
+
+impl fmt::Display for Layered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl StdError for Layered {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.1.as_deref().map(|source| source as _)
+    }
+}
+
+fn layered() -> Layered {
+    let inner = Layered("connection refused", Some(Box::new(io::Error::other("os error 111"))));
+    Layered("cannot reach the database", Some(Box::new(inner)))
+}
+
+#[test]
+fn anything_becomes_one() {
+    fn of(cause: u8) -> Result<(), ToolError> {
+        match cause {
+            0 => Err("text")?,
+            1 => Err(String::from("string"))?,
+            2 => Err(io::Error::other("io"))?,
+            3 => Err(Box::<dyn StdError + Send + Sync>::from("boxed"))?,
+            4 => Err(ToolError::new("own"))?,
+            _ => Err(layered())?,
+        }
+        Ok(())
+    }
+    let shown = [0, 1, 2, 3, 4, 5].map(|cause| of(cause).unwrap_err().to_string());
+    assert_eq!(
+        shown,
+        [
+            "text",
+            "string",
+            "io",
+            "boxed",
+            "own",
+            "cannot reach the database: connection refused: os error 111"
+        ]
+    );
+}
+
+#[test]
+fn message_and_causes_are_kept_apart() {
+    let error = ToolError::from(layered()).context("search failed");
+    assert_eq!(error.message(), "search failed");
+    assert_eq!(error.causes(), ["cannot reach the database", "connection refused", "os error 111"]);
+    // A cause that its parent has told already is not told again.
+    let twice = Layered("failed: refused", Some("refused".into()));
+    assert_eq!(ToolError::from(twice).to_string(), "failed: refused");
+}
+
+#[test]
+fn a_chain_without_end_ends() {
+    #[derive(Debug)]
+    struct Circle;
+    impl fmt::Display for Circle {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("again")
+        }
+    }
+    impl StdError for Circle {
+        fn source(&self) -> Option<&(dyn StdError + 'static)> {
+            Some(self)
+        }
+    }
+    assert_eq!(ToolError::from(Circle).causes().len(), 16);
+}
+
+#[test]
+fn a_handler_may_say_whether_to_try_again() {
+    assert_eq!(ToolError::new("x").is_retryable(), None);
+    assert_eq!(ToolError::new("x").retryable(true).is_retryable(), Some(true));
+    assert_eq!(ToolError::from("x").retryable(false).is_retryable(), Some(false));
+}
+
+#[test]
+fn running_one_alone_ends_in_an_ordinary_error() {
+    let fails = tool("f", "").build(|_| async {
+        let _: u16 = "x".parse()?;
+        Ok(json!(null))
+    });
+    let error: Box<dyn StdError + Send + Sync> =
+        Box::new(wait(fails.execute(json!({}))).unwrap_err());
+    assert_eq!(error.to_string(), "invalid digit found in string");
+    let error = wait(fails.execute(json!([]))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[test]
+fn bodies_say_what_is_known() {
+    let body = ErrorBody::new("add", "invalid arguments").with_reason("`a`: required, but missing");
+    assert_eq!(
+        body.to_value(),
+        json!({ "error": "invalid arguments", "tool": "add", "reason": "`a`: required, but missing" })
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(ErrorBody::new("x", "e").with_available(none).to_value()["available"], json!([]));
+}

@@ -1,0 +1,100 @@
+//! What holds for any schema and any arguments.
+
+use oa_tools::{FnTool, Tool, check_arguments};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-c]{0,3}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::hash_map("[a-c]", inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Schemas that are mostly sensible, about members called a, b and c.
+fn any_schema() -> impl Strategy<Value = Value> {
+    let word = prop::sample::select(vec![
+        "array", "boolean", "integer", "null", "number", "object", "string",
+    ]);
+    let leaf = prop_oneof![
+        word.prop_map(|of| json!({ "type": of })),
+        prop::collection::vec(any_json(), 1..3).prop_map(|values| json!({ "enum": values })),
+        Just(json!({})),
+        Just(json!({ "$ref": "#" })),
+        any_json().prop_map(|value| json!({ "default": value })),
+        any_json(),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let members = prop::collection::hash_map("[a-c]", inner.clone(), 0..3)
+            .prop_map(|members| Value::Object(members.into_iter().collect::<Map<_, _>>()));
+        let required = prop::collection::vec("[a-c]", 0..2);
+        prop_oneof![
+            (members, required, any::<Option<bool>>()).prop_map(|(properties, required, open)| {
+                let mut schema = json!({
+                    "type": "object", "properties": properties, "required": required,
+                });
+                if let Some(open) = open {
+                    schema["additionalProperties"] = open.into();
+                }
+                schema
+            }),
+            inner.clone().prop_map(|items| json!({ "type": "array", "items": items })),
+            prop::collection::vec(inner, 1..3).prop_map(|parts| json!({ "anyOf": parts })),
+        ]
+    })
+}
+
+proptest! {
+    /// What was let through is let through again, and stays as it is.
+    #[test]
+    fn checking_twice_is_checking_once(schema in any_schema(), input in any_json()) {
+        if let Ok(once) = check_arguments(&schema, input) {
+            // Defaults may bring members that have defaults themselves, one level a time.
+            let mut filled = once;
+            for _ in 0..8 {
+                match check_arguments(&schema, filled.clone()) {
+                    Ok(next) if next == filled => return Ok(()),
+                    Ok(next) => filled = next,
+                    // A default that does not fit its own schema.
+                    Err(_) => return Ok(()),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_refusal_names_something(schema in any_schema(), input in any_json()) {
+        if let Err(error) = check_arguments(&schema, input) {
+            prop_assert!(!error.problems().is_empty());
+            prop_assert!(error.problems().iter().all(|problem| !problem.message.is_empty()));
+        }
+    }
+
+    /// Whatever is given as a schema, a tool can be asked whether it is one.
+    #[test]
+    fn no_schema_panics(schema in prop_oneof![any_schema(), any_json()], input in any_json()) {
+        let tool = FnTool::new("t", "", schema, |args| async { Ok(args) });
+        if tool.check().is_ok() {
+            prop_assert!(Tool::spec(&tool).parameters.is_object());
+        }
+        let _ = tool.prepare(input);
+    }
+
+    /// A shorthand and the schema it stands for accept the same.
+    #[test]
+    fn shorthand_is_its_schema(names in prop::collection::btree_set("[a-d]", 0..4), input in any_json()) {
+        let shorthand = names.iter().map(|name| (name.clone(), json!("integer"))).collect();
+        let tool = FnTool::new("t", "", Value::Object(shorthand), |args| async { Ok(args) });
+        prop_assert_eq!(tool.prepare(input.clone()), check_arguments(tool.input_schema(), input));
+    }
+}

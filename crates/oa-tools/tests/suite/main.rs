@@ -1,0 +1,38 @@
+//! Tools through their public interface.
+
+mod arguments;
+mod builder;
+mod cancel;
+mod context;
+mod errors;
+mod laws;
+mod registry;
+mod schema;
+#[cfg(feature = "schemars")]
+mod typed;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake};
+use std::thread::{self, Thread};
+
+/// Drives a future on this thread, asleep while it waits.
+pub(crate) fn wait<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let mut future = pin!(future);
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Tools by name.
+
+use std::sync::Arc;
+
+use oa_tools::{ErrorKind, FnTool, Registry, Tool, tool};
+use serde_json::json;
+
+fn named(name: &str) -> FnTool {
+    tool(name, "").build(|_| async { Ok(json!(null)) })
+}
+
+fn names(tools: &Registry) -> Vec<&str> {
+    tools.names().collect()
+}
+
+#[test]
+fn order_is_that_of_adding() {
+    let mut tools = Registry::from_tools(["z", "a", "m"].map(named)).unwrap();
+    assert_eq!(names(&tools), ["z", "a", "m"]);
+    assert_eq!(tools.remove("a").unwrap().name(), "a");
+    assert!(tools.remove("a").is_none());
+    tools.add(named("b")).unwrap();
+    assert_eq!(names(&tools), ["z", "m", "b"]);
+    for name in ["z", "m", "b"] {
+        assert_eq!(tools.get(name).unwrap().name(), name);
+    }
+    let specs: Vec<String> = tools.specs().into_iter().map(|spec| spec.name).collect();
+    assert_eq!(specs, ["z", "m", "b"]);
+    assert_eq!(tools.iter().len(), 3);
+}
+
+#[test]
+fn a_name_is_taken_once() {
+    let mut tools = Registry::new();
+    tools.add_shared(Arc::new(named("add"))).unwrap();
+    let error = tools.add(named("add")).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (ErrorKind::Config, "Duplicate tool name: add".into())
+    );
+    assert_eq!(tools.len(), 1);
+}
+
+#[test]
+fn a_tool_that_cannot_be_offered_is_refused() {
+    let mut tools = Registry::new();
+    assert_eq!(tools.add(named("a b")).unwrap_err().kind(), ErrorKind::Config);
+    let wrong = tool("w", "").param("a", "text").build(|_| async { Ok(json!(null)) });
+    assert_eq!(tools.add(wrong).unwrap_err().kind(), ErrorKind::Config);
+    assert!(tools.is_empty());
+}
+
+#[test]
+fn clones_share_and_then_part() {
+    let mut one = Registry::from_tools([named("a")]).unwrap();
+    let other = one.clone();
+    one.add(named("b")).unwrap();
+    assert_eq!((names(&one), names(&other)), (vec!["a", "b"], vec!["a"]));
+    assert!(one.contains("b") && !other.contains("b"));
+    assert!(Arc::ptr_eq(one.get("a").unwrap(), other.get("a").unwrap()));
+    assert_eq!(format!("{one:?}"), r#"Registry(["a", "b"])"#);
+}

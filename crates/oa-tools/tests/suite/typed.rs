@@ -1,0 +1,89 @@
+//! Tools over a type.
+
+use insta::assert_snapshot;
+use oa_tools::{ErrorKind, Tool, tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::wait;
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+struct Trip {
+    /// Where to.
+    city: String,
+    #[serde(default = "one")]
+    days: u8,
+    unit: Option<Unit>,
+    #[serde(default)]
+    stops: Vec<Stop>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Unit {
+    Celsius,
+    Kelvin,
+}
+
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+struct Stop {
+    name: String,
+}
+
+fn one() -> u8 {
+    1
+}
+
+#[test]
+fn the_type_is_the_schema_and_the_arguments() {
+    let trip = tool("trip", "Plans a trip")
+        .typed(|trip: Trip| async move { Ok(serde_json::to_value(trip)?) });
+    trip.check().unwrap();
+    assert_snapshot!(trip.input_schema(), @r#"{"properties":{"city":{"description":"Where to.","type":"string"},"days":{"default":1,"format":"uint8","maximum":255,"minimum":0,"type":"integer"},"stops":{"default":[],"items":{"properties":{"name":{"type":"string"}},"required":["name"],"type":"object"},"type":"array"},"unit":{"enum":["celsius","kelvin",null],"type":["string","null"]}},"required":["city"],"type":"object"}"#);
+    let run = |input| wait(trip.execute(input));
+    assert_eq!(
+        run(json!({ "city": "Oslo", "stops": [{ "name": "a" }] })).unwrap(),
+        json!({ "city": "Oslo", "days": 1, "unit": null, "stops": [{ "name": "a" }] })
+    );
+    assert_eq!(
+        run(json!({ "city": "Oslo", "days": 2.0, "unit": "kelvin" })).unwrap(),
+        json!({ "city": "Oslo", "days": 2, "unit": "kelvin", "stops": [] })
+    );
+    let refused = |input| trip.prepare(input).unwrap_err().to_string();
+    assert_snapshot!(refused(json!({ "stops": [{}] })), @"`city`: required, but missing; expected string; `stops[0].name`: required, but missing; expected string");
+    assert_snapshot!(refused(json!({ "city": "a", "unit": "f" })), @r#"`unit`: expected one of "celsius", "kelvin", null, found string "f""#);
+    // In the schema's range of words, but not in the type's.
+    assert_snapshot!(refused(json!({ "city": "a", "days": 300 })), @"invalid value: integer `300`, expected u8");
+    assert_eq!(
+        run(json!({ "city": "a", "days": -1 })).unwrap_err().kind(),
+        ErrorKind::InvalidInput
+    );
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Tree {
+    #[serde(default)]
+    children: Vec<Self>,
+}
+
+#[test]
+fn a_type_may_hold_itself() {
+    fn size(tree: &Tree) -> usize {
+        1 + tree.children.iter().map(size).sum::<usize>()
+    }
+    let count = tool("count", "").typed_with_context(|tree: Tree, cx| async move {
+        cx.emit_status("counting");
+        Ok(json!(size(&tree)))
+    });
+    count.check().unwrap();
+    let input = json!({ "children": [{}, { "children": [{}] }] });
+    assert_eq!(wait(count.execute(input)).unwrap(), json!(4));
+    assert!(count.prepare(json!({ "children": [{ "children": [3] }] })).is_err());
+}
+
+#[test]
+fn parameters_come_from_one_place() {
+    let both = tool("t", "").param("a", "string").typed(|_: Tree| async { Ok(json!(null)) });
+    assert_eq!(both.check().unwrap_err().kind(), ErrorKind::Config);
+}
