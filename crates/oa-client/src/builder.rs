@@ -4,7 +4,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
-use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_hooks::Hooks;
 use oa_tools::{Registry, Tool};
 use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
@@ -36,7 +36,7 @@ pub struct AgentOptionsBuilder {
     connect: Option<Wait>,
     total: Option<Wait>,
     limits: Limits,
-    think_tags: Option<ThinkTags>,
+    think_tags: ThinkTags,
     repair: ArgumentRepair,
     tools: Registry,
     hooks: Hooks,
@@ -71,7 +71,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Names the server: its usual address and its known quirks.
+    /// Names the server, for its usual address.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = Some(provider);
         self
@@ -232,10 +232,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Says whether thinking stands between tags in the text; by default what the provider is known
-    /// for.
+    /// Says whether thinking stands between tags in the text; by default tags are text.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
-        self.think_tags = Some(tags);
+        self.think_tags = tags;
         self
     }
 
@@ -337,9 +336,8 @@ impl AgentOptionsBuilder {
         if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
             return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
         }
-        let profile = self.provider.map(Provider::profile);
-        let mut quirks = profile.map(|profile| profile.quirks).unwrap_or_default();
-        quirks.think_tags = self.think_tags.unwrap_or(quirks.think_tags);
+        let mut quirks = Quirks::default();
+        quirks.think_tags = self.think_tags;
         quirks.repair = self.repair;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = match self.service {
@@ -375,7 +373,6 @@ impl AgentOptionsBuilder {
             connect_timeout,
             limits: self.limits,
             quirks,
-            form: profile.map(|profile| profile.form).unwrap_or_default(),
             tools: self.tools,
             hooks: self.hooks,
             service,

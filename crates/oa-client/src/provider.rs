@@ -3,10 +3,7 @@
 
 use std::env;
 
-use oa_aggregate::Quirks;
-use oa_types::wire::Form;
-
-/// A server whose usual address and habits are known.
+/// A server whose usual address is known.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Provider {
@@ -24,15 +21,6 @@ pub enum Provider {
     Vllm,
 }
 
-/// One row of what is known.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Profile {
-    name: &'static str,
-    base_url: &'static str,
-    pub(crate) form: Form,
-    pub(crate) quirks: Quirks,
-}
-
 impl Provider {
     /// All providers, in the order in which a server on this machine is looked for.
     pub const ALL: [Self; 6] = [
@@ -47,25 +35,24 @@ impl Provider {
     /// Returns the name that its makers use.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.profile().name
+        self.name_and_base_url().0
     }
 
     /// Returns the address that it listens on unless told otherwise.
     #[must_use]
     pub fn base_url(self) -> &'static str {
-        self.profile().base_url
+        self.name_and_base_url().1
     }
 
-    pub(crate) fn profile(self) -> Profile {
-        let (name, base_url) = match self {
+    fn name_and_base_url(self) -> (&'static str, &'static str) {
+        match self {
             Self::LiteLlm => ("LiteLLM", "http://localhost:4000/v1"),
             Self::LlamaCpp => ("llama.cpp", "http://localhost:8080/v1"),
             Self::LmStudio => ("LM Studio", "http://localhost:1234/v1"),
             Self::Ollama => ("Ollama", "http://localhost:11434/v1"),
             Self::TextGenerationWebui => ("text-generation-webui", "http://localhost:5000/v1"),
             Self::Vllm => ("vLLM", "http://localhost:8000/v1"),
-        };
-        Profile { name, base_url, form: Form::default(), quirks: Quirks::default() }
+        }
     }
 }
 

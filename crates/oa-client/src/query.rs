@@ -5,7 +5,7 @@ use oa_aggregate::Options;
 use oa_hooks::{UserPromptSubmitEvent, Verdict};
 use oa_transport::{RequestBody, Watch};
 use oa_types::Message;
-use oa_types::wire::write_message;
+use oa_types::wire::{Form, write_message};
 use tokio::time::sleep;
 
 use crate::error::{Error, Result};
@@ -62,11 +62,12 @@ async fn hooked(prompt: &str, settings: &Settings) -> Result<String> {
 }
 
 fn request_body(settings: &Settings, message: &Message) -> RequestBody {
+    let form = Form::default();
     let mut bytes = settings.request.head();
     if let Some(prompt) = &settings.system_prompt {
-        write_message(&Message::system(prompt), &settings.form, &mut bytes);
+        write_message(&Message::system(prompt), &form, &mut bytes);
     }
-    write_message(message, &settings.form, &mut bytes);
+    write_message(message, &form, &mut bytes);
     bytes.extend_from_slice(&settings.request.tail());
     RequestBody::new(bytes)
 }

@@ -8,7 +8,7 @@ use oa_hooks::Hooks;
 use oa_tools::Registry;
 use oa_transport::{ApiKey, Timeouts};
 use oa_types::BaseUrl;
-use oa_types::wire::{ChatRequest, Form};
+use oa_types::wire::ChatRequest;
 
 use crate::options::Limits;
 use crate::provider::Provider;
@@ -27,7 +27,6 @@ pub(crate) struct Settings {
     pub(crate) connect_timeout: Option<std::time::Duration>,
     pub(crate) limits: Limits,
     pub(crate) quirks: Quirks,
-    pub(crate) form: Form,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
     pub(crate) service: AnyService,
