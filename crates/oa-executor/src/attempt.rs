@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
+use oa_types::Outcome;
 use serde_json::Value;
 use tokio::task::{self, JoinHandle};
 use tokio::time::{self, Instant};
@@ -13,7 +14,7 @@ use crate::contain::{Contained, Panic};
 use crate::ended::Ended;
 use crate::event::ToolRetry;
 use crate::mailbox::{Letter, Sender};
-use crate::result::{Outcome, micros};
+use crate::result::micros;
 use crate::retry::RetryPolicy;
 
 /// One call on its way through attempts and pauses to its end.

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use oa_tools::{ArgumentError, ErrorBody};
+use oa_types::Outcome;
 use serde_json::Value;
 
 use crate::contain::Panic;
-use crate::result::Outcome;
 
 /// How a call ended, before the model's eyes. The tool's name in a body is set by whoever knows it.
 pub(crate) struct Ended {

@@ -85,6 +85,8 @@ mod wire;
 
 mod error;
 
+pub use oa_types::Outcome;
+
 pub use crate::batch::Batch;
 pub use crate::cache::ToolCache;
 pub use crate::callbacks::{Callbacks, Observed};
@@ -97,7 +99,7 @@ pub use crate::event::{
 pub use crate::executor::ToolExecutor;
 pub use crate::metrics::BatchMetrics;
 pub use crate::options::{ExecutionMode, ExecutorOptions, Placement};
-pub use crate::result::{ExecutionResult, Outcome};
+pub use crate::result::ExecutionResult;
 pub use crate::retry::RetryPolicy;
 pub use crate::skip::SkipPolicy;
 pub use crate::stream::BatchStream;

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
+use oa_types::Outcome;
 use serde::{Deserialize, Serialize};
 
-use crate::result::{ExecutionResult, Outcome, micros};
+use crate::result::{ExecutionResult, micros};
 
 /// What a batch took.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -46,10 +47,10 @@ impl BatchMetrics {
         *match result.outcome {
             Outcome::Cancelled => &mut self.cancelled,
             Outcome::Failed | Outcome::Panicked => &mut self.failed,
-            Outcome::InvalidInput | Outcome::UnknownTool => &mut self.refused,
             Outcome::NotRun => &mut self.not_run,
             Outcome::Ok => &mut self.ok,
             Outcome::TimedOut => &mut self.timed_out,
+            _ => &mut self.refused,
         } += 1;
         self.cached += u64::from(result.cached);
         self.truncated += u64::from(result.truncated);

@@ -1,56 +1,9 @@
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::{Message, ToolResultBlock};
+use oa_types::{Message, Outcome, ToolResultBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// How a call ended.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The batch was cancelled before the call had ended.
-    Cancelled,
-    /// The tool returned an error.
-    Failed,
-    /// The arguments do not fit the tool's schema; it was not run.
-    InvalidInput,
-    /// It was left out: by a skip condition, a cap, or a call it needs.
-    NotRun,
-    /// The tool returned a result.
-    Ok,
-    /// The tool panicked.
-    Panicked,
-    /// The tool, or the whole run, took too long.
-    TimedOut,
-    /// There is no such tool.
-    UnknownTool,
-}
-
-impl Outcome {
-    /// Returns the outcome's name, as it is in an event.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-            Self::InvalidInput => "invalid_input",
-            Self::NotRun => "not_run",
-            Self::Ok => "ok",
-            Self::Panicked => "panicked",
-            Self::TimedOut => "timed_out",
-            Self::UnknownTool => "unknown_tool",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Everything about one call that has ended.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -88,7 +41,7 @@ impl ExecutionResult {
     /// [`Ok`](Outcome::Ok).
     #[must_use]
     pub fn is_error(&self) -> bool {
-        self.outcome != Outcome::Ok
+        self.outcome.is_error()
     }
 
     /// Returns the whole result, truncated or not.

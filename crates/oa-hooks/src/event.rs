@@ -1,8 +1,5 @@
-use std::fmt;
-
+use oa_types::{History, Outcome};
 use serde_json::Value;
-
-use crate::history::History;
 
 /// The name of the point before a tool runs.
 pub const HOOK_PRE_TOOL_USE: &str = "pre_tool_use";
@@ -98,53 +95,5 @@ impl UserPromptSubmitEvent {
     #[must_use]
     pub fn new(prompt: impl Into<String>, history: impl Into<History>) -> Self {
         Self { prompt: prompt.into(), history: history.into() }
-    }
-}
-
-/// What became of a tool call.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// A hook or a permission did not let it run.
-    Blocked,
-    /// It was interrupted before it had answered.
-    Cancelled,
-    /// The tool ran and failed, or panicked.
-    Failed,
-    /// It could not run as the model wrote it: no such tool, or arguments that the tool does not take.
-    Malformed,
-    /// It was allowed and yet not run: a limit was reached, or nobody answered it.
-    NotRun,
-    /// The tool ran and answered.
-    Ok,
-    /// The tool took too long.
-    TimedOut,
-}
-
-impl Outcome {
-    /// Returns whether the tool ran and answered.
-    #[must_use]
-    pub fn is_ok(self) -> bool {
-        self == Self::Ok
-    }
-
-    /// Returns the outcome as a word, for logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Blocked => "blocked",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-            Self::Malformed => "malformed",
-            Self::NotRun => "not_run",
-            Self::Ok => "ok",
-            Self::TimedOut => "timed_out",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -58,7 +58,6 @@
 //! No clock, no runtime, no task: a timeout is marked here and measured by whoever asks.
 
 mod event;
-mod history;
 
 mod decision;
 
@@ -68,15 +67,15 @@ mod hooks;
 
 mod error;
 
-pub use oa_types::{Message, MessageRole};
+pub use oa_types::{History, Message, MessageRole, Outcome};
 
 pub use crate::decision::{Blockable, Change, HookDecision, HookEvent, Verdict};
 pub use crate::error::{Error, ErrorKind, HookError};
 pub use crate::event::{
-    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, Outcome, PostToolUseEvent,
+    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, PostToolUseEvent,
     PreToolUseEvent, UserPromptSubmitEvent,
 };
-pub use crate::history::History;
+
 pub use crate::hooks::Hooks;
 
 /// Compiles the example of the README.

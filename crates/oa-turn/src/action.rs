@@ -1,5 +1,5 @@
 use oa_types::{ContentBlock, FinishReason};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What is to be done next. Calls are named by their place in [`Turn::calls`](crate::Turn::calls).
 #[derive(Clone, Debug, PartialEq)]
@@ -25,31 +25,16 @@ pub enum Action {
         /// Whose result.
         call: usize,
     },
+    /// Show this to the caller: a call or what was wrong with it, a result, or the final text.
+    Show {
+        /// What to show.
+        block: ContentBlock,
+    },
     /// The turn is over, or waits for the caller to answer calls.
     End {
         /// Why.
         reason: FinishReason,
     },
-}
-
-/// What came of a request.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Answer {
-    /// Text, thinking and calls, in order.
-    pub blocks: Vec<ContentBlock>,
-    /// Why it ended, in the server's word.
-    pub finish_reason: FinishReason,
-    /// What the server wants back with the message.
-    pub extra: Map<String, Value>,
-}
-
-impl Answer {
-    /// An answer of these blocks.
-    #[must_use]
-    pub fn new(blocks: Vec<ContentBlock>) -> Self {
-        Self { blocks, finish_reason: FinishReason::Unspecified, extra: Map::new() }
-    }
 }
 
 /// What was decided about a call.

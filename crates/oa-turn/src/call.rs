@@ -1,4 +1,4 @@
-use oa_types::ToolUseBlock;
+use oa_types::{Outcome, ToolUseBlock};
 use serde_json::Value;
 
 /// One call of the last answer.
@@ -7,6 +7,8 @@ use serde_json::Value;
 pub struct Call {
     /// As the model made it; a malformed one has an empty input here.
     pub block: ToolUseBlock,
+    /// What it runs with: the model's input, or what a decision put in its place.
+    pub input: Value,
     /// How far it has come.
     pub state: CallState,
 }
@@ -17,14 +19,14 @@ pub struct Call {
 pub enum CallState {
     /// Nobody has decided about it.
     Undecided,
-    /// It may run, or runs, with this input; in manual mode the caller is to answer it.
-    Allowed(Value),
+    /// It may run, or runs; in manual mode the caller is to answer it.
+    Allowed,
     /// It has a result that stands in history.
     Answered {
         /// The result.
         content: Value,
-        /// Whether it says that the call failed or was not run.
-        is_error: bool,
+        /// What became of the call.
+        outcome: Outcome,
         /// Whether it has been looked at.
         reviewed: bool,
     },
@@ -32,13 +34,18 @@ pub enum CallState {
 
 impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
-        Self { block, state: CallState::Undecided }
+        let input = block.input.clone();
+        Self { block, input, state: CallState::Undecided }
     }
 
     /// Whether it has no result yet.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !matches!(self.state, CallState::Answered { .. })
+    }
+
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.state == CallState::Undecided
     }
 
     pub(crate) fn awaits_review(&self) -> bool {

@@ -10,6 +10,8 @@ pub enum ErrorKind {
     Busy,
     /// A prompt without text and images.
     EmptyPrompt,
+    /// No further prompt is taken.
+    MaxTurns,
     /// There is nothing to go on with.
     NothingToContinue,
     /// Calls have to be answered first.

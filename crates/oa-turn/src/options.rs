@@ -17,13 +17,19 @@ pub struct Options {
     pub mode: Mode,
     /// Rounds of tool calls for one prompt. 5 by default.
     pub max_rounds: u32,
+    /// Prompts that are taken in all. Without a limit by default.
+    pub max_turns: Option<u32>,
     /// Calls that are run for one prompt. Without a limit by default.
     pub max_calls: Option<u32>,
+    /// Tokens that one prompt may cost before calls are no longer run. Without a limit by default.
+    pub max_tokens: Option<u64>,
     /// After so many identical calls with identical results the model is told, and one later the turn
     /// ends. 3 by default; `None` is no guard.
     pub repeat_guard: Option<u32>,
     /// Whether a limit is followed by one last request without tools.
     pub last_answer_without_tools: bool,
+    /// Whether only the text of the last answer is shown, once it has ended.
+    pub final_text_only: bool,
 }
 
 impl Options {
@@ -39,9 +45,12 @@ impl Default for Options {
         Self {
             mode: Mode::Manual,
             max_rounds: 5,
+            max_turns: None,
             max_calls: None,
+            max_tokens: None,
             repeat_guard: Some(3),
             last_answer_without_tools: false,
+            final_text_only: false,
         }
     }
 }

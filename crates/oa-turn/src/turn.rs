@@ -1,17 +1,21 @@
 use std::collections::VecDeque;
+use std::mem;
 
 use oa_types::{
-    ContentBlock, FinishReason, Message, MessageRole, TextBlock, ThinkingBlock, ToolUseBlock,
+    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseBlock,
     ToolUseError,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::action::{Action, Answer, Decision};
+use crate::action::{Action, Decision};
+use crate::answer::{Answer, Recorded, merged, recorded};
 use crate::call::{Call, CallState};
+use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
-use crate::history::{History, not_run, result_message};
 use crate::options::{Mode, Options};
+use crate::repair::repair;
+use crate::round::Round;
 
 /// One conversation and the turn in progress.
 ///
@@ -22,24 +26,39 @@ use crate::options::{Mode, Options};
 #[derive(Debug)]
 pub struct Turn {
     options: Options,
-    history: History,
+    conversation: Conversation,
     phase: Phase,
-    /// The calls of the last answer, and where their results begin in history.
-    calls: Vec<Call>,
-    results_at: usize,
-    /// The call that was handed out to be decided or reviewed.
-    handed: Option<usize>,
-    /// Results that nobody has looked at, in order of completion.
-    reviews: VecDeque<usize>,
-    /// The prompt's place in history, as long as no answer to it has come.
+    /// The calls of the last answer.
+    round: Round,
+    /// What the caller is shown next.
+    out: VecDeque<ContentBlock>,
+    /// The text that is shown when the turn ends, if no other is.
+    final_text: String,
+    /// The prompt's place in history, as long as no answer to it has begun.
     prompt: Option<usize>,
     /// Go on once the last open call is answered.
     continues: bool,
-    rounds: u32,
-    run: u32,
+    budget: Budget,
     guard: Guard,
-    /// Why this is the last round.
-    last: Option<FinishReason>,
+    /// This is the last round.
+    last: Option<Last>,
+    turns: u32,
+}
+
+/// What was used since the turn began.
+#[derive(Debug, Default)]
+struct Budget {
+    rounds: u32,
+    calls: u32,
+    tokens: u64,
+}
+
+/// A limit is reached.
+#[derive(Debug)]
+struct Last {
+    reason: FinishReason,
+    /// Whether one more answer, without tools, was asked for.
+    asked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -64,36 +83,28 @@ impl Turn {
     /// Begins an empty conversation.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        Self::with_history(options, History::default())
-    }
-
-    /// Goes on with a conversation.
-    #[must_use]
-    pub fn with_history(options: Options, history: History) -> Self {
         Self {
             options,
-            history,
+            conversation: Conversation::default(),
             phase: Phase::Idle,
-            calls: Vec::new(),
-            results_at: 0,
-            handed: None,
-            reviews: VecDeque::new(),
+            round: Round::default(),
+            out: VecDeque::new(),
+            final_text: String::new(),
             prompt: None,
             continues: false,
-            rounds: 0,
-            run: 0,
+            budget: Budget::default(),
             guard: Guard::default(),
             last: None,
+            turns: 0,
         }
     }
 
-    /// Takes a prompt. Calls that are still open are answered with "not run".
+    /// Finds out whether a prompt would be taken if nothing were in progress.
     ///
     /// # Errors
     ///
-    /// `Busy` while a turn is in progress, `EmptyPrompt` if it says nothing.
-    pub fn submit(&mut self, prompt: Message) -> Result<(), Error> {
-        self.must_be_idle()?;
+    /// `EmptyPrompt` if it says nothing, `MaxTurns` if no further one is taken.
+    pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
         let says = |block: &ContentBlock| match block {
             ContentBlock::Image(_) => true,
             other => other.as_text().is_some_and(|text| !text.trim().is_empty()),
@@ -101,9 +112,26 @@ impl Turn {
         if !prompt.content.iter().any(says) {
             return Err(Error::new(ErrorKind::EmptyPrompt, "the prompt is empty"));
         }
-        self.answer_open_calls("not run: the user went on without it");
-        self.prompt = Some(self.history.len());
-        self.history.push(prompt);
+        if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
+            let message = format!("the limit of {max} turns is reached");
+            return Err(Error::new(ErrorKind::MaxTurns, message));
+        }
+        Ok(())
+    }
+
+    /// Takes a prompt. Calls that are still open are answered with "not run".
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress, `EmptyPrompt` if it says nothing, `MaxTurns` if no further
+    /// one is taken.
+    pub fn submit(&mut self, prompt: Message) -> Result<(), Error> {
+        self.must_be_idle()?;
+        self.check_prompt(&prompt)?;
+        self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
+        self.prompt = Some(self.history().len());
+        self.conversation.push(prompt);
+        self.turns += 1;
         self.begin();
         Ok(())
     }
@@ -115,13 +143,18 @@ impl Turn {
     /// `Busy`, `OpenCalls` naming their ids, and `NothingToContinue` unless a user's message or
     /// results stand last: nothing is ever prefilled.
     pub fn continue_turn(&mut self) -> Result<(), Error> {
-        self.must_be_idle()?;
-        let open = self.open_ids();
+        let open = self.round.open_ids();
+        let answered = self.options.mode == Mode::Manual
+            && matches!(self.phase, Phase::Calling { .. })
+            && !self.has_unshown();
+        if !answered {
+            self.must_be_idle()?;
+        }
         if !open.is_empty() {
             let message = format!("calls have no result yet: {}", open.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
-        match self.history.last().map(|message| message.role) {
+        match self.history().last().map(|message| message.role) {
             Some(MessageRole::Tool | MessageRole::User) => {}
             _ => {
                 let message = "there is nothing to continue: the last message is an answer";
@@ -132,18 +165,25 @@ impl Turn {
         Ok(())
     }
 
-    /// As [`continue_turn`](Self::continue_turn), but waits until the last open call is answered.
+    /// As [`continue_turn`](Self::continue_turn), but while calls are still being shown it only marks
+    /// the wish: the turn goes on once the last open call is answered.
     ///
     /// # Errors
     ///
-    /// As [`continue_turn`](Self::continue_turn), but for `OpenCalls`.
+    /// As [`continue_turn`](Self::continue_turn).
     pub fn continue_when_answered(&mut self) -> Result<(), Error> {
-        let manual = self.options.mode == Mode::Manual;
-        if manual && !self.calls.is_empty() && self.calls.iter().any(Call::is_open) {
+        if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
             self.continues = true;
             return Ok(());
         }
         self.continue_turn()
+    }
+
+    /// Takes note that the answer has begun: from now on its prompt stays, whatever comes.
+    pub fn begin_answer(&mut self) {
+        if matches!(self.phase, Phase::Requesting { .. }) {
+            self.prompt = None;
+        }
     }
 
     /// Takes what came of the request: the message is recorded, and its calls are next.
@@ -152,29 +192,37 @@ impl Turn {
             return;
         }
         self.prompt = None;
-        let Answer { blocks, finish_reason, extra } = answer;
-        let (blocks, malformed) = self.recorded(blocks);
+        let Answer { blocks, finish_reason, extra, tokens } = answer;
+        self.budget.tokens = self.budget.tokens.saturating_add(tokens);
+        let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;
+        let text = message.text();
         let calls = message.content.iter().filter_map(|block| match block {
             ContentBlock::ToolUse(call) => Some(Call::new(call.clone())),
             _ => None,
         });
-        self.calls = calls.collect();
-        if !self.calls.is_empty() || !message.text().is_empty() {
-            self.history.push(message);
+        let calls: Vec<Call> = calls.collect();
+        if !calls.is_empty() || !text.is_empty() {
+            self.conversation.push(message);
         }
-        self.results_at = self.history.len();
-        self.reviews.clear();
-        self.handed = None;
-        for (place, error) in malformed {
-            let ToolUseError { error, raw_data, .. } = error;
-            let name = &self.calls[place].block.name;
+        self.round = Round::new(calls, pieces, self.history().len());
+        if self.options.final_text_only {
+            self.final_text = text;
+            self.round.hide();
+        }
+        for (place, ToolUseError { error, raw_data, .. }) in malformed {
+            let name = &self.round.calls[place].block.name;
             let content = json!({ "error": error, "tool": name, "arguments": raw_data });
-            self.record(place, content, true);
+            self.round.record(&mut self.conversation, place, content, Outcome::Malformed);
         }
-        if self.calls.is_empty() {
-            let reason = self.last.take().unwrap_or(finish_reason);
+        if self.options.mode == Mode::Auto || self.round.calls.is_empty() {
+            self.round.show_calls(&mut self.out);
+        } else {
+            self.round.show_decided(&mut self.out);
+        }
+        if self.round.calls.is_empty() {
+            let reason = self.last.take().map_or(finish_reason, |last| last.reason);
             self.phase = Phase::Ending(reason);
             return;
         }
@@ -186,42 +234,43 @@ impl Turn {
 
     /// Takes a decision about a call that was handed out.
     pub fn decide(&mut self, call: usize, decision: Decision) {
-        let undecided = |call: &Call| call.state == CallState::Undecided;
-        if self.handed != Some(call) || !self.calls.get(call).is_some_and(undecided) {
+        if self.round.handed != Some(call) || !self.round.calls[call].is_undecided() {
             return;
         }
-        self.handed = None;
+        self.round.handed = None;
         match decision {
-            Decision::Run(input) => self.calls[call].state = CallState::Allowed(input),
-            Decision::Refuse(error) => self.record(call, error, true),
+            Decision::Run(input) => {
+                let call = &mut self.round.calls[call];
+                (call.input, call.state) = (input, CallState::Allowed);
+            }
+            Decision::Refuse(error) => self.record(call, error, Outcome::Blocked),
+        }
+        if self.options.mode == Mode::Manual {
+            self.round.show_decided(&mut self.out);
         }
     }
 
     /// Takes the result of a call that was run. A second one is not taken: false.
-    pub fn finish_call(&mut self, call: usize, content: Value, is_error: bool) -> bool {
+    pub fn finish_call(&mut self, call: usize, content: Value, outcome: Outcome) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
-            && self.calls.get(call).is_some_and(Call::is_open);
+            && self.round.calls.get(call).is_some_and(Call::is_open);
         if running {
-            self.record(call, content, is_error);
+            self.record(call, content, outcome);
         }
         running
     }
 
     /// Takes the result of a call as it is to stand, after it was looked at.
     pub fn review(&mut self, call: usize, content: Value) {
-        if self.handed != Some(call) || !self.calls.get(call).is_some_and(Call::awaits_review) {
+        let handed = self.round.handed == Some(call);
+        if !handed || !self.round.calls[call].awaits_review() {
             return;
         }
-        self.handed = None;
+        self.round.handed = None;
         let content = self.guarded(call, content);
-        let Call { block, state } = &mut self.calls[call];
-        let CallState::Answered { content: old, is_error, reviewed } = state else { return };
-        *reviewed = true;
-        if *old != content {
-            old.clone_from(&content);
-            let message = result_message(block, content, *is_error);
-            let place = self.place_of(call);
-            self.history.replace(place, message);
+        self.round.reviewed(&mut self.conversation, call, content);
+        if matches!(self.phase, Phase::Calling { .. }) {
+            self.round.show_results(&mut self.out);
         }
     }
 
@@ -230,39 +279,204 @@ impl Turn {
     /// # Errors
     ///
     /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it has a result.
-    pub fn add_result(&mut self, id: &str, content: Value, is_error: bool) -> Result<(), Error> {
-        let Some(call) = self.calls.iter().position(|call| call.block.id == id) else {
+    pub fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<(), Error> {
+        let Some(call) = self.round.calls.iter().position(|call| call.block.id == id) else {
             let message = format!("no call of the last answer has the id {id:?}");
             return Err(Error::new(ErrorKind::UnknownCall, message));
         };
-        if self.options.mode == Mode::Auto || !self.calls[call].is_open() {
+        if self.options.mode == Mode::Auto || !self.round.calls[call].is_open() {
             let message = format!("the call {id:?} is answered already");
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }
-        self.record(call, content, is_error);
-        if self.continues && self.phase == Phase::Idle && self.open_ids().is_empty() {
+        self.record(call, content, outcome);
+        if self.continues && self.phase == Phase::Idle && !self.round.has_open() {
             self.begin();
         }
         Ok(())
     }
 
     /// Ends the turn because a request, a hook or the driver failed. An answer that had not ended is
-    /// not recorded; a prompt that nothing was answered to is taken back.
+    /// not recorded; a prompt whose answer had not begun is taken back.
     pub fn fail(&mut self) {
         if self.phase == Phase::Idle {
             return;
         }
         if let Some(prompt) = self.prompt.take()
-            && prompt + 1 == self.history.len()
+            && prompt + 1 == self.history().len()
         {
-            self.history.pop();
+            self.conversation.pop();
+            self.turns -= 1;
         }
-        self.answer_open_calls("not run: the turn failed");
+        self.answer_open_calls("not run: the turn failed", Outcome::NotRun);
         self.rest();
     }
 
     /// Ends the turn because the user wants it so. What had arrived of an answer stays as text.
     pub fn interrupt(&mut self, partial: Vec<ContentBlock>) {
+        let reason = Some(FinishReason::Interrupted);
+        self.cut(partial, "cancelled: the user interrupted", Outcome::Cancelled, reason);
+    }
+
+    /// Ends the turn because a budget that the driver keeps (time) is used up. What had arrived of an
+    /// answer stays as text.
+    pub fn stop(&mut self, reason: FinishReason, partial: Vec<ContentBlock>) {
+        self.cut(partial, "not run: the budget is used up", Outcome::NotRun, Some(reason));
+    }
+
+    /// Ends the turn because the user goes on without it; nobody is told of its end. What had arrived
+    /// of an answer stays as text.
+    pub fn abandon(&mut self, partial: Vec<ContentBlock>) {
+        self.cut(partial, "not run: the user went on without it", Outcome::NotRun, None);
+    }
+
+    /// Returns what is to be done next, once; `None` when something that was handed out is to be told
+    /// first, or nothing is in progress.
+    pub fn next_action(&mut self) -> Option<Action> {
+        loop {
+            if let Some(block) = self.out.pop_front() {
+                return Some(Action::Show { block });
+            }
+            if self.round.handed.is_some() {
+                return None;
+            }
+            match &mut self.phase {
+                Phase::Idle | Phase::Requesting { sent: true } => return None,
+                Phase::Ending(reason) => {
+                    if !self.final_text.is_empty() {
+                        let text = mem::take(&mut self.final_text);
+                        return Some(Action::Show { block: TextBlock::new(text).into() });
+                    }
+                    let reason = reason.clone();
+                    self.phase = Phase::Idle;
+                    return Some(Action::End { reason });
+                }
+                Phase::Requesting { sent } => {
+                    *sent = true;
+                    let last = self.last.as_mut().map(|last| last.asked = true);
+                    return Some(Action::Request { tools: last.is_none() });
+                }
+                Phase::Continuing => match self.round.next_review() {
+                    Some(call) => return Some(Action::Review { call }),
+                    None => self.phase = Phase::Requesting { sent: false },
+                },
+                Phase::Calling { started, reason } => {
+                    if let Some(call) = self.round.next_undecided() {
+                        return Some(Action::Decide { call });
+                    }
+                    if self.options.mode == Mode::Manual {
+                        // Results are looked at together, when the turn goes on.
+                        let reason = reason.clone();
+                        if self.continues && !self.round.has_open() {
+                            self.begin();
+                        } else {
+                            self.phase = Phase::Ending(reason);
+                        }
+                    } else if !mem::replace(started, true) && self.round.has_open() {
+                        let calls = self.round.open();
+                        self.budget.calls = self.budget.calls.saturating_add(calls.len() as u32);
+                        return Some(Action::Run { calls });
+                    } else if let Some(call) = self.round.next_review() {
+                        return Some(Action::Review { call });
+                    } else if self.round.has_open() {
+                        return None;
+                    } else {
+                        self.end_round();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Changes how far prompts may go, from the next one on.
+    pub fn set_options(&mut self, options: Options) {
+        self.options = options;
+    }
+
+    /// Replaces the conversation by a valid one made of these messages; see [`repair`].
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress.
+    pub fn set_history(&mut self, messages: Vec<Message>) -> Result<(), Error> {
+        self.must_be_idle()?;
+        self.conversation.set(repair(messages));
+        self.round = Round::default();
+        self.prompt = None;
+        self.continues = false;
+        Ok(())
+    }
+
+    /// Returns the conversation.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        self.conversation.messages()
+    }
+
+    /// Returns a number for each message of the conversation: as long as it is the same number, it is
+    /// the same message.
+    #[must_use]
+    pub fn revisions(&self) -> &[u64] {
+        self.conversation.revisions()
+    }
+
+    /// Returns the calls of the last answer.
+    #[must_use]
+    pub fn calls(&self) -> &[Call] {
+        &self.round.calls
+    }
+
+    /// Returns how many rounds of calls this turn has had.
+    #[must_use]
+    pub fn rounds(&self) -> u32 {
+        self.budget.rounds
+    }
+
+    /// Returns how many prompts were taken, and not taken back.
+    #[must_use]
+    pub fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// Whether a turn is in progress.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.phase != Phase::Idle
+    }
+
+    /// Whether text is to be shown as it is generated, rather than by [`Action::Show`] at the end.
+    #[must_use]
+    pub fn shows_text(&self) -> bool {
+        !self.options.final_text_only
+    }
+
+    fn must_be_idle(&self) -> Result<(), Error> {
+        match self.phase {
+            Phase::Idle => Ok(()),
+            _ => Err(Error::new(ErrorKind::Busy, "a turn is in progress")),
+        }
+    }
+
+    /// Whether the caller has more of the last answer's calls to see.
+    fn has_unshown(&self) -> bool {
+        !self.out.is_empty() || self.round.has_unshown()
+    }
+
+    fn begin(&mut self) {
+        self.phase = Phase::Continuing;
+        self.continues = false;
+        self.budget = Budget::default();
+        self.last = None;
+        self.guard.reset();
+    }
+
+    /// Ends what is in progress, in the middle of whatever it is.
+    fn cut(
+        &mut self,
+        partial: Vec<ContentBlock>,
+        error: &str,
+        outcome: Outcome,
+        told: Option<FinishReason>,
+    ) {
         match self.phase {
             Phase::Idle => return,
             Phase::Requesting { .. } => {
@@ -273,169 +487,23 @@ impl Turn {
                 let mut message = Message::assistant(merged(words));
                 message.interrupted = true;
                 if !message.text().is_empty() {
-                    self.history.push(message);
+                    self.conversation.push(message);
                 }
             }
-            _ => self.answer_open_calls("cancelled: the user interrupted"),
+            _ => self.answer_open_calls(error, outcome),
         }
         self.prompt = None;
         self.rest();
-        self.phase = Phase::Ending(FinishReason::Interrupted);
-    }
-
-    /// Ends the turn because a budget that the driver keeps (time, tokens) is used up.
-    pub fn stop(&mut self, reason: FinishReason) {
-        if self.phase == Phase::Idle {
-            return;
-        }
-        self.answer_open_calls("not run: the budget is used up");
-        self.prompt = None;
-        self.rest();
-        self.phase = Phase::Ending(reason);
-    }
-
-    /// Returns what is to be done next, once; `None` when something that was handed out is to be told
-    /// first, or nothing is in progress.
-    pub fn next_action(&mut self) -> Option<Action> {
-        loop {
-            match &mut self.phase {
-                Phase::Idle => return None,
-                Phase::Ending(reason) => {
-                    let reason = reason.clone();
-                    self.phase = Phase::Idle;
-                    // Results may have come before the end was told.
-                    if self.continues && self.open_ids().is_empty() {
-                        self.begin();
-                        continue;
-                    }
-                    return Some(Action::End { reason });
-                }
-                Phase::Requesting { sent: true } => return None,
-                Phase::Requesting { sent } => {
-                    *sent = true;
-                    return Some(Action::Request { tools: self.last.is_none() });
-                }
-                Phase::Continuing => {
-                    if self.handed.is_some() {
-                        return None;
-                    }
-                    if let Some(review) = self.next_review() {
-                        return Some(review);
-                    }
-                    self.phase = Phase::Requesting { sent: false };
-                }
-                Phase::Calling { started, reason } => {
-                    if self.handed.is_some() {
-                        return None;
-                    }
-                    let undecided =
-                        self.calls.iter().position(|call| call.state == CallState::Undecided);
-                    if let Some(call) = undecided {
-                        self.handed = Some(call);
-                        return Some(Action::Decide { call });
-                    }
-                    let auto = self.options.mode == Mode::Auto;
-                    if auto && !*started {
-                        *started = true;
-                        let open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
-                        let calls: Vec<usize> = open.map(|(place, _)| place).collect();
-                        if !calls.is_empty() {
-                            self.run = self.run.saturating_add(calls.len() as u32);
-                            return Some(Action::Run { calls });
-                        }
-                    }
-                    if !auto {
-                        // Results are looked at together, when the turn goes on.
-                        self.phase = Phase::Ending(reason.clone());
-                        continue;
-                    }
-                    if let Some(review) = self.next_review() {
-                        return Some(review);
-                    }
-                    if self.calls.iter().any(Call::is_open) {
-                        return None;
-                    } else {
-                        self.end_round();
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the conversation.
-    #[must_use]
-    pub fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// Replaces the conversation by a valid one made of these messages.
-    ///
-    /// # Errors
-    ///
-    /// `Busy` while a turn is in progress.
-    pub fn set_history(&mut self, messages: Vec<Message>) -> Result<(), Error> {
-        self.must_be_idle()?;
-        self.history = History::new(messages);
-        self.calls.clear();
-        self.reviews.clear();
-        self.prompt = None;
-        self.continues = false;
-        Ok(())
-    }
-
-    /// Forgets the conversation.
-    ///
-    /// # Errors
-    ///
-    /// `Busy` while a turn is in progress.
-    pub fn clear_history(&mut self) -> Result<(), Error> {
-        self.must_be_idle()?;
-        self.history.clear();
-        self.set_history(Vec::new())
-    }
-
-    /// Returns the calls of the last answer.
-    #[must_use]
-    pub fn calls(&self) -> &[Call] {
-        &self.calls
-    }
-
-    /// Returns how many rounds of calls this turn has had.
-    #[must_use]
-    pub fn rounds(&self) -> u32 {
-        self.rounds
-    }
-
-    /// Whether a turn is in progress.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.phase != Phase::Idle
-    }
-
-    fn must_be_idle(&self) -> Result<(), Error> {
-        match self.phase {
-            Phase::Idle => Ok(()),
-            _ => Err(Error::new(ErrorKind::Busy, "a turn is in progress")),
-        }
-    }
-
-    fn begin(&mut self) {
-        self.phase = Phase::Continuing;
-        self.continues = false;
-        self.rounds = 0;
-        self.run = 0;
-        self.last = None;
-        self.guard.reset();
+        self.phase = told.map_or(Phase::Idle, Phase::Ending);
     }
 
     /// Nothing is in progress any more; what nobody has looked at is looked at before the next
     /// request.
     fn rest(&mut self) {
-        if let Some(call) = self.handed.take()
-            && self.calls[call].awaits_review()
-        {
-            self.reviews.push_front(call);
-        }
+        self.round.take_back();
+        self.round.hide();
+        self.out.clear();
+        self.final_text.clear();
         self.phase = Phase::Idle;
         self.continues = false;
         self.last = None;
@@ -443,47 +511,48 @@ impl Turn {
 
     /// After a round of calls: another request, or the end.
     fn end_round(&mut self) {
-        self.rounds += 1;
-        self.phase = match self.last.clone() {
-            Some(reason) if !self.options.last_answer_without_tools => Phase::Ending(reason),
+        self.budget.rounds += 1;
+        self.phase = match &self.last {
+            Some(last) if !self.may_ask(last) => Phase::Ending(last.reason.clone()),
             _ => Phase::Requesting { sent: false },
         };
     }
 
+    /// Whether there may be one more answer, the last.
+    fn may_ask(&self, last: &Last) -> bool {
+        let affordable = last.reason != FinishReason::MaxRunTokens;
+        self.options.last_answer_without_tools && affordable && !last.asked
+    }
+
     /// Answers all calls with "not run" if a limit is reached.
     fn hold_to_limits(&mut self) {
-        let wanted = self.calls.iter().filter(|call| call.is_open()).count() as u32;
-        let too_many = |limit: u32| self.run.saturating_add(wanted) > limit;
-        let (reason, error) = if let Some(reason) = self.last.clone() {
+        let wanted = self.round.open().len() as u32;
+        let Budget { rounds, calls, tokens } = self.budget;
+        let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
+        let (reason, error) = if let Some(last) = &self.last {
             // The last answer was asked for without tools, and has calls all the same.
-            (reason, "not run: this was the last answer")
-        } else if self.rounds >= self.options.max_rounds {
+            (last.reason.clone(), "not run: this was the last answer")
+        } else if rounds >= self.options.max_rounds {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
         } else if self.options.max_calls.is_some_and(too_many) {
             (FinishReason::MaxToolCalls, "not run: limit of tool calls")
+        } else if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
+            (FinishReason::MaxRunTokens, "not run: limit of tokens")
         } else {
             return;
         };
-        self.answer_open_calls(error);
-        if self.last.replace(reason.clone()).is_some() {
-            // There is no second last answer.
-            self.last = None;
-            self.phase = Phase::Ending(reason);
-        }
+        self.answer_open_calls(error, Outcome::NotRun);
+        self.last.get_or_insert(Last { reason, asked: false });
     }
 
     /// The result as it is to stand: the third identical one in a row tells the model.
     fn guarded(&mut self, call: usize, content: Value) -> Value {
-        let Call { block: ToolUseBlock { name, input, .. }, state } = &self.calls[call];
+        let Call { block: ToolUseBlock { name, input, .. }, .. } = &self.round.calls[call];
         let ran = self.options.mode == Mode::Auto && self.last.is_none();
-        let (Some(limit), true, CallState::Answered { .. }) =
-            (self.options.repeat_guard, ran, state)
-        else {
-            return content;
-        };
+        let (Some(limit), true) = (self.options.repeat_guard, ran) else { return content };
         let count = self.guard.count(name, input, &content);
         if count > limit {
-            self.last = Some(FinishReason::RepeatedToolCall);
+            self.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
         }
         if count != limit {
             return content;
@@ -502,93 +571,12 @@ impl Turn {
         }
     }
 
-    /// The blocks that are recorded of an answer, and the malformed calls among them: by their place
-    /// among the calls.
-    fn recorded(
-        &self,
-        blocks: Vec<ContentBlock>,
-    ) -> (Vec<ContentBlock>, Vec<(usize, ToolUseError)>) {
-        let mut malformed = Vec::new();
-        let mut kept: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
-        let mut ids: Vec<String> = Vec::new();
-        for block in blocks {
-            match block {
-                ContentBlock::ToolUse(call) if !ids.contains(&call.id) => {
-                    ids.push(call.id.clone());
-                    kept.push(call.into());
-                }
-                // In auto mode the model is told what was wrong; without a name there is no call.
-                ContentBlock::ToolUseError(error) if self.options.mode == Mode::Auto => {
-                    if let (Some(name), Some(id)) = (&error.name, &error.id)
-                        && !ids.contains(id)
-                    {
-                        let call = ToolUseBlock::new(id, name, Value::Object(Map::new()));
-                        malformed.push((ids.len(), error.clone()));
-                        ids.push(id.clone());
-                        kept.push(call.into());
-                    }
-                }
-                ContentBlock::Text(_) | ContentBlock::Thinking(_) => kept.push(block),
-                _ => {}
-            }
-        }
-        (merged(kept), malformed)
+    /// Writes a result into history.
+    fn record(&mut self, call: usize, content: Value, outcome: Outcome) {
+        self.round.record(&mut self.conversation, call, content, outcome);
     }
 
-    /// Writes a result into history, at its place in call order.
-    fn record(&mut self, call: usize, content: Value, is_error: bool) {
-        let place = self.place_of(call);
-        let message = result_message(&self.calls[call].block, content.clone(), is_error);
-        self.history.insert(place, message);
-        self.calls[call].state = CallState::Answered { content, is_error, reviewed: false };
-        self.reviews.push_back(call);
+    fn answer_open_calls(&mut self, error: &str, outcome: Outcome) {
+        self.round.answer_open(&mut self.conversation, error, outcome);
     }
-
-    fn place_of(&self, call: usize) -> usize {
-        self.results_at + self.calls[..call].iter().filter(|call| !call.is_open()).count()
-    }
-
-    fn answer_open_calls(&mut self, error: &str) {
-        for call in 0..self.calls.len() {
-            if self.calls[call].is_open() {
-                let content = not_run(&self.calls[call].block.name, error);
-                self.record(call, content, true);
-            }
-        }
-        self.handed = self.handed.filter(|&call| self.calls[call].awaits_review());
-    }
-
-    fn open_ids(&self) -> Vec<&str> {
-        let open = self.calls.iter().filter(|call| call.is_open());
-        open.map(|call| &*call.block.id).collect()
-    }
-
-    fn next_review(&mut self) -> Option<Action> {
-        while let Some(call) = self.reviews.pop_front() {
-            if self.calls.get(call).is_some_and(Call::awaits_review) {
-                self.handed = Some(call);
-                return Some(Action::Review { call });
-            }
-        }
-        None
-    }
-}
-
-/// Neighbouring runs of text, or of thinking, become one; empty ones go.
-fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
-    let mut merged: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
-    for block in blocks {
-        match (merged.last_mut(), block) {
-            (_, ContentBlock::Text(TextBlock { text, .. })) if text.is_empty() => {}
-            (_, ContentBlock::Thinking(ThinkingBlock { thinking, .. })) if thinking.is_empty() => {}
-            (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) => {
-                last.text.push_str(&next.text);
-            }
-            (Some(ContentBlock::Thinking(last)), ContentBlock::Thinking(next)) => {
-                last.thinking.push_str(&next.thinking);
-            }
-            (_, block) => merged.push(block),
-        }
-    }
-    merged
 }

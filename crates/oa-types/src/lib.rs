@@ -21,9 +21,11 @@
 mod block;
 mod image;
 mod message;
+mod history;
 
 mod assistant;
 mod finish;
+mod outcome;
 mod tool;
 mod usage;
 
@@ -39,8 +41,10 @@ pub use crate::block::{
 };
 pub use crate::error::{Error, ErrorKind};
 pub use crate::finish::FinishReason;
+pub use crate::history::History;
 pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
+pub use crate::outcome::Outcome;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

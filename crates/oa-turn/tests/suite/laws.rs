@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use oa_testkit::Strict;
 use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
 use oa_types::wire::{Form, write_message};
-use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -15,8 +15,10 @@ use crate::{call, malformed, text};
 /// Something that may happen at any time, whether or not it makes sense then.
 #[derive(Clone, Debug)]
 enum Event {
+    Abandon(Vec<Piece>),
     AddResult(usize, bool),
     Answer(Vec<Piece>),
+    BeginAnswer,
     Continue,
     ContinueWhenAnswered,
     Decide(usize, bool),
@@ -52,7 +54,9 @@ fn event() -> impl Strategy<Value = Event> {
     let place = 0..4_usize;
     prop_oneof![
         2 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::AddResult(call, error)),
+        1 => vec(piece(), 0..3).prop_map(Event::Abandon),
         5 => vec(piece(), 0..5).prop_map(Event::Answer),
+        1 => Just(Event::BeginAnswer),
         1 => Just(Event::Continue),
         1 => Just(Event::ContinueWhenAnswered),
         4 => (place.clone(), any::<bool>()).prop_map(|(call, run)| Event::Decide(call, run)),
@@ -73,13 +77,15 @@ fn options() -> impl Strategy<Value = Options> {
         proptest::option::of(1..6_u32),
         proptest::option::of(1..4_u32),
         any::<bool>(),
+        any::<bool>(),
     )
-        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last)| {
+        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last, final_text)| {
             let mut options = if auto { Options::auto() } else { Options::default() };
             options.max_rounds = max_rounds;
             options.max_calls = max_calls;
             options.repeat_guard = repeat_guard;
             options.last_answer_without_tools = last;
+            options.final_text_only = auto && final_text;
             options
         })
 }
@@ -94,6 +100,10 @@ fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
         Piece::Text => text("word "),
     };
     pieces.iter().map(block).collect()
+}
+
+fn outcome(is_error: bool) -> Outcome {
+    if is_error { Outcome::Failed } else { Outcome::Ok }
 }
 
 /// Every call of every answer but the last has exactly one result, directly behind it and in call
@@ -165,16 +175,18 @@ proptest! {
                 Event::AddResult(place, is_error) => {
                     let id = turn.calls().get(place).map_or_else(|| "none".to_owned(), |call| call.block.id.clone());
                     let before = turn.history().len();
-                    let result = turn.add_result(&id, json!(number), is_error);
+                    let result = turn.add_result(&id, json!(number), outcome(is_error));
                     prop_assert_eq!(turn.history().len(), before + usize::from(result.is_ok()));
                 }
                 Event::Answer(pieces) => turn.answer(Answer::new(blocks(&pieces, number))),
+                Event::Abandon(pieces) => turn.abandon(blocks(&pieces, number)),
+                Event::BeginAnswer => turn.begin_answer(),
                 Event::Continue => drop(turn.continue_turn()),
                 Event::ContinueWhenAnswered => drop(turn.continue_when_answered()),
                 Event::Decide(call, true) => turn.decide(call, Decision::Run(json!({}))),
                 Event::Decide(call, false) => turn.decide(call, Decision::Refuse(json!("no"))),
                 Event::Fail => turn.fail(),
-                Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), is_error)),
+                Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
                 Event::Review(call, change) => {
                     if let Some(CallState::Answered { content, .. }) =
@@ -183,7 +195,7 @@ proptest! {
                         turn.review(call, if change { json!(number) } else { content });
                     }
                 }
-                Event::Stop => turn.stop(oa_types::FinishReason::MaxRunTime),
+                Event::Stop => turn.stop(FinishReason::MaxRunTime, Vec::new()),
                 Event::Submit(prompt) => {
                     let result = turn.submit(Message::user(prompt));
                     prop_assert_eq!(result.is_ok(), !was_busy && !prompt.is_empty());
@@ -225,6 +237,8 @@ proptest! {
         let mut choices = choices.into_iter().cycle();
         turn.submit(Message::user("Go.")).unwrap();
         let (mut requests, mut reviews) = (0, 0);
+        // Ids of calls and of results, as the caller sees them.
+        let (mut calls_shown, mut results_shown) = (Vec::new(), Vec::new());
         let reason = loop {
             let (yes, error, change) = choices.next().unwrap();
             match turn.next_action() {
@@ -238,9 +252,24 @@ proptest! {
                 }
                 Some(Action::Decide { call }) if yes => turn.decide(call, Decision::Run(json!({}))),
                 Some(Action::Decide { call }) => turn.decide(call, Decision::Refuse(json!("no"))),
+                Some(Action::Show { block: ContentBlock::ToolUse(call) }) => calls_shown.push(call.id),
+                Some(Action::Show { block: ContentBlock::ToolUseError(error) }) => {
+                    let id = error.id.expect("these have one");
+                    if !calls_shown.contains(&id) {
+                        calls_shown.push(id);
+                    }
+                }
+                Some(Action::Show { block: ContentBlock::ToolResult(result) }) => {
+                    results_shown.push(result.tool_use_id);
+                }
+                Some(Action::Show { block }) => {
+                    prop_assert!(options.final_text_only && block.as_text().is_some());
+                }
                 Some(Action::Run { calls }) => {
+                    let shown = |call: &usize| calls_shown.contains(&turn.calls()[*call].block.id);
+                    prop_assert!(options.final_text_only || calls.iter().all(shown), "run unseen");
                     for call in if change { calls.into_iter().rev().collect() } else { calls } {
-                        prop_assert!(turn.finish_call(call, json!("result"), error));
+                        prop_assert!(turn.finish_call(call, json!("result"), outcome(error)));
                     }
                 }
                 Some(Action::Review { call }) => {
@@ -257,9 +286,20 @@ proptest! {
         };
         prop_assert!(!turn.is_busy());
         prop_assert_eq!(turn.next_action(), None);
-        if options.mode == Mode::Auto && !options.last_answer_without_tools {
-            let results = turn.history().iter().filter(|message| message.role == MessageRole::Tool).count();
-            prop_assert_eq!(reviews, results, "every result is looked at once; ended by {:?}", reason);
+        if options.mode == Mode::Auto {
+            let results = turn.history().iter().flat_map(|message| &message.content);
+            let results: Vec<_> = results
+                .filter_map(|block| match block {
+                    ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
+                    _ => None,
+                })
+                .collect();
+            prop_assert_eq!(reviews, results.len(), "every result is looked at once; {:?}", reason);
+            if options.final_text_only {
+                prop_assert!(results_shown.is_empty() && calls_shown.is_empty());
+            } else {
+                prop_assert_eq!(results, results_shown.iter().collect::<Vec<_>>(), "shown in order");
+            }
         }
     }
 
@@ -274,9 +314,9 @@ proptest! {
             _ => Message::tool(ToolResultBlock::new(format!("call{:04}{id}", number % 3), json!(1))),
         });
         let repaired = repair(messages.collect());
-        let turn = Turn::with_history(Options::default(), oa_turn::History::new(repaired.clone()));
+        let mut turn = Turn::new(Options::default());
+        turn.set_history(repaired.clone()).unwrap();
         check_pairing(&turn)?;
-        let again: Vec<Message> = turn.history().iter().map(|message| (**message).clone()).collect();
-        prop_assert_eq!(again, repaired);
+        prop_assert_eq!(turn.history().to_vec(), repaired);
     }
 }

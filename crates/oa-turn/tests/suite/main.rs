@@ -4,7 +4,7 @@ mod laws;
 mod rules;
 
 use oa_turn::{Action, Answer, Decision, Turn};
-use oa_types::{ContentBlock, TextBlock, ToolUseBlock, ToolUseError};
+use oa_types::{ContentBlock, Outcome, TextBlock, ToolUseBlock, ToolUseError};
 use serde_json::json;
 
 pub(crate) fn call(id: &str, name: &str) -> ContentBlock {
@@ -32,9 +32,10 @@ pub(crate) fn perform(turn: &mut Turn) -> Action {
             }
             Action::Run { calls } => {
                 for call in calls.into_iter().rev() {
-                    assert!(turn.finish_call(call, json!("ok"), false));
+                    assert!(turn.finish_call(call, json!("ok"), Outcome::Ok));
                 }
             }
+            Action::Show { .. } => {}
             Action::Review { call } => {
                 let content = content(turn, call);
                 turn.review(call, content);
@@ -55,24 +56,27 @@ pub(crate) fn answer(turn: &mut Turn, blocks: Vec<ContentBlock>) {
     turn.answer(Answer::new(blocks));
 }
 
+pub(crate) fn line(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(block) => block.text.clone(),
+        ContentBlock::ToolUse(call) => format!("[{} {}]", call.id, call.input),
+        ContentBlock::ToolUseError(error) => {
+            format!("{}?{}", error.id.as_deref().unwrap_or_default(), error.error)
+        }
+        ContentBlock::ToolResult(result) => {
+            let mark = if result.is_error { "!" } else { "=" };
+            format!("{}{mark}{}", result.tool_use_id, result.content)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
 /// Roles, texts, calls and results in one line each.
 pub(crate) fn told(turn: &Turn) -> Vec<String> {
-    let line = |message: &oa_types::Message| {
-        let blocks: Vec<String> = message
-            .content
-            .iter()
-            .map(|block| match block {
-                ContentBlock::Text(block) => block.text.clone(),
-                ContentBlock::ToolUse(call) => format!("[{} {}]", call.id, call.input),
-                ContentBlock::ToolResult(result) => {
-                    let mark = if result.is_error { "!" } else { "=" };
-                    format!("{}{mark}{}", result.tool_use_id, result.content)
-                }
-                other => format!("{other:?}"),
-            })
-            .collect();
+    let told = |message: &oa_types::Message| {
+        let blocks: Vec<String> = message.content.iter().map(line).collect();
         let mark = if message.interrupted { " (interrupted)" } else { "" };
         format!("{}: {}{mark}", message.role.as_str(), blocks.join(" "))
     };
-    turn.history().iter().map(|message| line(message)).collect()
+    turn.history().iter().map(told).collect()
 }

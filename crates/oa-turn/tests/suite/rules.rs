@@ -1,7 +1,7 @@
 //! One test for each rule that a reader wants to see at work.
 
-use oa_turn::{Action, Decision, ErrorKind, History, Options, Turn, repair};
-use oa_types::{FinishReason, Message, ToolResultBlock};
+use oa_turn::{Action, Answer, Decision, ErrorKind, Options, Turn, repair};
+use oa_types::{FinishReason, Message, Outcome, ToolResultBlock};
 use serde_json::json;
 
 use crate::{answer, call, content, malformed, perform, text, told};
@@ -19,6 +19,21 @@ fn begun(options: Options) -> Turn {
     turn.submit(Message::user("Go.")).expect("nothing is in progress");
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
     turn
+}
+
+/// What the caller is shown, in one line each, and what is to be done then.
+fn shown(turn: &mut Turn) -> (Vec<String>, Option<Action>) {
+    let mut shown = Vec::new();
+    loop {
+        match turn.next_action() {
+            Some(Action::Show { block }) => shown.push(crate::line(&block)),
+            action => return (shown, action),
+        }
+    }
+}
+
+fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
+    lines.map(str::to_owned).into()
 }
 
 fn end(reason: FinishReason) -> Action {
@@ -49,7 +64,8 @@ fn results_stand_in_call_order_whatever_the_order_of_completion() {
 fn every_call_is_decided_before_any_runs_and_a_refused_one_never_does() {
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
-    assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
+    let calls = lines([r#"[1 {"a":1}]"#, r#"[2 {"a":1}]"#]);
+    assert_eq!(shown(&mut turn), (calls, Some(Action::Decide { call: 0 })));
     assert_eq!(turn.next_action(), None);
     turn.decide(0, Decision::Refuse(json!({"error": "denied"})));
     assert_eq!(turn.next_action(), Some(Action::Decide { call: 1 }));
@@ -57,9 +73,9 @@ fn every_call_is_decided_before_any_runs_and_a_refused_one_never_does() {
     assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![1] }));
     assert_eq!(turn.next_action(), Some(Action::Review { call: 0 }));
     turn.review(0, content(&turn, 0));
-    assert_eq!(turn.next_action(), None);
-    assert!(turn.finish_call(1, json!("ok"), false));
-    assert!(!turn.finish_call(1, json!("again"), false));
+    assert_eq!(shown(&mut turn), (lines(["1?denied", r#"1!{"error":"denied"}"#]), None));
+    assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
+    assert!(!turn.finish_call(1, json!("again"), Outcome::Ok));
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
     assert_eq!(
         told(&turn)[1..],
@@ -79,7 +95,8 @@ fn a_review_may_change_a_result() {
     while let Some(action) = turn.next_action() {
         match action {
             Action::Decide { call } => turn.decide(call, Decision::Run(json!({}))),
-            Action::Run { .. } => assert!(turn.finish_call(0, json!("secret"), false)),
+            Action::Show { .. } => {}
+            Action::Run { .. } => assert!(turn.finish_call(0, json!("secret"), Outcome::Ok)),
             Action::Review { call } => turn.review(call, json!("****")),
             _ => break,
         }
@@ -174,13 +191,16 @@ fn in_manual_mode_the_caller_answers_and_says_when_to_go_on() {
         (error.kind(), &*error.to_string()),
         (ErrorKind::OpenCalls, "calls have no result yet: 1, 2")
     );
-    assert_eq!(turn.add_result("9", json!(0), false).unwrap_err().kind(), ErrorKind::UnknownCall);
-    turn.add_result("2", json!("two"), false).unwrap();
     assert_eq!(
-        turn.add_result("2", json!("two"), false).unwrap_err().kind(),
+        turn.add_result("9", json!(0), Outcome::Ok).unwrap_err().kind(),
+        ErrorKind::UnknownCall
+    );
+    turn.add_result("2", json!("two"), Outcome::Ok).unwrap();
+    assert_eq!(
+        turn.add_result("2", json!("two"), Outcome::Ok).unwrap_err().kind(),
         ErrorKind::AlreadyAnswered
     );
-    turn.add_result("1", json!("one"), true).unwrap();
+    turn.add_result("1", json!("one"), Outcome::Failed).unwrap();
     assert_eq!(told(&turn)[2..], [r#"tool: 1!"one""#, r#"tool: 2="two""#]);
     turn.continue_turn().unwrap();
     // Results are looked at before the request, in the order in which they came.
@@ -191,15 +211,167 @@ fn in_manual_mode_the_caller_answers_and_says_when_to_go_on() {
 }
 
 #[test]
-fn a_wish_to_go_on_waits_for_the_last_result() {
+fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
+    for told_of_the_end in [false, true] {
+        let mut turn = manual();
+        answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+        assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
+        turn.decide(0, Decision::Run(json!({"a": 1})));
+        assert!(matches!(turn.next_action(), Some(Action::Show { .. })));
+        turn.add_result("1", json!(1), Outcome::Ok).unwrap();
+        turn.continue_when_answered().unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Decide { call: 1 }));
+        turn.decide(1, Decision::Run(json!({"a": 1})));
+        assert!(matches!(turn.next_action(), Some(Action::Show { .. })));
+        // Everything is shown: a wish without a result is a mistake now.
+        let error = turn.continue_when_answered().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OpenCalls);
+        if told_of_the_end {
+            assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+            assert_eq!(turn.next_action(), None);
+        }
+        turn.add_result("2", json!(2), Outcome::Ok).unwrap();
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    }
+}
+
+#[test]
+fn the_last_call_may_be_answered_and_gone_on_from_before_the_end_is_told() {
+    for go_on in [Turn::continue_turn, Turn::continue_when_answered] {
+        let mut turn = manual();
+        answer(&mut turn, vec![text("Hm."), call("1", "a")]);
+        turn.next_action();
+        turn.decide(0, Decision::Run(json!({"a": 1})));
+        assert_eq!(turn.next_action(), Some(Action::Show { block: call("1", "a") }));
+        turn.add_result("1", json!(1), Outcome::Ok).unwrap();
+        go_on(&mut turn).unwrap();
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    }
+}
+
+#[test]
+fn results_are_shown_in_call_order_each_as_it_was_reviewed() {
+    let mut turn = auto();
+    answer(&mut turn, vec![call("1", "a"), malformed("2", Some("a")), call("3", "a")]);
+    let mut shown = Vec::new();
+    loop {
+        match turn.next_action() {
+            Some(Action::Show { block }) => shown.push(crate::line(&block)),
+            Some(Action::Decide { call }) => turn.decide(call, Decision::Run(json!({"b": call}))),
+            Some(Action::Run { calls }) => {
+                assert_eq!(calls, [0, 2]);
+                assert!(turn.finish_call(2, json!({"error": "no luck"}), Outcome::Failed));
+            }
+            Some(Action::Review { call: 0 }) => turn.review(0, json!("checked")),
+            Some(Action::Review { call }) => turn.review(call, content(&turn, call)),
+            None => assert!(turn.finish_call(0, json!("ok"), Outcome::Ok)),
+            Some(_) => break,
+        }
+    }
+    assert_eq!(
+        shown,
+        [
+            r#"[1 {"a":1}]"#,
+            "2?the arguments are not valid JSON",
+            r#"[3 {"a":1}]"#,
+            r#"1="checked""#,
+            r#"2!{"arguments":"{\"a\":","error":"the arguments are not valid JSON","tool":"a"}"#,
+            "3?no luck",
+            r#"3!{"error":"no luck"}"#,
+        ]
+    );
+}
+
+#[test]
+fn in_manual_mode_a_call_is_shown_as_it_is_to_run_and_a_blocked_one_only_as_an_error() {
     let mut turn = manual();
-    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+    answer(&mut turn, vec![call("1", "a"), malformed("2", None), call("3", "a")]);
+    assert_eq!(shown(&mut turn), (vec![], Some(Action::Decide { call: 0 })));
+    turn.decide(0, Decision::Run(json!({"safe": true})));
+    let first = lines([r#"[1 {"safe":true}]"#, "2?the arguments are not valid JSON"]);
+    assert_eq!(shown(&mut turn), (first, Some(Action::Decide { call: 1 })));
+    turn.decide(1, Decision::Refuse(json!({"error": "denied", "reason": "too risky"})));
+    let blocked = lines(["3?denied: too risky", r#"3!{"error":"denied","reason":"too risky"}"#]);
+    assert_eq!(shown(&mut turn), (blocked, Some(end(FinishReason::Unspecified))));
+    assert_eq!(
+        turn.add_result("3", json!(1), Outcome::Ok).unwrap_err().kind(),
+        ErrorKind::AlreadyAnswered
+    );
+    turn.add_result("1", json!("ok"), Outcome::Ok).unwrap();
+    assert_eq!(
+        told(&turn)[1..],
+        [
+            // History keeps the model's own arguments.
+            r#"assistant: [1 {"a":1}] [3 {"a":1}]"#,
+            r#"tool: 1="ok""#,
+            r#"tool: 3!{"error":"denied","reason":"too risky"}"#,
+        ]
+    );
+}
+
+#[test]
+fn if_only_the_final_text_is_wanted_it_is_shown_at_the_end() {
+    let mut options = Options::auto();
+    options.final_text_only = true;
+    let mut turn = begun(options);
+    answer(&mut turn, vec![text("I look."), call("1", "a"), malformed("2", None)]);
+    let mut shown = Vec::new();
+    let reason = loop {
+        match turn.next_action().unwrap() {
+            Action::Show { block } => shown.push(crate::line(&block)),
+            Action::Decide { call } => turn.decide(call, Decision::Run(json!({}))),
+            Action::Run { .. } => assert!(turn.finish_call(0, json!("ok"), Outcome::Ok)),
+            Action::Review { call } => turn.review(call, content(&turn, call)),
+            Action::Request { .. } => answer(&mut turn, vec![text("It is "), text("done.")]),
+            Action::End { reason } => break reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((shown, reason), (lines(["It is done."]), FinishReason::Unspecified));
+}
+
+#[test]
+fn prompts_and_tokens_are_counted() {
+    let mut options = Options::auto();
+    (options.max_turns, options.max_tokens) = (Some(1), Some(100));
+    let mut turn = Turn::new(options);
+    // A prompt that failed does not count.
+    for failed in [true, false] {
+        turn.submit(Message::user("Go.")).unwrap();
+        perform(&mut turn);
+        if failed {
+            turn.fail();
+        }
+    }
+    for (number, end) in [(1, false), (2, true)] {
+        let mut spent = Answer::new(vec![call(&format!("c{number}"), "a")]);
+        spent.tokens = 50;
+        turn.answer(spent);
+        let next = perform(&mut turn);
+        assert_eq!(next == self::end(FinishReason::MaxRunTokens), end, "{next:?}");
+    }
+    assert!(told(&turn).last().unwrap().contains("not run: limit of tokens"));
+    assert_eq!(turn.turns(), 1);
+    assert_eq!(turn.submit(Message::user("Again.")).unwrap_err().kind(), ErrorKind::MaxTurns);
+}
+
+#[test]
+fn messages_keep_their_numbers_as_long_as_they_stay_the_same() {
+    let mut turn = auto();
+    answer(&mut turn, vec![call("1", "a"), call("2", "a")]);
+    let first = turn.revisions().to_vec();
     perform(&mut turn);
-    turn.continue_when_answered().unwrap();
-    turn.add_result("1", json!(1), false).unwrap();
-    assert_eq!(turn.next_action(), None);
-    turn.add_result("2", json!(2), false).unwrap();
-    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.revisions()[..2], first[..]);
+    answer(&mut turn, vec![text("Done.")]);
+    perform(&mut turn);
+    let before = turn.revisions().to_vec();
+    let mut messages = turn.history().to_vec();
+    messages.insert(0, Message::system("Be brief."));
+    messages[1] = Message::user("Go on.");
+    turn.set_history(messages).unwrap();
+    let after = turn.revisions();
+    assert_eq!(after[2..], before[1..]);
+    assert!(after[..2].iter().all(|revision| !before.contains(revision)));
 }
 
 #[test]
@@ -228,11 +400,11 @@ fn an_interrupt_keeps_words_and_answers_calls() {
 
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
-    turn.next_action();
+    shown(&mut turn);
     turn.decide(0, Decision::Run(json!({})));
     turn.interrupt(Vec::new());
     assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
-    assert!(!turn.finish_call(0, json!("late"), false));
+    assert!(!turn.finish_call(0, json!("late"), Outcome::Ok));
     assert_eq!(told(&turn)[2], r#"tool: 1!{"error":"cancelled: the user interrupted","tool":"a"}"#);
     assert_eq!(told(&turn).len(), 4);
     turn.interrupt(Vec::new());
@@ -244,6 +416,12 @@ fn a_failed_send_takes_its_prompt_back_and_a_failed_continuation_nothing() {
     let mut turn = auto();
     turn.fail();
     assert!(turn.history().is_empty());
+    // Once an answer has begun the prompt stays, so that it can be gone on from.
+    let mut turn = auto();
+    turn.begin_answer();
+    turn.fail();
+    assert_eq!(told(&turn), ["user: Go."]);
+    turn.continue_turn().unwrap();
     let mut turn = auto();
     answer(&mut turn, vec![call("1", "a")]);
     perform(&mut turn);
@@ -258,10 +436,13 @@ fn what_makes_no_sense_is_an_error_and_changes_nothing() {
     let mut turn = Turn::new(Options::default());
     assert_eq!(turn.submit(Message::user(" ")).unwrap_err().kind(), ErrorKind::EmptyPrompt);
     assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::NothingToContinue);
-    assert_eq!(turn.add_result("1", json!(1), false).unwrap_err().kind(), ErrorKind::UnknownCall);
+    assert_eq!(
+        turn.add_result("1", json!(1), Outcome::Ok).unwrap_err().kind(),
+        ErrorKind::UnknownCall
+    );
     turn.submit(Message::user("Go.")).unwrap();
     assert_eq!(turn.submit(Message::user("Go.")).unwrap_err().kind(), ErrorKind::Busy);
-    assert_eq!(turn.clear_history().unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(turn.set_history(Vec::new()).unwrap_err().kind(), ErrorKind::Busy);
     assert_eq!(turn.history().len(), 1);
 }
 
@@ -284,7 +465,8 @@ fn any_list_of_messages_is_repaired() {
         Message::user("On."),
         result("1"),
     ]);
-    let turn = Turn::with_history(Options::default(), History::new(repaired.clone()));
+    let mut turn = Turn::new(Options::default());
+    turn.set_history(repaired.clone()).unwrap();
     assert_eq!(
         told(&turn),
         [

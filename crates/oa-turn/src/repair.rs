@@ -1,51 +1,9 @@
-//! The conversation, and what makes any list of messages a valid one.
+//! What makes any list of messages a valid conversation.
 
 use std::collections::HashSet;
-use std::ops::Deref;
-use std::sync::Arc;
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
-
-/// The messages so far, oldest first. Cheap to clone: the messages are shared.
-#[derive(Clone, Debug, Default)]
-pub struct History(Vec<Arc<Message>>);
-
-impl History {
-    /// Makes any list of messages a valid conversation; see [`repair`].
-    #[must_use]
-    pub fn new(messages: Vec<Message>) -> Self {
-        Self(repair(messages).into_iter().map(Arc::new).collect())
-    }
-
-    pub(crate) fn push(&mut self, message: Message) {
-        self.0.push(Arc::new(message));
-    }
-
-    pub(crate) fn pop(&mut self) {
-        self.0.pop();
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn insert(&mut self, place: usize, message: Message) {
-        self.0.insert(place, Arc::new(message));
-    }
-
-    pub(crate) fn replace(&mut self, place: usize, message: Message) {
-        self.0[place] = Arc::new(message);
-    }
-}
-
-impl Deref for History {
-    type Target = [Arc<Message>];
-
-    fn deref(&self) -> &[Arc<Message>] {
-        &self.0
-    }
-}
 
 /// The answer to a call that was not run, for the model to read.
 pub(crate) fn not_run(tool: &str, error: &str) -> Value {

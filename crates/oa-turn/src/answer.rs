@@ -1,0 +1,89 @@
+use std::collections::VecDeque;
+
+use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError};
+use serde_json::{Map, Value};
+
+use crate::options::Mode;
+use crate::round::Piece;
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// Text, thinking and calls, in order.
+    pub blocks: Vec<ContentBlock>,
+    /// Why it ended, in the server's word.
+    pub finish_reason: FinishReason,
+    /// What the server wants back with the message.
+    pub extra: Map<String, Value>,
+    /// What it cost, in tokens; 0 if that is not known.
+    pub tokens: u64,
+}
+
+impl Answer {
+    /// An answer of these blocks.
+    #[must_use]
+    pub fn new(blocks: Vec<ContentBlock>) -> Self {
+        Self { blocks, finish_reason: FinishReason::Unspecified, extra: Map::new(), tokens: 0 }
+    }
+}
+
+/// What becomes of an answer's blocks.
+pub(crate) struct Recorded {
+    /// Those that are recorded.
+    pub(crate) blocks: Vec<ContentBlock>,
+    /// What the caller is shown behind the text.
+    pub(crate) pieces: VecDeque<Piece>,
+    /// The malformed calls that are recorded, by their place among the calls.
+    pub(crate) malformed: Vec<(usize, ToolUseError)>,
+}
+
+pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
+    let mut malformed = Vec::new();
+    let mut pieces = VecDeque::new();
+    let mut kept: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
+    let mut ids: Vec<String> = Vec::new();
+    for block in blocks {
+        match block {
+            ContentBlock::ToolUse(call) if !ids.contains(&call.id) => {
+                pieces.push_back(Piece::Call(ids.len()));
+                ids.push(call.id.clone());
+                kept.push(call.into());
+            }
+            ContentBlock::ToolUseError(error) => {
+                // In auto mode the model is told what was wrong; without a name there is no call.
+                if let (Mode::Auto, Some(name), Some(id)) = (mode, &error.name, &error.id)
+                    && !ids.contains(id)
+                {
+                    let call = ToolUseBlock::new(id, name, Value::Object(Map::new()));
+                    malformed.push((ids.len(), error.clone()));
+                    ids.push(id.clone());
+                    kept.push(call.into());
+                }
+                pieces.push_back(Piece::Error(error));
+            }
+            ContentBlock::Text(_) | ContentBlock::Thinking(_) => kept.push(block),
+            _ => {}
+        }
+    }
+    Recorded { blocks: merged(kept), pieces, malformed }
+}
+
+/// Neighbouring runs of text, or of thinking, become one; empty ones go.
+pub(crate) fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
+    let mut merged: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        match (merged.last_mut(), block) {
+            (_, ContentBlock::Text(TextBlock { text, .. })) if text.is_empty() => {}
+            (_, ContentBlock::Thinking(ThinkingBlock { thinking, .. })) if thinking.is_empty() => {}
+            (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) => {
+                last.text.push_str(&next.text);
+            }
+            (Some(ContentBlock::Thinking(last)), ContentBlock::Thinking(next)) => {
+                last.thinking.push_str(&next.thinking);
+            }
+            (_, block) => merged.push(block),
+        }
+    }
+    merged
+}

@@ -1,0 +1,192 @@
+use std::collections::VecDeque;
+
+use oa_types::{ContentBlock, Outcome, ToolUseError};
+use serde_json::Value;
+
+use crate::call::{Call, CallState};
+use crate::conversation::Conversation;
+use crate::repair::{not_run, result_message};
+
+/// The calls of one answer: who has answered them, and what the caller has seen of them.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) calls: Vec<Call>,
+    /// Where their results begin in history.
+    results_at: usize,
+    /// The call that was handed out to be decided or reviewed.
+    pub(crate) handed: Option<usize>,
+    /// Results that nobody has looked at, in order of completion.
+    reviews: VecDeque<usize>,
+    /// Calls and broken calls that were not shown, in the model's order.
+    unshown: VecDeque<Piece>,
+    /// How many calls, from the first, have their results shown.
+    results_shown: usize,
+}
+
+/// What the caller is shown of an answer behind its text.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Call(usize),
+    Error(ToolUseError),
+}
+
+impl Round {
+    pub(crate) fn new(calls: Vec<Call>, unshown: VecDeque<Piece>, results_at: usize) -> Self {
+        Self { calls, results_at, unshown, ..Self::default() }
+    }
+
+    /// Writes a result into history, at its place in call order.
+    pub(crate) fn record(
+        &mut self,
+        to: &mut Conversation,
+        call: usize,
+        content: Value,
+        outcome: Outcome,
+    ) {
+        let place = self.place_of(call);
+        let block = &self.calls[call].block;
+        to.insert(place, result_message(block, content.clone(), outcome.is_error()));
+        self.calls[call].state = CallState::Answered { content, outcome, reviewed: false };
+        self.reviews.push_back(call);
+    }
+
+    /// Takes note that a result was looked at, and is to read so.
+    pub(crate) fn reviewed(&mut self, to: &mut Conversation, call: usize, content: Value) {
+        let place = self.place_of(call);
+        let Call { block, state, .. } = &mut self.calls[call];
+        let CallState::Answered { content: old, outcome, reviewed } = state else { return };
+        *reviewed = true;
+        if *old != content {
+            old.clone_from(&content);
+            to.replace(place, result_message(block, content, outcome.is_error()));
+        }
+    }
+
+    pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
+        for call in 0..self.calls.len() {
+            if self.calls[call].is_open() {
+                let content = not_run(&self.calls[call].block.name, error);
+                self.record(to, call, content, outcome);
+            }
+        }
+        self.handed = self.handed.filter(|&call| self.calls[call].awaits_review());
+    }
+
+    pub(crate) fn open_ids(&self) -> Vec<&str> {
+        let open = self.calls.iter().filter(|call| call.is_open());
+        open.map(|call| &*call.block.id).collect()
+    }
+
+    pub(crate) fn open(&self) -> Vec<usize> {
+        let open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
+        open.map(|(place, _)| place).collect()
+    }
+
+    pub(crate) fn has_open(&self) -> bool {
+        self.calls.iter().any(Call::is_open)
+    }
+
+    /// Whether the caller will be shown more of the calls.
+    pub(crate) fn has_unshown(&self) -> bool {
+        !self.unshown.is_empty()
+    }
+
+    /// Hands out a call that nobody has decided about.
+    pub(crate) fn next_undecided(&mut self) -> Option<usize> {
+        self.handed = self.calls.iter().position(Call::is_undecided);
+        self.handed
+    }
+
+    /// Hands out a result that nobody has looked at.
+    pub(crate) fn next_review(&mut self) -> Option<usize> {
+        while let Some(call) = self.reviews.pop_front() {
+            if self.calls.get(call).is_some_and(Call::awaits_review) {
+                self.handed = Some(call);
+                return Some(call);
+            }
+        }
+        None
+    }
+
+    /// Takes back what was handed out: a result is looked at another time.
+    pub(crate) fn take_back(&mut self) {
+        if let Some(call) = self.handed.take()
+            && self.calls[call].awaits_review()
+        {
+            self.reviews.push_front(call);
+        }
+    }
+
+    /// Shows nothing more.
+    pub(crate) fn hide(&mut self) {
+        self.unshown.clear();
+        self.results_shown = self.calls.len();
+    }
+
+    /// Shows all calls as the model made them.
+    pub(crate) fn show_calls(&mut self, out: &mut VecDeque<ContentBlock>) {
+        for piece in self.unshown.drain(..) {
+            out.push_back(match piece {
+                Piece::Call(call) => self.calls[call].block.clone().into(),
+                Piece::Error(error) => error.into(),
+            });
+        }
+    }
+
+    /// Shows calls up to the first that nobody has decided about: as they are to run, or their errors.
+    pub(crate) fn show_decided(&mut self, out: &mut VecDeque<ContentBlock>) {
+        while let Some(piece) = self.unshown.front() {
+            match piece {
+                Piece::Error(error) => out.push_back(error.clone().into()),
+                &Piece::Call(call) => match &self.calls[call] {
+                    call if call.is_undecided() => return,
+                    Call {
+                        state: CallState::Answered { outcome: Outcome::Blocked, .. }, ..
+                    } => {
+                        show_result(&self.calls[call], out);
+                    }
+                    Call { block, input, .. } => {
+                        let mut block = block.clone();
+                        block.input.clone_from(input);
+                        out.push_back(block.into());
+                    }
+                },
+            }
+            self.unshown.pop_front();
+        }
+    }
+
+    /// Shows results in call order, up to the first that is not final.
+    pub(crate) fn show_results(&mut self, out: &mut VecDeque<ContentBlock>) {
+        while let Some(call) = self.calls.get(self.results_shown)
+            && !call.is_open()
+            && !call.awaits_review()
+        {
+            show_result(call, out);
+            self.results_shown += 1;
+        }
+    }
+
+    fn place_of(&self, call: usize) -> usize {
+        self.results_at + self.calls[..call].iter().filter(|call| !call.is_open()).count()
+    }
+}
+
+/// The result as the model sees it, after an error if it came of running, or not running, the tool.
+fn show_result(call: &Call, out: &mut VecDeque<ContentBlock>) {
+    let CallState::Answered { content, outcome, .. } = &call.state else { return };
+    // A malformed call was shown as an error before; one that was not run has not failed.
+    if !matches!(outcome, Outcome::Cancelled | Outcome::Malformed | Outcome::NotRun | Outcome::Ok) {
+        let why = |key: &str| content.get(key).and_then(Value::as_str);
+        let error = match (why("error"), why("reason")) {
+            (Some(error), Some(reason)) => format!("{error}: {reason}"),
+            (Some(error), None) => error.to_owned(),
+            _ => outcome.to_string(),
+        };
+        let mut error = ToolUseError::new(error, call.input.to_string());
+        (error.id, error.name) = (Some(call.block.id.clone()), Some(call.block.name.clone()));
+        out.push_back(error.into());
+    }
+    let message = result_message(&call.block, content.clone(), outcome.is_error());
+    out.extend(message.content);
+}
