@@ -1,6 +1,7 @@
 //! The whole system against recorded and written streams.
 
 mod bad_input;
+mod client;
 mod error_bodies;
 mod streaming;
 mod streams;

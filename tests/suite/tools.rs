@@ -43,6 +43,9 @@ async fn calls(options: AgentOptionsBuilder) -> (Vec<String>, Option<Error>) {
                     call.raw_data
                 ));
             }
+            Ok(ContentBlock::ToolResult(result)) => {
+                seen.push(format!("{} {}", result.tool_use_id, result.content));
+            }
             Ok(_) => {}
             Err(error) => failure = Some(error),
         }
@@ -138,7 +141,9 @@ async fn a_call_that_a_hook_blocks_is_an_error_and_the_others_pass() {
     let (seen, error) = calls(builder(&server).hooks(hooks)).await;
     assert!(error.is_none());
     let blocked = r#"call_1 a hook blocked the call: ones are not added {"a":1,"b":2}"#;
-    assert_eq!(seen, [blocked, SECOND]);
+    let result =
+        r#"call_1 {"error":"a hook blocked the call","reason":"ones are not added","tool":"add"}"#;
+    assert_eq!(seen, [blocked, result, SECOND]);
 }
 
 #[tokio::test]
@@ -175,7 +180,7 @@ async fn nothing_passes_a_hook_that_fails_and_a_panic_blocks_the_call() {
     let (seen, error) = calls(builder(&server).hooks(panicking)).await;
     assert!(error.is_none());
     assert!(seen[0].starts_with("call_1 a hook blocked the call: a hook panicked"), "{seen:?}");
-    assert_eq!(seen[1], SECOND);
+    assert_eq!(seen[2], SECOND);
 }
 
 #[tokio::test(start_paused = true)]

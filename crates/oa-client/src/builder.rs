@@ -5,13 +5,16 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
+use oa_executor::{ExecutorOptions, ToolExecutor};
 use oa_hooks::Hooks;
-use oa_tools::{Registry, Tool};
+use oa_tools::{Registry, State, Tool};
 use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
+use oa_turn::Mode;
 use oa_types::wire::{ChatRequest, ToolChoice};
 use oa_types::{BaseUrl, ModelName, Temperature};
 use serde_json::Value;
 
+use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 use crate::options::{AgentOptions, Limits};
 use crate::provider::{self, Provider};
@@ -40,6 +43,12 @@ pub struct AgentOptionsBuilder {
     repair: ArgumentRepair,
     tools: Registry,
     hooks: Hooks,
+    turn: oa_turn::Options,
+    max_run_time: Option<Duration>,
+    executor: Option<ExecutorOptions>,
+    state: State,
+    /// The options that were set and act only while tools are run.
+    auto_only: Vec<&'static str>,
     service: Option<AnyService>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
@@ -151,8 +160,90 @@ impl AgentOptionsBuilder {
         tools.into_iter().fold(self, Self::tool)
     }
 
-    /// Has these hooks asked before a prompt is sent and before a call is handed out. Hooks set
-    /// before are replaced; [`Hooks::merge`] joins several.
+    /// Has the client run the model's calls and go on, until the model is done or a limit is reached.
+    pub fn auto_execute_tools(mut self, auto: bool) -> Self {
+        self.turn.mode = if auto { Mode::Auto } else { Mode::Manual };
+        self
+    }
+
+    /// Bounds the rounds of calls for one prompt in auto mode, 5 by default. Calls that are asked for
+    /// after the last round are answered with "not run", and the turn ends.
+    pub fn max_tool_iterations(mut self, rounds: u32) -> Self {
+        if rounds == 0 {
+            self.refuse("max_tool_iterations is 0".to_owned());
+        }
+        self.turn.max_rounds = rounds;
+        self.auto_only("max_tool_iterations")
+    }
+
+    /// Bounds how many prompts a client takes; the next is an error of kind `MaxTurns`. Not for
+    /// [`query`](crate::query), which takes one.
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        if turns == 0 {
+            self.refuse("max_turns is 0".to_owned());
+        }
+        self.turn.max_turns = Some(turns);
+        self
+    }
+
+    /// Bounds how many calls are run for one prompt in auto mode.
+    pub fn max_tool_calls(mut self, calls: u32) -> Self {
+        self.turn.max_calls = Some(calls);
+        self.auto_only("max_tool_calls")
+    }
+
+    /// Bounds what one prompt may cost in auto mode, in tokens as the server counts them: once they
+    /// are used up calls are no longer run, and the turn ends.
+    pub fn max_run_tokens(mut self, tokens: u64) -> Self {
+        self.turn.max_tokens = Some(tokens);
+        self.auto_only("max_run_tokens")
+    }
+
+    /// Bounds the time from a prompt to the end of its turn, tools included. The turn ends as by an
+    /// interrupt, with a reason of its own.
+    pub fn max_run_time(mut self, time: impl Into<Wait>) -> Self {
+        self.max_run_time = Wait::or(Some(time.into()), None);
+        self
+    }
+
+    /// After so many identical calls in a row with identical results the model is told, and one later
+    /// the turn ends; 3 by default, `None` is no guard. For auto mode.
+    pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
+        self.turn.repeat_guard = times.into();
+        if self.turn.repeat_guard == Some(0) {
+            self.refuse("repeat_guard is 0".to_owned());
+        }
+        self.auto_only("repeat_guard")
+    }
+
+    /// Has a limit in auto mode followed by one last request in which no tool is offered.
+    pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
+        self.turn.last_answer_without_tools = last_answer;
+        self.auto_only("last_answer_without_tools")
+    }
+
+    /// Has only the text of the last answer received, in one piece. For auto mode.
+    pub fn final_text_only(mut self, final_text: bool) -> Self {
+        self.turn.final_text_only = final_text;
+        self.auto_only("final_text_only")
+    }
+
+    /// Sets how calls are run in auto mode: 8 at once, without timeout, 10,000 characters of each
+    /// result by default.
+    pub fn executor(mut self, options: ExecutorOptions) -> Self {
+        self.executor = Some(options);
+        self.auto_only("executor")
+    }
+
+    /// Shares a value with all tools, which the model neither sees nor sets: see
+    /// [`ToolContext::state`](oa_tools::ToolContext::state). It replaces one of the same type.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.state.insert(value);
+        self.auto_only("state")
+    }
+
+    /// Has these hooks asked before a prompt is sent, before a call runs or is handed out, and about
+    /// results. Hooks set before are replaced; [`Hooks::merge`] joins several.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
@@ -309,6 +400,13 @@ impl AgentOptionsBuilder {
         if self.request.stop.iter().any(String::is_empty) {
             return Err(Error::config("a stop text is empty"));
         }
+        if let (Mode::Manual, Some(option)) = (self.turn.mode, self.auto_only.first()) {
+            let message = format!("{option} has no effect without auto_execute_tools");
+            return Err(Error::config(message));
+        }
+        let executor = self.executor.unwrap_or_default();
+        let executor = ToolExecutor::with_options(self.tools.clone(), executor)
+            .map_err(|error| Error::config(error.to_string()))?;
         self.request.tools = self.tools.specs();
         if self.request.tools.is_empty() && !self.request.extra_body.contains_key("tools") {
             for (option, is_set) in [
@@ -361,6 +459,13 @@ impl AgentOptionsBuilder {
         timeouts.content = Wait::or(self.content, timeouts.content);
         timeouts.first_token = Wait::or(self.first_token, timeouts.first_token);
         timeouts.total = Wait::or(self.total, timeouts.total);
+        let envelope = Envelope::new(
+            &base_url,
+            self.api_key.as_ref(),
+            &self.headers,
+            self.system_prompt.as_deref(),
+            &self.request,
+        )?;
         Ok(AgentOptions(Arc::new(Settings {
             unusable: self.unusable,
             request: self.request,
@@ -375,8 +480,19 @@ impl AgentOptionsBuilder {
             quirks,
             tools: self.tools,
             hooks: self.hooks,
+            turn: self.turn,
+            max_run_time: self.max_run_time,
+            executor,
+            state: self.state,
             service,
+            envelope,
         })))
+    }
+
+    /// Takes note of an option that acts only while tools are run.
+    fn auto_only(mut self, option: &'static str) -> Self {
+        self.auto_only.push(option);
+        self
     }
 
     /// Keeps the first thing that is wrong.

@@ -31,10 +31,14 @@ pub enum ErrorKind {
     InvalidInput,
     /// The server sent more than a limit allows.
     Limit,
+    /// The client takes no further prompt.
+    MaxTurns,
     /// The answer broke off, or was none.
     Stream,
     /// A time was up; [`Error::timeout`] tells which.
     Timeout,
+    /// A tool that was run alone failed. In a turn that is a result, and no error.
+    Tool,
 }
 
 /// Anything that can go wrong between a prompt and the end of its answer.
@@ -77,16 +81,23 @@ impl Error {
         Self::new(ErrorKind::Config, message)
     }
 
-    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::InvalidInput, message)
-    }
-
     pub(crate) fn blocked(reason: &str) -> Self {
         Self::new(ErrorKind::Blocked, format!("a hook blocked the prompt: {reason}"))
     }
 
     pub(crate) fn hook(error: oa_hooks::Error) -> Self {
         let mut this = Self::new(ErrorKind::Hook, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+
+    /// A call that makes no sense for the conversation as it stands.
+    pub(crate) fn turn(error: oa_turn::Error) -> Self {
+        let kind = match error.kind() {
+            oa_turn::ErrorKind::MaxTurns => ErrorKind::MaxTurns,
+            _ => ErrorKind::InvalidInput,
+        };
+        let mut this = Self::new(kind, error.to_string());
         this.0.cause = Some(Box::new(error));
         this
     }
@@ -291,6 +302,19 @@ impl From<oa_types::Error> for Error {
         let kind = match error.kind() {
             oa_types::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
             _ => ErrorKind::Config,
+        };
+        let mut this = Self::new(kind, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+}
+
+impl From<oa_tools::Error> for Error {
+    fn from(error: oa_tools::Error) -> Self {
+        let kind = match error.kind() {
+            oa_tools::ErrorKind::Config => ErrorKind::Config,
+            oa_tools::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
+            _ => ErrorKind::Tool,
         };
         let mut this = Self::new(kind, error.to_string());
         this.0.cause = Some(Box::new(error));

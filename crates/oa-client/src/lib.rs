@@ -1,6 +1,7 @@
 //! Composes parser, aggregator and transport into a client for chat-completions servers.
 //!
-//! [`query`] asks once and streams the answer; [`AgentOptions`] say whom and how. Everything goes over
+//! [`query`] asks once and streams the answer; a [`Client`] has a conversation, and runs tools;
+//! [`AgentOptions`] say whom and how. Everything goes over
 //! one tower service, so that any transport fits: the default one, one of your own, or a scripted
 //! model in a test.
 //!
@@ -35,27 +36,46 @@ mod provider;
 mod query;
 mod stream;
 
-mod gate;
-mod wait;
+mod client;
+mod event;
+mod interrupt;
+mod metadata;
+mod reply;
 
-mod models;
+mod driver;
+mod run;
+mod submit;
+mod work;
+
+mod answer;
+mod envelope;
 mod pipeline;
 mod service;
+mod transcript;
+
+mod models;
 mod settings;
+mod wait;
 
 mod error;
 
+pub use oa_executor::{ExecutorOptions, ToolEvent};
 pub use oa_hooks::Hooks;
 pub use oa_tools::{Registry, Tool};
 pub use oa_transport::{RequestBody, TimeoutKind};
 pub use oa_types::wire::ToolChoice;
 
 pub use crate::builder::AgentOptionsBuilder;
+pub use crate::client::{Client, ClientStream, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::event::{AgentEvent, ToolUseDelta};
+pub use crate::interrupt::InterruptHandle;
+pub use crate::metadata::TurnMetadata;
 pub use crate::models::list_models;
 pub use crate::options::{AgentOptions, Limits};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
 pub use crate::query::query;
+pub use crate::reply::Reply;
 pub use crate::stream::BlockStream;
 pub use crate::wait::Wait;

@@ -1,5 +1,4 @@
-use http::Method;
-use oa_transport::{RequestBody, Watch};
+use oa_transport::Watch;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -20,7 +19,7 @@ use crate::service::{collect, send};
 pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let settings = options.settings();
     let mut watch = Watch::new(settings.timeouts);
-    let response = send(settings, Method::GET, "/models", RequestBody::empty(), &mut watch).await?;
+    let response = send(&settings.service, settings.envelope.models(), &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;
     let list: Option<Value> = serde_json::from_slice(&body).ok();
     let names = |models: &Vec<Value>| {

@@ -3,9 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_executor::ExecutorOptions;
 use oa_hooks::Hooks;
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
+use oa_turn::Mode;
 use oa_types::wire::ToolChoice;
 use serde_json::{Map, Value};
 
@@ -48,7 +50,7 @@ impl AgentOptions {
         AgentOptionsBuilder::default()
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0
     }
 
@@ -128,6 +130,72 @@ impl AgentOptions {
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.tools.get(name)
+    }
+
+    /// Returns whether the client runs calls itself.
+    #[must_use]
+    pub fn auto_execute_tools(&self) -> bool {
+        self.0.turn.mode == Mode::Auto
+    }
+
+    /// Returns how many rounds of calls one prompt may have in auto mode.
+    #[must_use]
+    pub fn max_tool_iterations(&self) -> u32 {
+        self.0.turn.max_rounds
+    }
+
+    /// Returns how many prompts a client takes.
+    #[must_use]
+    pub fn max_turns(&self) -> Option<u32> {
+        self.0.turn.max_turns
+    }
+
+    /// Returns how many calls are run for one prompt.
+    #[must_use]
+    pub fn max_tool_calls(&self) -> Option<u32> {
+        self.0.turn.max_calls
+    }
+
+    /// Returns how many tokens one prompt may cost before calls are no longer run.
+    #[must_use]
+    pub fn max_run_tokens(&self) -> Option<u64> {
+        self.0.turn.max_tokens
+    }
+
+    /// Returns how long one prompt may take, tools included.
+    #[must_use]
+    pub fn max_run_time(&self) -> Option<Duration> {
+        self.0.max_run_time
+    }
+
+    /// Returns after how many identical calls with identical results the model is told.
+    #[must_use]
+    pub fn repeat_guard(&self) -> Option<u32> {
+        self.0.turn.repeat_guard
+    }
+
+    /// Returns whether a limit is followed by one last request without tools.
+    #[must_use]
+    pub fn last_answer_without_tools(&self) -> bool {
+        self.0.turn.last_answer_without_tools
+    }
+
+    /// Returns whether only the text of the last answer is received.
+    #[must_use]
+    pub fn final_text_only(&self) -> bool {
+        self.0.turn.final_text_only
+    }
+
+    /// Returns how calls are run in auto mode.
+    #[must_use]
+    pub fn executor(&self) -> &ExecutorOptions {
+        self.0.executor.options()
+    }
+
+    /// Returns the shared value of this type.
+    #[must_use]
+    pub fn state<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.0.state.get()
     }
 
     /// Returns the hooks.

@@ -7,14 +7,13 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{Request, Response};
 use http_body::{Body, Frame};
 use oa_transport::{RequestBody, Watch};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 
 /// Error bodies and model lists are read up to this size, in bytes.
 const LARGEST_BODY: usize = 1 << 20;
@@ -88,14 +87,11 @@ where
 ///
 /// Dropping the future closes the connection; the server sees that and stops.
 pub(crate) async fn send(
-    settings: &Settings,
-    method: Method,
-    path: &str,
-    body: RequestBody,
+    service: &AnyService,
+    request: Request<RequestBody>,
     watch: &mut Watch,
 ) -> Result<Response<AnyBody>> {
-    let request = request(settings, method, path, body)?;
-    let mut answer = pin!(settings.service.0.clone().oneshot(request));
+    let mut answer = pin!(service.0.clone().oneshot(request));
     let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
         Poll::Ready(result) => {
             Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
@@ -143,35 +139,4 @@ pub(crate) async fn collect(mut body: AnyBody, watch: &mut Watch) -> Result<Vec<
             Some(Err(error)) => return Err(Error::transport(error, 0, true)),
         }
     }
-}
-
-fn request(
-    settings: &Settings,
-    method: Method,
-    path: &str,
-    body: RequestBody,
-) -> Result<Request<RequestBody>> {
-    let uri = format!("{}{path}", settings.base_url);
-    let mut headers = HeaderMap::new();
-    if method == Method::POST {
-        headers
-            .insert(http::header::CONTENT_TYPE, "application/json".parse().expect("a valid value"));
-    }
-    let accept = "text/event-stream, application/json";
-    headers.insert(http::header::ACCEPT, accept.parse().expect("a valid value"));
-    let agent = concat!("open-agent/", env!("CARGO_PKG_VERSION"));
-    headers.insert(http::header::USER_AGENT, agent.parse().expect("a valid value"));
-    if let Some(key) = &settings.api_key {
-        headers.insert(http::header::AUTHORIZATION, key.header_value());
-    }
-    for (name, value) in &settings.headers {
-        headers.insert(name, value.clone());
-    }
-    let mut request = Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = uri
-        .parse()
-        .map_err(|_| Error::config(format!("the base URL is no address: {}", settings.base_url)))?;
-    *request.headers_mut() = headers;
-    Ok(request)
 }

@@ -1,19 +1,24 @@
 //! What the options come to once they are checked.
 
 use std::fmt;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use oa_aggregate::Quirks;
+use oa_executor::ToolExecutor;
 use oa_hooks::Hooks;
-use oa_tools::Registry;
+use oa_tools::{Registry, State};
 use oa_transport::{ApiKey, Timeouts};
 use oa_types::BaseUrl;
 use oa_types::wire::ChatRequest;
 
+use crate::envelope::Envelope;
+use crate::error::Result;
 use crate::options::Limits;
 use crate::provider::Provider;
 use crate::service::AnyService;
 
+#[derive(Clone)]
 pub(crate) struct Settings {
     /// Why nothing can be asked: there is no model, or what the environment says cannot be used.
     pub(crate) unusable: Option<String>,
@@ -24,12 +29,41 @@ pub(crate) struct Settings {
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) headers: HeaderMap,
     pub(crate) timeouts: Timeouts,
-    pub(crate) connect_timeout: Option<std::time::Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
     pub(crate) limits: Limits,
     pub(crate) quirks: Quirks,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
+    pub(crate) turn: oa_turn::Options,
+    pub(crate) max_run_time: Option<Duration>,
+    pub(crate) executor: ToolExecutor,
+    pub(crate) state: State,
     pub(crate) service: AnyService,
+    /// Made of what is above.
+    pub(crate) envelope: Envelope,
+}
+
+impl Settings {
+    /// Takes other tools. The executor keeps its options.
+    pub(crate) fn set_tools(&mut self, tools: Registry) {
+        let options = self.executor.options().clone();
+        self.executor = ToolExecutor::with_options(tools.clone(), options)
+            .expect("these options were checked before");
+        self.request.tools = tools.specs();
+        self.tools = tools;
+    }
+
+    /// Makes the envelope anew after a change.
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        self.envelope = Envelope::new(
+            &self.base_url,
+            self.api_key.as_ref(),
+            &self.headers,
+            self.system_prompt.as_deref(),
+            &self.request,
+        )?;
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Settings {
@@ -45,7 +79,12 @@ impl fmt::Debug for Settings {
             .field("connect_timeout", &self.connect_timeout)
             .field("limits", &self.limits)
             .field("quirks", &self.quirks)
+            .field("tools", &self.tools)
             .field("hooks", &self.hooks)
+            .field("turn", &self.turn)
+            .field("max_run_time", &self.max_run_time)
+            .field("executor", &self.executor.options())
+            .field("state", &self.state)
             .finish_non_exhaustive()
     }
 }

@@ -123,6 +123,18 @@ impl Default for Script {
 }
 
 /// A script of one reply.
+impl<const N: usize> From<[Reply; N]> for Script {
+    fn from(replies: [Reply; N]) -> Self {
+        replies.into_iter().fold(Self::new(), Self::reply)
+    }
+}
+
+impl From<Vec<Reply>> for Script {
+    fn from(replies: Vec<Reply>) -> Self {
+        replies.into_iter().fold(Self::new(), Self::reply)
+    }
+}
+
 impl From<Reply> for Script {
     fn from(reply: Reply) -> Self {
         Self::new().reply(reply)

@@ -21,6 +21,13 @@ pub enum CallState {
     Undecided,
     /// It may run, or runs; in manual mode the caller is to answer it.
     Allowed,
+    /// It will not run. Its result goes into history once all calls of the answer are decided.
+    Refused {
+        /// The result.
+        content: Value,
+        /// What became of the call.
+        outcome: Outcome,
+    },
     /// It has a result that stands in history.
     Answered {
         /// The result.
@@ -38,10 +45,14 @@ impl Call {
         Self { block, input, state: CallState::Undecided }
     }
 
-    /// Whether it has no result yet.
+    /// Whether it has no result yet, and none was decided.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        !matches!(self.state, CallState::Answered { .. })
+        matches!(self.state, CallState::Undecided | CallState::Allowed)
+    }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        matches!(self.state, CallState::Answered { .. })
     }
 
     pub(crate) fn is_undecided(&self) -> bool {

@@ -8,8 +8,8 @@ pub enum ErrorKind {
     AlreadyAnswered,
     /// Something is in progress.
     Busy,
-    /// A prompt without text and images.
-    EmptyPrompt,
+    /// A prompt that says nothing, or more than a user can say.
+    InvalidPrompt,
     /// No further prompt is taken.
     MaxTurns,
     /// There is nothing to go on with.

@@ -62,6 +62,19 @@ impl Round {
         }
     }
 
+    /// Once every call is decided, writes the results of those that were refused.
+    pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
+        if self.calls.iter().any(Call::is_undecided) {
+            return;
+        }
+        for call in 0..self.calls.len() {
+            if let CallState::Refused { content, outcome } = self.calls[call].state.clone() {
+                self.record(to, call, content, outcome);
+            }
+        }
+    }
+
+    /// Answers what has no result.
     pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() {
@@ -69,6 +82,7 @@ impl Round {
                 self.record(to, call, content, outcome);
             }
         }
+        self.record_refused(to);
         self.handed = self.handed.filter(|&call| self.calls[call].awaits_review());
     }
 
@@ -140,10 +154,8 @@ impl Round {
                 Piece::Error(error) => out.push_back(error.clone().into()),
                 &Piece::Call(call) => match &self.calls[call] {
                     call if call.is_undecided() => return,
-                    Call {
-                        state: CallState::Answered { outcome: Outcome::Blocked, .. }, ..
-                    } => {
-                        show_result(&self.calls[call], out);
+                    call if matches!(call.state, CallState::Refused { .. }) => {
+                        show_result(call, out);
                     }
                     Call { block, input, .. } => {
                         let mut block = block.clone();
@@ -159,7 +171,7 @@ impl Round {
     /// Shows results in call order, up to the first that is not final.
     pub(crate) fn show_results(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(call) = self.calls.get(self.results_shown)
-            && !call.is_open()
+            && call.is_answered()
             && !call.awaits_review()
         {
             show_result(call, out);
@@ -168,13 +180,17 @@ impl Round {
     }
 
     fn place_of(&self, call: usize) -> usize {
-        self.results_at + self.calls[..call].iter().filter(|call| !call.is_open()).count()
+        self.results_at + self.calls[..call].iter().filter(|call| call.is_answered()).count()
     }
 }
 
 /// The result as the model sees it, after an error if it came of running, or not running, the tool.
 fn show_result(call: &Call, out: &mut VecDeque<ContentBlock>) {
-    let CallState::Answered { content, outcome, .. } = &call.state else { return };
+    let (CallState::Answered { content, outcome, .. } | CallState::Refused { content, outcome }) =
+        &call.state
+    else {
+        return;
+    };
     // A malformed call was shown as an error before; one that was not run has not failed.
     if !matches!(outcome, Outcome::Cancelled | Outcome::Malformed | Outcome::NotRun | Outcome::Ok) {
         let why = |key: &str| content.get(key).and_then(Value::as_str);

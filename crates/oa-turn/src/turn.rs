@@ -36,6 +36,8 @@ pub struct Turn {
     final_text: String,
     /// The prompt's place in history, as long as no answer to it has begun.
     prompt: Option<usize>,
+    /// Whether the turn in progress counts as one.
+    counts: bool,
     /// Go on once the last open call is answered.
     continues: bool,
     budget: Budget,
@@ -91,6 +93,7 @@ impl Turn {
             out: VecDeque::new(),
             final_text: String::new(),
             prompt: None,
+            counts: false,
             continues: false,
             budget: Budget::default(),
             guard: Guard::default(),
@@ -103,14 +106,19 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `EmptyPrompt` if it says nothing, `MaxTurns` if no further one is taken.
+    /// `InvalidPrompt` if it says nothing, or is no user's message of text and images; `MaxTurns` if no
+    /// further one is taken.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
-        let says = |block: &ContentBlock| match block {
-            ContentBlock::Image(_) => true,
-            other => other.as_text().is_some_and(|text| !text.trim().is_empty()),
-        };
-        if !prompt.content.iter().any(says) {
-            return Err(Error::new(ErrorKind::EmptyPrompt, "the prompt is empty"));
+        let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
+        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
+        if prompt.role != MessageRole::User {
+            return refuse("the prompt is no message of the user");
+        }
+        if !prompt.content.iter().all(|block| block.as_text().is_some() || is_image(block)) {
+            return refuse("the prompt holds more than text and images");
+        }
+        if prompt.text().trim().is_empty() && !prompt.content.iter().any(is_image) {
+            return refuse("the prompt is empty");
         }
         if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
             let message = format!("the limit of {max} turns is reached");
@@ -123,16 +131,16 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `Busy` while a turn is in progress, `EmptyPrompt` if it says nothing, `MaxTurns` if no further
-    /// one is taken.
+    /// `Busy` while a turn is in progress, and as [`check_prompt`](Self::check_prompt).
     pub fn submit(&mut self, prompt: Message) -> Result<(), Error> {
         self.must_be_idle()?;
         self.check_prompt(&prompt)?;
         self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
         self.prompt = Some(self.history().len());
         self.conversation.push(prompt);
-        self.turns += 1;
         self.begin();
+        self.turns += 1;
+        self.counts = true;
         Ok(())
     }
 
@@ -166,17 +174,17 @@ impl Turn {
     }
 
     /// As [`continue_turn`](Self::continue_turn), but while calls are still being shown it only marks
-    /// the wish: the turn goes on once the last open call is answered.
+    /// the wish: the turn goes on once the last open call is answered. Returns whether it goes on now.
     ///
     /// # Errors
     ///
     /// As [`continue_turn`](Self::continue_turn).
-    pub fn continue_when_answered(&mut self) -> Result<(), Error> {
+    pub fn continue_when_answered(&mut self) -> Result<bool, Error> {
         if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
             self.continues = true;
-            return Ok(());
+            return Ok(false);
         }
-        self.continue_turn()
+        self.continue_turn().map(|()| true)
     }
 
     /// Takes note that the answer has begun: from now on its prompt stays, whatever comes.
@@ -214,13 +222,15 @@ impl Turn {
         for (place, ToolUseError { error, raw_data, .. }) in malformed {
             let name = &self.round.calls[place].block.name;
             let content = json!({ "error": error, "tool": name, "arguments": raw_data });
-            self.round.record(&mut self.conversation, place, content, Outcome::Malformed);
+            let outcome = Outcome::Malformed;
+            self.round.calls[place].state = CallState::Refused { content, outcome };
         }
         if self.options.mode == Mode::Auto || self.round.calls.is_empty() {
             self.round.show_calls(&mut self.out);
         } else {
             self.round.show_decided(&mut self.out);
         }
+        self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
             let reason = self.last.take().map_or(finish_reason, |last| last.reason);
             self.phase = Phase::Ending(reason);
@@ -243,11 +253,15 @@ impl Turn {
                 let call = &mut self.round.calls[call];
                 (call.input, call.state) = (input, CallState::Allowed);
             }
-            Decision::Refuse(error) => self.record(call, error, Outcome::Blocked),
+            Decision::Refuse(content) => {
+                let outcome = Outcome::Blocked;
+                self.round.calls[call].state = CallState::Refused { content, outcome };
+            }
         }
         if self.options.mode == Mode::Manual {
             self.round.show_decided(&mut self.out);
         }
+        self.round.record_refused(&mut self.conversation);
     }
 
     /// Takes the result of a call that was run. A second one is not taken: false.
@@ -289,6 +303,7 @@ impl Turn {
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }
         self.record(call, content, outcome);
+        self.round.record_refused(&mut self.conversation);
         if self.continues && self.phase == Phase::Idle && !self.round.has_open() {
             self.begin();
         }
@@ -305,8 +320,8 @@ impl Turn {
             && prompt + 1 == self.history().len()
         {
             self.conversation.pop();
-            self.turns -= 1;
         }
+        self.turns -= u32::from(self.counts);
         self.answer_open_calls("not run: the turn failed", Outcome::NotRun);
         self.rest();
     }
@@ -431,7 +446,7 @@ impl Turn {
         self.budget.rounds
     }
 
-    /// Returns how many prompts were taken, and not taken back.
+    /// Returns how many prompts were taken; those of turns that failed do not count.
     #[must_use]
     pub fn turns(&self) -> u32 {
         self.turns
@@ -463,6 +478,7 @@ impl Turn {
 
     fn begin(&mut self) {
         self.phase = Phase::Continuing;
+        self.counts = false;
         self.continues = false;
         self.budget = Budget::default();
         self.last = None;

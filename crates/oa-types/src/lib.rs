@@ -19,9 +19,9 @@
 //! ```
 
 mod block;
+mod history;
 mod image;
 mod message;
-mod history;
 
 mod assistant;
 mod finish;

@@ -40,4 +40,27 @@ impl Usage {
         self.cached_tokens = cached_tokens.or(self.cached_tokens);
         self.reasoning_tokens = reasoning_tokens.or(self.reasoning_tokens);
     }
+
+    /// Adds the numbers of another answer.
+    pub fn add(&mut self, other: &Self) {
+        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        self.prompt_tokens = sum(self.prompt_tokens, other.prompt_tokens);
+        self.completion_tokens = sum(self.completion_tokens, other.completion_tokens);
+        self.total_tokens = sum(self.total_tokens, other.total_tokens);
+        self.cached_tokens = sum(self.cached_tokens, other.cached_tokens);
+        self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
+    }
+
+    /// Returns the total: the server's, or the sum of what it said of request and answer.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        let sum = || match (self.prompt_tokens, self.completion_tokens) {
+            (Some(prompt), Some(completion)) => Some(prompt.saturating_add(completion)),
+            (prompt, completion) => prompt.or(completion),
+        };
+        self.total_tokens.or_else(sum)
+    }
 }

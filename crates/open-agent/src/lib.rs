@@ -37,10 +37,11 @@
 //! tools over types that derive their schema.
 
 pub use oa_client::{
-    AgentOptions, AgentOptionsBuilder, BlockStream, Error, ErrorKind, Limits, Provider, Result,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, BlockStream, Client, ClientStream, Error,
+    ErrorKind, HistoryMut, InterruptHandle, Limits, Provider, Reply, Result, TurnMetadata,
     list_models, query,
 };
-pub use oa_executor::{ExecutionMode, ToolEvent, ToolExecutor, TruncationPolicy};
+pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{HookDecision, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 pub use oa_tools::{FnTool, Tool, ToolContext, ToolError, tool};
 pub use oa_types::wire::ToolChoice;

@@ -1,10 +1,8 @@
 //! Threads, and the conversation that hooks share.
 
-use std::sync::Arc;
-
 use oa_hooks::{
-    Error, History, HookDecision, HookError, Hooks, Message, MessageRole, PostToolUseEvent,
-    PreToolUseEvent, UserPromptSubmitEvent,
+    Error, History, HookDecision, HookError, Hooks, PostToolUseEvent, PreToolUseEvent,
+    UserPromptSubmitEvent,
 };
 
 use crate::{never, now, post, pre, prompt};

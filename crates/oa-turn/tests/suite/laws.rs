@@ -134,7 +134,8 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
             answered += 1;
             place += 1;
         }
-        let open = turn.calls().iter().filter(|call| call.is_open()).count();
+        let is_answered = |call: &oa_turn::Call| matches!(call.state, CallState::Answered { .. });
+        let open = turn.calls().iter().filter(|call| !is_answered(call)).count();
         if place < history.len() || open == 0 {
             prop_assert_eq!(answered, ids.len(), "calls without a result");
         } else {
@@ -176,7 +177,8 @@ proptest! {
                     let id = turn.calls().get(place).map_or_else(|| "none".to_owned(), |call| call.block.id.clone());
                     let before = turn.history().len();
                     let result = turn.add_result(&id, json!(number), outcome(is_error));
-                    prop_assert_eq!(turn.history().len(), before + usize::from(result.is_ok()));
+                    // It may have been what refused calls waited for.
+                    prop_assert_eq!(turn.history().len() > before, result.is_ok());
                 }
                 Event::Answer(pieces) => turn.answer(Answer::new(blocks(&pieces, number))),
                 Event::Abandon(pieces) => turn.abandon(blocks(&pieces, number)),

@@ -69,6 +69,7 @@ fn every_call_is_decided_before_any_runs_and_a_refused_one_never_does() {
     assert_eq!(turn.next_action(), None);
     turn.decide(0, Decision::Refuse(json!({"error": "denied"})));
     assert_eq!(turn.next_action(), Some(Action::Decide { call: 1 }));
+    assert_eq!(told(&turn).len(), 2, "while calls are decided, history ends with the answer");
     turn.decide(1, Decision::Run(json!({"a": 2})));
     assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![1] }));
     assert_eq!(turn.next_action(), Some(Action::Review { call: 0 }));
@@ -219,7 +220,7 @@ fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
         turn.decide(0, Decision::Run(json!({"a": 1})));
         assert!(matches!(turn.next_action(), Some(Action::Show { .. })));
         turn.add_result("1", json!(1), Outcome::Ok).unwrap();
-        turn.continue_when_answered().unwrap();
+        assert!(!turn.continue_when_answered().unwrap());
         assert_eq!(turn.next_action(), Some(Action::Decide { call: 1 }));
         turn.decide(1, Decision::Run(json!({"a": 1})));
         assert!(matches!(turn.next_action(), Some(Action::Show { .. })));
@@ -237,7 +238,9 @@ fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
 
 #[test]
 fn the_last_call_may_be_answered_and_gone_on_from_before_the_end_is_told() {
-    for go_on in [Turn::continue_turn, Turn::continue_when_answered] {
+    let go_on_when_answered =
+        |turn: &mut Turn| turn.continue_when_answered().map(|now| assert!(now));
+    for go_on in [Turn::continue_turn, go_on_when_answered] {
         let mut turn = manual();
         answer(&mut turn, vec![text("Hm."), call("1", "a")]);
         turn.next_action();
@@ -434,7 +437,7 @@ fn a_failed_send_takes_its_prompt_back_and_a_failed_continuation_nothing() {
 #[test]
 fn what_makes_no_sense_is_an_error_and_changes_nothing() {
     let mut turn = Turn::new(Options::default());
-    assert_eq!(turn.submit(Message::user(" ")).unwrap_err().kind(), ErrorKind::EmptyPrompt);
+    assert_eq!(turn.submit(Message::user(" ")).unwrap_err().kind(), ErrorKind::InvalidPrompt);
     assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::NothingToContinue);
     assert_eq!(
         turn.add_result("1", json!(1), Outcome::Ok).unwrap_err().kind(),

@@ -1,0 +1,230 @@
+//! One answer, from the bytes of its body.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::Response;
+use oa_aggregate::{Answer, Delta, Problem, Progress};
+use oa_transport::Watch;
+use oa_types::wire::ServerError;
+use oa_types::{AssistantMessage, ContentBlock};
+use tokio::time::{Sleep, sleep};
+
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+use crate::service::AnyBody;
+
+/// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
+/// only so that the connection can be used again.
+const LAST_BYTES: Duration = Duration::from_millis(100);
+
+/// Reads one answer. Dropping it closes the connection, and the server stops.
+pub(crate) struct AnswerStream {
+    /// None once it has ended or was given up.
+    body: Option<AnyBody>,
+    pipeline: Box<Pipeline>,
+    /// Whether more of the body is wanted.
+    reading: bool,
+    /// What ended it early.
+    failure: Option<Error>,
+    content_type: Option<String>,
+    watch: Watch,
+    /// How many bytes of text and of thinking were handed out.
+    text: usize,
+    thinking: usize,
+}
+
+/// What an answer has come to.
+pub(crate) struct Concluded {
+    /// The whole answer, or what had come of it.
+    pub(crate) message: AssistantMessage,
+    /// Why it is not the whole one, or none at all.
+    pub(crate) failure: Option<Error>,
+    /// Resolves when the connection can be used again.
+    pub(crate) closing: Option<Closing>,
+}
+
+impl AnswerStream {
+    pub(crate) fn new(response: Response<AnyBody>, pipeline: Pipeline, watch: Watch) -> Self {
+        let content_type = response.headers().get(http::header::CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        Self {
+            body: Some(response.into_body()),
+            pipeline: Box::new(pipeline),
+            reading: true,
+            failure: None,
+            content_type,
+            watch,
+            text: 0,
+            thinking: 0,
+        }
+    }
+
+    /// Reads until `pick` wants something of a delta; `None` at the end of the answer.
+    #[inline]
+    pub(crate) fn poll_next<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut pick: impl FnMut(Delta<'_>) -> Option<T>,
+    ) -> Poll<Option<T>> {
+        loop {
+            while let Some(delta) = self.pipeline.next_delta() {
+                match delta {
+                    Delta::Text(text) | Delta::Refusal(text) => self.text += text.len(),
+                    Delta::Thinking(thinking) => self.thinking += thinking.len(),
+                    _ => {}
+                }
+                if !matches!(delta, Delta::Problem(_)) {
+                    self.watch.note_content();
+                }
+                if let Some(picked) = pick(delta) {
+                    return Poll::Ready(Some(picked));
+                }
+            }
+            if !self.reading {
+                return Poll::Ready(None);
+            }
+            ready!(self.poll_read(cx));
+        }
+    }
+
+    /// Moves one piece of the body into the pipeline.
+    #[inline]
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(body) = &mut self.body else {
+            self.reading = false;
+            return Poll::Ready(());
+        };
+        let pipeline = &mut self.pipeline;
+        let end = match body.as_mut().poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let Ok(bytes) = frame.into_data() else { return Poll::Ready(()) };
+                self.watch.note_bytes();
+                match pipeline.push(bytes) {
+                    Ok(Progress::Done) => Ok(()),
+                    Ok(_) => return Poll::Ready(()),
+                    Err(error) => Err(Error::pipeline(error, pipeline.received())),
+                }
+            }
+            Poll::Ready(None) => {
+                self.body = None;
+                Ok(())
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let begun = pipeline.aggregator().has_begun();
+                Err(Error::transport(error, pipeline.received(), begun))
+            }
+            Poll::Pending => {
+                let kind = ready!(self.watch.poll_expired(cx));
+                Err(Error::timed_out(kind, &self.watch, pipeline.received()))
+            }
+        };
+        let held_back =
+            pipeline.finish().map_err(|error| Error::pipeline(error, pipeline.received()));
+        self.failure = end.and(held_back).err();
+        self.reading = false;
+        Poll::Ready(())
+    }
+
+    /// Makes the answer and finds out whether it is one.
+    pub(crate) fn conclude(mut self) -> Concluded {
+        let received = self.pipeline.received();
+        // How a body begins that holds no payload, in words that can be shown.
+        let strange = (self.pipeline.payloads() == 0).then(|| {
+            let content_type = self.content_type.as_deref().unwrap_or("unknown type");
+            let head = ServerError::from_body(self.pipeline.head()).message;
+            format!("no event stream but {received} bytes of {content_type}: {head}")
+        });
+        let answer = self.pipeline.into_answer();
+        let failure = self.failure.take().or_else(|| failure(&answer, received, strange));
+        // After a failure nothing of use can follow; closing tells the server to stop.
+        let body = self.body.filter(|_| failure.is_none());
+        let closing = body.map(|body| Closing { body, timer: None });
+        Concluded { message: AssistantMessage::from(answer), failure, closing }
+    }
+
+    /// Gives the answer up: what was handed out of its text and thinking.
+    pub(crate) fn handed_out(self) -> Vec<ContentBlock> {
+        let (mut text, mut thinking) = (self.text, self.thinking);
+        let mut blocks = self.pipeline.into_answer().blocks;
+        for block in &mut blocks {
+            match block {
+                ContentBlock::Text(block) => cut(&mut block.text, &mut text),
+                ContentBlock::Thinking(block) => cut(&mut block.thinking, &mut thinking),
+                _ => {}
+            }
+        }
+        blocks
+    }
+
+    /// Gives the answer up: what had arrived of it.
+    pub(crate) fn arrived(self) -> Vec<ContentBlock> {
+        self.pipeline.into_answer().blocks
+    }
+}
+
+/// Keeps what is left of a length, in bytes.
+fn cut(text: &mut String, left: &mut usize) {
+    if text.is_char_boundary(*left) {
+        text.truncate(*left);
+    }
+    *left -= text.len().min(*left);
+}
+
+/// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
+fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Error> {
+    let reported = answer.problems.iter().find_map(|problem| match problem {
+        Problem::Server(error) => Some(error),
+        _ => None,
+    });
+    if let Some(error) = reported {
+        return Some(Error::in_stream(error, received));
+    }
+    if !answer.is_empty() || answer.is_finished() {
+        return None;
+    }
+    let message = if received == 0 {
+        "the server answered with success and an empty body".to_owned()
+    } else if let Some(problem) = answer.problems.first() {
+        format!("nothing in the answer could be read: {problem}")
+    } else {
+        strange
+            .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))
+    };
+    Some(Error::stream(message, received))
+}
+
+/// Waits a moment for the end of a body, so that the connection can be used again.
+pub(crate) struct Closing {
+    body: AnyBody,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for Closing {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { body, timer } = &mut *self;
+        loop {
+            match body.as_mut().poll_frame(cx) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
+                Poll::Pending => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
+                    return timer.as_mut().poll(cx);
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for AnswerStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerStream")
+            .field("pipeline", &self.pipeline)
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}

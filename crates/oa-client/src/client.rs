@@ -1,0 +1,446 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::{Request, Response};
+use http_body::Body;
+use oa_tools::{Registry, Tool};
+use oa_transport::RequestBody;
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, ModelName, Outcome, Usage};
+use serde_json::{Value, json};
+
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::event::AgentEvent;
+use crate::interrupt::InterruptHandle;
+use crate::metadata::TurnMetadata;
+use crate::options::AgentOptions;
+use crate::reply::Reply;
+use crate::service::AnyService;
+
+/// A conversation with a model, with tools.
+///
+/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) blocks until it returns `None`: text as
+/// it is generated, calls, results. With
+/// [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools) the client runs the calls and
+/// goes on; without it the caller answers them with [`add_tool_result`](Self::add_tool_result) and goes
+/// on with [`continue_turn`](Self::continue_turn).
+///
+/// Whatever happens, [`history`](Self::history) is a conversation that the next request can be made of:
+/// each call in it has exactly one result, unless the caller is still to give it.
+///
+/// # Cancel safety
+///
+/// Every future of a client may be dropped. Dropping `send` takes the prompt back; dropping `receive`
+/// loses nothing. Dropping the client closes its connection and cancels its tools.
+///
+/// ```
+/// use oa_client::{AgentOptions, Client};
+/// use oa_testkit::{MemoryServer, Reply};
+/// use oa_tools::tool;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), oa_client::Error> {
+/// # let model = MemoryServer::new([
+/// #     Reply::new().call("double", json!({"n": 21})),
+/// #     Reply::text("It is 42."),
+/// # ]);
+/// let options = AgentOptions::builder()
+///     .model("any")
+///     .tool(tool("double", "Double a number").param("n", "integer").build(|args| async move {
+///         Ok(json!(args["n"].as_i64().unwrap_or_default() * 2))
+///     }))
+///     .auto_execute_tools(true)
+/// #   .transport(model)
+///     .build()?;
+///
+/// let mut client = Client::new(options)?;
+/// let reply = client.ask("What is twice 21?").await?;
+/// assert_eq!(reply.text, "It is 42.");
+/// assert_eq!(client.history().len(), 4); // prompt, call, result, answer
+/// # Ok(())
+/// # }
+/// ```
+pub struct Client {
+    driver: Driver,
+    options: AgentOptions,
+}
+
+impl Client {
+    /// Creates a client without a conversation.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the options cannot be used: there is no model.
+    pub fn new(options: AgentOptions) -> Result<Self> {
+        if let Some(why) = &options.settings().unusable {
+            return Err(Error::config(why));
+        }
+        let driver = Driver::new(Arc::clone(&options.0), options.settings().turn);
+        Ok(Self { driver, options })
+    }
+
+    /// Creates a client that sends its requests over a service of your own: one with middleware, or a
+    /// model in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_transport<S, B>(options: AgentOptions, service: S) -> Result<Self>
+    where
+        S: tower::Service<Request<RequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let mut client = Self::new(options)?;
+        client.change(|settings| settings.service = AnyService::new(service))?;
+        Ok(client)
+    }
+
+    /// Creates a client that goes on with a conversation, made valid first (see
+    /// [`history_mut`](Self::history_mut)).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_history(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
+        let mut client = Self::new(options)?;
+        client.set_history(messages);
+        Ok(client)
+    }
+
+    /// Sends a prompt, and waits for the head of its answer.
+    ///
+    /// An answer that was not read to its end is ended first, and calls that are open are answered with
+    /// "not run". `send("")` is [`continue_turn`](Self::continue_turn); in the middle of several calls it
+    /// marks that the turn is to go on once the last of them is answered.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
+    /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
+    /// back: history is as it was.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future takes the prompt back and closes the connection.
+    pub async fn send(&mut self, prompt: &str) -> Result<()> {
+        if prompt.is_empty() {
+            return self.driver.go_on_when_answered().await;
+        }
+        self.driver.submit(Message::user(prompt)).await
+    }
+
+    /// Sends a prompt of text and images; otherwise as [`send`](Self::send).
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send), and `InvalidInput` unless it is a message of the user.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`send`](Self::send).
+    pub async fn send_message(&mut self, prompt: Message) -> Result<()> {
+        self.driver.submit(prompt).await
+    }
+
+    /// Goes on from the conversation as it stands, with fresh budgets: after all calls are answered,
+    /// after an error, or after a limit. Waits for the head of the answer.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if calls have no result yet, naming their ids, or if neither a message of the user nor
+    /// a result stands last; and what [`send`](Self::send) tells of the server.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection; history stays, and it can be called again.
+    pub async fn continue_turn(&mut self) -> Result<()> {
+        self.driver.go_on().await
+    }
+
+    /// Sends a prompt and collects what comes of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send) and [`receive`](Self::receive).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses the text read so far, but for what stands in history; the turn can
+    /// be read on.
+    pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
+        self.send(prompt).await?;
+        let mut text = String::new();
+        while let Some(block) = self.receive().await? {
+            if let ContentBlock::Text(block) = block {
+                text.push_str(&block.text);
+            }
+        }
+        Ok(Reply {
+            text,
+            message: self.message().cloned(),
+            usage: self.usage(),
+            finish_reason: self.finish_reason().cloned().unwrap_or_default(),
+        })
+    }
+
+    /// Waits for the next block; `None` when the turn is over, was interrupted, or waits for the
+    /// caller to answer calls. [`finish_reason`](Self::finish_reason) tells which.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
+    /// [`send`](Self::send) tells of the server. What was completed stays in history.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: what is in progress goes on with the next call.
+    pub async fn receive(&mut self) -> Result<Option<ContentBlock>> {
+        poll_fn(|cx| self.poll_block(cx)).await
+    }
+
+    /// Waits for the next event; `None` as for [`receive`](Self::receive), which is this with only the
+    /// blocks let through.
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`receive`](Self::receive).
+    pub async fn next_event(&mut self) -> Result<Option<AgentEvent>> {
+        poll_fn(|cx| self.driver.poll_event(cx)).await
+    }
+
+    /// Returns the blocks of [`receive`](Self::receive) as a `Stream`, which ends after an error.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping it loses nothing.
+    pub fn stream(&mut self) -> ClientStream<'_> {
+        ClientStream { client: self, is_over: false }
+    }
+
+    /// Answers a call, in manual mode. A string reaches the model as it is, anything else as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if no call of the last answer has this id, or it has a result.
+    pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
+        self.driver.turn.add_result(id, content, Outcome::Ok).map_err(Error::turn)
+    }
+
+    /// Answers a call with an error that the model reads, in manual mode.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_tool_result`](Self::add_tool_result).
+    pub fn add_tool_error(&mut self, id: &str, error: impl Into<String>) -> Result<()> {
+        let calls = self.driver.turn.calls();
+        let call = calls.iter().find(|call| call.block.id == id);
+        let name = call.map_or("", |call| &call.block.name);
+        let content = json!({ "error": error.into(), "tool": name });
+        self.driver.turn.add_result(id, content, Outcome::Failed).map_err(Error::turn)
+    }
+
+    /// Returns a tool by its name, for those who run calls themselves.
+    #[must_use]
+    pub fn get_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.driver.settings.tools.get(name)
+    }
+
+    /// Returns the conversation, without the system prompt.
+    #[must_use]
+    pub fn history(&self) -> &[Message] {
+        self.driver.turn.history()
+    }
+
+    /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
+    ///
+    /// A turn in progress is ended first. If anything was changed, calls without a result get one that
+    /// says "not run", results without a call go, and so do messages that say nothing.
+    pub fn history_mut(&mut self) -> HistoryMut<'_> {
+        self.driver.abandon();
+        HistoryMut { messages: self.history().to_vec(), client: self }
+    }
+
+    /// Forgets the conversation. A turn in progress is ended; options and counts stay.
+    pub fn clear_history(&mut self) {
+        self.driver.abandon();
+        self.set_history(Vec::new());
+    }
+
+    /// Returns the options, with what was changed since.
+    #[must_use]
+    pub fn options(&self) -> &AgentOptions {
+        &self.options
+    }
+
+    /// Names another model, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if it is no name.
+    pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
+        let model = ModelName::new(model)?;
+        self.change(|settings| model.as_str().clone_into(&mut settings.request.model))
+    }
+
+    /// Sets the first message of every request, from the next one on; an empty one is none.
+    pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
+        let prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
+        self.change(|settings| settings.system_prompt = prompt)
+    }
+
+    /// Offers these tools in place of others, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for a tool that cannot be offered, or two of one name; nothing changes then.
+    pub fn set_tools<T: Tool + 'static>(
+        &mut self,
+        tools: impl IntoIterator<Item = T>,
+    ) -> Result<()> {
+        let tools = Registry::from_tools(tools)?;
+        self.change(|settings| settings.set_tools(tools))
+    }
+
+    /// Returns what is known of the turns so far.
+    #[must_use]
+    pub fn turn_metadata(&self) -> TurnMetadata {
+        let turn = &self.driver.turn;
+        let mut metadata = self.driver.metadata.clone();
+        (metadata.turns, metadata.rounds) = (turn.turns(), turn.rounds());
+        metadata
+    }
+
+    /// Returns why the last turn ended; `None` while it goes on, and if it failed.
+    #[must_use]
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        self.driver.metadata.finish_reason.as_ref()
+    }
+
+    /// Returns what the last answer cost, if the server said so.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.driver.metadata.usage
+    }
+
+    /// Returns the last answer of this turn, once it has ended; what had come of it if it failed.
+    #[must_use]
+    pub fn message(&self) -> Option<&AssistantMessage> {
+        self.driver.message.as_ref()
+    }
+
+    /// Ends the run in progress at once; when there is none this does nothing.
+    ///
+    /// [`receive`](Self::receive) then returns `None`. Text that was received stays in history, marked;
+    /// open calls are answered as cancelled.
+    pub fn interrupt(&self) {
+        self.driver.interrupt.interrupt();
+    }
+
+    /// Returns a handle that interrupts from elsewhere: another task, a signal handler.
+    #[must_use]
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        self.driver.interrupt.clone()
+    }
+
+    fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ContentBlock>>> {
+        loop {
+            match ready!(self.driver.poll_event(cx))? {
+                Some(AgentEvent::Block(block)) => return Poll::Ready(Ok(Some(block))),
+                Some(_) => {}
+                None => return Poll::Ready(Ok(None)),
+            }
+        }
+    }
+
+    fn set_history(&mut self, messages: Vec<Message>) {
+        let idle = self.driver.turn.set_history(messages);
+        debug_assert!(idle.is_ok(), "a turn in progress was ended before");
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut crate::settings::Settings)) -> Result<()> {
+        let mut settings = (**self.options.settings()).clone();
+        change(&mut settings);
+        settings.prepare()?;
+        self.options = AgentOptions(Arc::new(settings));
+        self.driver.settings = Arc::clone(&self.options.0);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("options", &self.options)
+            .field("driver", &self.driver)
+            .finish()
+    }
+}
+
+/// The blocks of a turn: what [`Client::stream`] returns.
+#[derive(Debug)]
+#[must_use = "streams do nothing unless polled"]
+pub struct ClientStream<'a> {
+    client: &'a mut Client,
+    is_over: bool,
+}
+
+impl Stream for ClientStream<'_> {
+    type Item = Result<ContentBlock>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let block = ready!(self.client.poll_block(cx)).transpose();
+        self.is_over = !matches!(block, Some(Ok(_)));
+        Poll::Ready(block)
+    }
+}
+
+/// A conversation to be changed: what [`Client::history_mut`] returns.
+#[derive(Debug)]
+pub struct HistoryMut<'a> {
+    client: &'a mut Client,
+    messages: Vec<Message>,
+}
+
+impl Deref for HistoryMut<'_> {
+    type Target = Vec<Message>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.messages
+    }
+}
+
+impl DerefMut for HistoryMut<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.messages
+    }
+}
+
+impl Drop for HistoryMut<'_> {
+    fn drop(&mut self) {
+        // Who only looked has changed nothing: calls that are open stay so.
+        if self.messages != self.client.history() {
+            self.client.set_history(std::mem::take(&mut self.messages));
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! The loop of every turn: does what the state machine asks for, and tells it what came of that.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use oa_executor::{Batch, BatchStream, ToolEvent};
+use oa_hooks::{PostToolUseEvent, PreToolUseEvent, Verdict};
+use oa_tools::ErrorBody;
+use oa_transport::Watch;
+use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
+use oa_types::{AssistantMessage, FinishReason};
+use tokio::time::sleep;
+
+use crate::answer::{AnswerStream, Concluded};
+use crate::error::{Error, Result};
+use crate::event::AgentEvent;
+use crate::interrupt::InterruptHandle;
+use crate::metadata::TurnMetadata;
+use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::run::{Cut, Run};
+use crate::service::send;
+use crate::settings::Settings;
+use crate::transcript::Transcript;
+use crate::work::{Done, Future, Work};
+
+/// A conversation and everything that is in progress for it.
+pub(crate) struct Driver {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) turn: Turn,
+    pub(crate) interrupt: InterruptHandle,
+    /// What happened while nobody listened.
+    pub(crate) events: VecDeque<AgentEvent>,
+    pub(crate) message: Option<AssistantMessage>,
+    pub(crate) metadata: TurnMetadata,
+    pub(crate) run: Option<Run>,
+    work: Work,
+    transcript: Transcript,
+    /// Ids that are made up for calls differ from answer to answer.
+    ids: RandomState,
+    answers: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Self {
+        Self {
+            settings,
+            turn: Turn::new(turn),
+            interrupt: InterruptHandle::default(),
+            events: VecDeque::new(),
+            message: None,
+            metadata: TurnMetadata::default(),
+            run: None,
+            work: Work::default(),
+            transcript: Transcript::default(),
+            ids: RandomState::new(),
+            answers: 0,
+        }
+    }
+
+    /// Waits for the next event; `None` when nothing is in progress.
+    #[inline]
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+        let is_cut = self.run.as_ref().is_some_and(|run| run.signal().is_cancelled());
+        match self.events.pop_front().filter(|_| !is_cut) {
+            Some(event) => Poll::Ready(Ok(Some(event))),
+            None => self.poll_step(cx),
+        }
+    }
+
+    /// Waits until an answer begins, or nothing is in progress; what happens on the way is kept.
+    pub(crate) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        while self.work.answer.is_none() {
+            match ready!(self.poll_step(cx))? {
+                Some(event) => self.events.push_back(event),
+                None => break,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Performs one action after the other until one of them comes to something.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+        if self.run.is_none() && self.turn.is_busy() {
+            self.begin_run();
+        }
+        loop {
+            if let Some(cut) = self.run.as_mut().and_then(|run| run.is_cut(cx)) {
+                self.cut(cut);
+            }
+            match self.turn.next_action() {
+                Some(Action::Decide { call }) => self.decide(call),
+                Some(Action::End { reason }) => {
+                    self.end_run(Some(reason.clone()));
+                    return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
+                }
+                Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
+                Some(Action::Review { call }) => self.review(call),
+                Some(Action::Run { calls }) => self.work.batch = Some(self.batch(&calls)),
+                Some(Action::Show { block }) => {
+                    return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
+                }
+                Some(_) | None => match self.work.poll(cx, self.turn.shows_text()) {
+                    Poll::Ready(Some(done)) => {
+                        if let Some(event) = self.take(done)? {
+                            return Poll::Ready(Ok(Some(event)));
+                        }
+                    }
+                    Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                    Poll::Pending => {
+                        let Some(run) = &mut self.run else { return Poll::Pending };
+                        let cut = ready!(run.poll_cut(cx));
+                        self.cut(cut);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Tells the state machine what came of something.
+    #[inline]
+    fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
+        match done {
+            Done::Answer(concluded) => {
+                let Concluded { message, failure, closing } = *concluded;
+                self.work.closing = closing;
+                self.metadata.count(message.usage);
+                let event = AgentEvent::AnswerEnd(message.clone());
+                let answer = answer(&message);
+                self.message = Some(message);
+                match failure {
+                    Some(failure) => return Err(self.fail(failure)),
+                    None => self.turn.answer(answer),
+                }
+                return Ok(Some(event));
+            }
+            Done::Decision((call, verdict)) => {
+                let decision = match verdict.map_err(|error| self.fail(Error::hook(error)))? {
+                    Verdict::Allow => Decision::Run(self.turn.calls()[call].input.clone()),
+                    Verdict::Block { reason } => {
+                        let name = &*self.turn.calls()[call].block.name;
+                        let body = ErrorBody::new(name, "a hook blocked the call");
+                        Decision::Refuse(body.with_reason(reason).to_value())
+                    }
+                    Verdict::Modify(change) => Decision::Run(change.value),
+                };
+                self.turn.decide(call, decision);
+            }
+            Done::Delta(event) => {
+                self.turn.begin_answer();
+                return Ok(Some(event));
+            }
+            Done::Response(response) => {
+                self.work.answer = Some(response.map_err(|error| self.fail(error))?);
+                return Ok(Some(AgentEvent::AnswerStart));
+            }
+            Done::Review((call, change)) => {
+                // A result is looked at once, also by a hook that fails.
+                let content = match &change {
+                    Ok(Some(change)) => Some(change.value.clone()),
+                    _ => content(&self.turn.calls()[call]).cloned(),
+                };
+                self.turn.review(call, content.unwrap_or_default());
+                change.map_err(|error| self.fail(Error::hook(error)))?;
+            }
+            Done::Tool(event) => {
+                if let ToolEvent::CallComplete(result) = &event {
+                    let mut calls = self.turn.calls().iter();
+                    if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
+                        self.turn.finish_call(call, result.result.clone(), result.outcome);
+                    }
+                }
+                return Ok(Some(AgentEvent::Tool(event)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn decide(&mut self, call: usize) {
+        let Call { block, input, .. } = &self.turn.calls()[call];
+        if !self.settings.hooks.has_pre_tool_use(&block.name) {
+            let input = input.clone();
+            return self.turn.decide(call, Decision::Run(input));
+        }
+        let history = self.turn.history().clone();
+        let event = PreToolUseEvent::new(&*block.name, input.clone(), &*block.id, history);
+        let hooks = self.settings.hooks.clone();
+        self.work.decision =
+            Some(Box::pin(async move { (call, hooks.pre_tool_use(event, sleep).await) }));
+    }
+
+    fn review(&mut self, call: usize) {
+        let Call { block, input, state, .. } = &self.turn.calls()[call];
+        let CallState::Answered { content, outcome, .. } = state else { return };
+        let content = content.clone();
+        if !self.settings.hooks.has_post_tool_use(&block.name) {
+            return self.turn.review(call, content);
+        }
+        let history = self.turn.history().clone();
+        let event = PostToolUseEvent::new(
+            &*block.name,
+            input.clone(),
+            &*block.id,
+            content,
+            *outcome,
+            history,
+        );
+        let hooks = self.settings.hooks.clone();
+        self.work.review =
+            Some(Box::pin(async move { (call, hooks.post_tool_use(event, sleep).await) }));
+    }
+
+    fn batch(&self, calls: &[usize]) -> Box<BatchStream> {
+        let calls = calls.iter().map(|&call| {
+            let Call { block, input, .. } = &self.turn.calls()[call];
+            let mut call = block.clone();
+            call.input.clone_from(input);
+            call
+        });
+        let mut batch = Batch::new().state(self.settings.state.clone());
+        if let Some(run) = &self.run {
+            batch = batch.cancel(run.signal().child()).run(run.executor.clone());
+        }
+        Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
+    }
+
+    fn request(&mut self, tools: bool) -> Future<Result<AnswerStream>> {
+        self.transcript.follow(self.turn.history(), self.turn.revisions());
+        let (segments, last) = self.transcript.bytes();
+        let request = self.settings.envelope.chat(segments, last, tools);
+        self.answers += 1;
+        let mut aggregator = oa_aggregate::Options::default();
+        aggregator.limits = self.settings.limits.answer;
+        aggregator.quirks = self.settings.quirks;
+        aggregator.id_seed = self.ids.hash_one(self.answers);
+        let options = PipelineOptions { parser: self.settings.limits.events, aggregator };
+        let settings = Arc::clone(&self.settings);
+        let closing = self.work.closing.take();
+        Box::pin(async move {
+            if let Some(closing) = closing {
+                closing.await;
+            }
+            let mut watch = Watch::new(settings.timeouts);
+            let response = send(&settings.service, request, &mut watch).await?;
+            Ok(AnswerStream::new(response, Pipeline::new(options), watch))
+        })
+    }
+
+    pub(crate) fn begin_run(&mut self) {
+        let run = Run::new(self.settings.max_run_time);
+        self.interrupt.set(Some(run.signal().clone()));
+        self.run = Some(run);
+        self.message = None;
+        self.metadata.finish_reason = None;
+    }
+
+    pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
+        self.interrupt.set(None);
+        self.run = None;
+        self.metadata.finish_reason = reason;
+    }
+
+    /// Stops whatever is in progress.
+    fn cut(&mut self, cut: Cut) {
+        let answer = self.work.answer.take();
+        self.work = Work::default();
+        self.events.clear();
+        self.run = None;
+        let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
+        match cut {
+            Cut::Interrupted => self.turn.interrupt(words),
+            Cut::TimeUp => self.turn.stop(cut.reason(), words),
+        }
+    }
+
+    /// Ends the turn by an error.
+    fn fail(&mut self, error: Error) -> Error {
+        self.abort();
+        error
+    }
+
+    /// Ends the turn, of which nobody wants to know more.
+    pub(crate) fn abort(&mut self) {
+        self.drop_work();
+        self.turn.fail();
+    }
+
+    /// Ends what the caller has not read to its end, since something else is wanted now.
+    pub(crate) fn abandon(&mut self) {
+        self.settle();
+        if self.turn.is_busy() {
+            let answer = self.work.answer.take();
+            self.drop_work();
+            self.turn.abandon(answer.map(AnswerStream::arrived).unwrap_or_default());
+        }
+    }
+
+    /// Acts upon an interrupt that nobody has waited for yet.
+    pub(crate) fn settle(&mut self) {
+        if self.run.as_ref().is_some_and(|run| run.signal().is_cancelled()) {
+            self.cut(Cut::Interrupted);
+            while let Some(action) = self.turn.next_action() {
+                if let Action::End { reason } = action {
+                    self.end_run(Some(reason));
+                }
+            }
+        }
+    }
+
+    fn drop_work(&mut self) {
+        self.work = Work::default();
+        self.events.clear();
+        self.end_run(None);
+    }
+}
+
+fn answer(message: &AssistantMessage) -> Answer {
+    let mut answer = Answer::new(message.content.clone());
+    answer.finish_reason = message.finish_reason.clone();
+    answer.extra = message.extra.clone();
+    answer.tokens = message.usage.and_then(|usage| usage.total()).unwrap_or_default();
+    answer
+}
+
+fn content(call: &Call) -> Option<&serde_json::Value> {
+    match &call.state {
+        CallState::Answered { content, .. } => Some(content),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("turn", &self.turn)
+            .field("work", &self.work)
+            .finish_non_exhaustive()
+    }
+}

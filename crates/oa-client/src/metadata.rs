@@ -1,0 +1,26 @@
+use oa_types::{FinishReason, Usage};
+
+/// What is known of the turns of a [`Client`](crate::Client) so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct TurnMetadata {
+    /// How many prompts were taken; those that failed do not count.
+    pub turns: u32,
+    /// How many rounds of tool calls the last turn has had.
+    pub rounds: u32,
+    /// What the last answer cost, if the server said so.
+    pub usage: Option<Usage>,
+    /// What all answers cost together, as far as the server said so.
+    pub total_usage: Usage,
+    /// Why the last turn ended; none while it goes on, and if it failed.
+    pub finish_reason: Option<FinishReason>,
+}
+
+impl TurnMetadata {
+    pub(crate) fn count(&mut self, usage: Option<Usage>) {
+        self.usage = usage;
+        if let Some(usage) = usage {
+            self.total_usage.add(&usage);
+        }
+    }
+}

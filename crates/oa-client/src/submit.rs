@@ -1,0 +1,131 @@
+//! How a turn begins: the prompt's way past the hooks, and the wait for an answer.
+
+use std::future::poll_fn;
+use std::ops::{Deref, DerefMut};
+use std::pin::pin;
+use std::task::Poll;
+
+use oa_hooks::{UserPromptSubmitEvent, Verdict};
+use oa_types::{ContentBlock, Message, TextBlock};
+use tokio::time::sleep;
+
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::run::Cut;
+
+impl Driver {
+    /// Sends a prompt, and waits for its answer to begin.
+    pub(crate) async fn submit(&mut self, prompt: Message) -> Result<()> {
+        self.check_usable()?;
+        self.turn.check_prompt(&prompt).map_err(Error::turn)?;
+        self.abandon();
+        let mut this = Beginning::of(self);
+        match this.hooked(prompt).await? {
+            Ok(prompt) => this.turn.submit(prompt).map_err(Error::turn)?,
+            Err(cut) => {
+                this.end_run(Some(cut.reason()));
+                return this.begun();
+            }
+        }
+        poll_fn(|cx| this.poll_answer(cx)).await?;
+        this.begun()
+    }
+
+    /// Goes on from the conversation as it stands, and waits for the answer to begin.
+    pub(crate) async fn go_on(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.settle();
+        self.turn.continue_turn().map_err(Error::turn)?;
+        let mut this = Beginning::of(self);
+        poll_fn(|cx| this.poll_answer(cx)).await?;
+        this.begun()
+    }
+
+    /// As [`go_on`](Self::go_on), but in the middle of an answer's calls it only marks the wish.
+    pub(crate) async fn go_on_when_answered(&mut self) -> Result<()> {
+        self.check_usable()?;
+        self.settle();
+        if self.turn.continue_when_answered().map_err(Error::turn)? {
+            let mut this = Beginning::of(self);
+            poll_fn(|cx| this.poll_answer(cx)).await?;
+            return this.begun();
+        }
+        Ok(())
+    }
+
+    /// The prompt that is sent: the user's, or what a hook put in its place; unless the run is cut
+    /// before that is known.
+    async fn hooked(&mut self, mut prompt: Message) -> Result<Result<Message, Cut>> {
+        let hooks = self.settings.hooks.clone();
+        if !hooks.has_user_prompt_submit() {
+            return Ok(Ok(prompt));
+        }
+        let event = UserPromptSubmitEvent::new(prompt.text(), self.turn.history().clone());
+        let mut verdict = pin!(hooks.user_prompt_submit(event, sleep));
+        let verdict = poll_fn(|cx| match verdict.as_mut().poll(cx) {
+            Poll::Ready(verdict) => Poll::Ready(Ok(verdict)),
+            Poll::Pending => match &mut self.run {
+                Some(run) => run.poll_cut(cx).map(Err),
+                None => Poll::Pending,
+            },
+        });
+        let verdict = match verdict.await {
+            Ok(verdict) => verdict,
+            Err(cut) => return Ok(Err(cut)),
+        };
+        match verdict.map_err(Error::hook)? {
+            Verdict::Allow => {}
+            Verdict::Block { reason } => return Err(Error::blocked(&reason)),
+            Verdict::Modify(change) => {
+                // Pictures stay; the words are the hook's.
+                prompt.content.retain(|block| matches!(block, ContentBlock::Image(_)));
+                prompt.content.insert(0, TextBlock::new(change.value).into());
+            }
+        }
+        Ok(Ok(prompt))
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        self.settings.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
+    }
+}
+
+/// A turn whose answer has not begun. Unless it comes to that, it is taken back when dropped.
+struct Beginning<'a> {
+    driver: &'a mut Driver,
+    has_begun: bool,
+}
+
+impl<'a> Beginning<'a> {
+    fn of(driver: &'a mut Driver) -> Self {
+        driver.begin_run();
+        Self { driver, has_begun: false }
+    }
+
+    fn begun(mut self) -> Result<()> {
+        self.has_begun = true;
+        Ok(())
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        if !self.has_begun {
+            self.driver.abort();
+        }
+    }
+}
+
+impl Deref for Beginning<'_> {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        self.driver
+    }
+}
+
+impl DerefMut for Beginning<'_> {
+    fn deref_mut(&mut self) -> &mut Driver {
+        self.driver
+    }
+}

@@ -1,0 +1,116 @@
+//! What is being waited for: a response, an answer, a hook, tools.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use oa_executor::{BatchStream, ToolEvent};
+use oa_hooks::{Change, Verdict};
+use serde_json::Value;
+
+use crate::answer::{AnswerStream, Closing, Concluded};
+use crate::error::Result;
+use crate::event::AgentEvent;
+
+pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
+
+/// A call, by its place, and what hooks say.
+pub(crate) type Decided = (usize, Result<Verdict<Value>, oa_hooks::Error>);
+pub(crate) type Reviewed = (usize, Result<Option<Change<Value>>, oa_hooks::Error>);
+
+/// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
+#[derive(Default)]
+pub(crate) struct Work {
+    pub(crate) request: Option<Future<Result<AnswerStream>>>,
+    pub(crate) answer: Option<AnswerStream>,
+    /// What hooks say of a call, and to a result.
+    pub(crate) decision: Option<Future<Decided>>,
+    pub(crate) review: Option<Future<Reviewed>>,
+    pub(crate) batch: Option<Box<BatchStream>>,
+    /// The last bytes of the answer before.
+    pub(crate) closing: Option<Closing>,
+}
+
+/// What came of it.
+pub(crate) enum Done {
+    Answer(Box<Concluded>),
+    Decision(Decided),
+    Delta(AgentEvent),
+    Response(Result<AnswerStream>),
+    Review(Reviewed),
+    Tool(ToolEvent),
+}
+
+impl Work {
+    /// Waits for whatever comes next; `None` when nothing is in progress.
+    #[inline]
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, shows_text: bool) -> Poll<Option<Done>> {
+        if let Some(answer) = &mut self.answer {
+            let delta = answer.poll_next(cx, |delta| AgentEvent::of(delta, shows_text));
+            if let Some(event) = ready!(delta) {
+                return Poll::Ready(Some(Done::Delta(event)));
+            }
+        }
+        self.poll_others(cx)
+    }
+
+    fn poll_others(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
+        if let Some(answer) = self.answer.take() {
+            return Poll::Ready(Some(Done::Answer(Box::new(answer.conclude()))));
+        }
+        if let Some(done) = poll_slot(&mut self.request, cx) {
+            return Poll::Ready(Some(Done::Response(done)));
+        }
+        if let Some(done) = poll_slot(&mut self.decision, cx) {
+            return Poll::Ready(Some(Done::Decision(done)));
+        }
+        if let Some(done) = poll_slot(&mut self.review, cx) {
+            return Poll::Ready(Some(Done::Review(done)));
+        }
+        // Tools go on while a hook looks at the result of another.
+        if let Some(batch) = &mut self.batch {
+            match futures_core::Stream::poll_next(Pin::new(&mut **batch), cx) {
+                Poll::Ready(Some(event)) => return Poll::Ready(Some(Done::Tool(event))),
+                Poll::Ready(None) => self.batch = None,
+                Poll::Pending => {}
+            }
+        }
+        if self.is_waiting() {
+            return Poll::Pending;
+        }
+        if poll_slot(&mut self.closing, cx).is_some() || self.closing.is_none() {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.request.is_some()
+            || self.decision.is_some()
+            || self.review.is_some()
+            || self.batch.is_some()
+    }
+}
+
+/// Polls a future if there is one; once it is ready it is gone.
+fn poll_slot<F: std::future::Future + Unpin>(
+    slot: &mut Option<F>,
+    cx: &mut Context<'_>,
+) -> Option<F::Output> {
+    match Pin::new(slot.as_mut()?).poll(cx) {
+        Poll::Ready(output) => {
+            *slot = None;
+            Some(output)
+        }
+        Poll::Pending => None,
+    }
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work")
+            .field("answer", &self.answer)
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
+    }
+}
