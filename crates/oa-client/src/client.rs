@@ -223,7 +223,7 @@ impl Client {
     ///
     /// As [`receive`](Self::receive).
     pub async fn next_event(&mut self) -> Result<Option<AgentEvent>> {
-        poll_fn(|cx| self.driver.poll_event(cx)).await
+        poll_fn(|cx| self.poll_event(cx)).await
     }
 
     /// Returns the blocks of [`receive`](Self::receive) as a `Stream`, which ends after an error.
@@ -360,9 +360,13 @@ impl Client {
         self.driver.interrupt.clone()
     }
 
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+        self.driver.poll_event(cx)
+    }
+
     fn poll_block(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<ContentBlock>>> {
         loop {
-            match ready!(self.driver.poll_event(cx))? {
+            match ready!(self.poll_event(cx))? {
                 Some(AgentEvent::Block(block)) => return Poll::Ready(Ok(Some(block))),
                 Some(_) => {}
                 None => return Poll::Ready(Ok(None)),

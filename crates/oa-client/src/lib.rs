@@ -36,6 +36,8 @@ mod provider;
 mod query;
 mod stream;
 
+mod agent;
+mod agent_tool;
 mod client;
 mod event;
 mod interrupt;
@@ -65,6 +67,8 @@ pub use oa_tools::{Registry, Tool};
 pub use oa_transport::{RequestBody, TimeoutKind};
 pub use oa_types::wire::ToolChoice;
 
+pub use crate::agent::{AgentService, AgentStream};
+pub use crate::agent_tool::AgentTool;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};

@@ -37,9 +37,9 @@
 //! tools over types that derive their schema.
 
 pub use oa_client::{
-    AgentEvent, AgentOptions, AgentOptionsBuilder, BlockStream, Client, ClientStream, Error,
-    ErrorKind, HistoryMut, InterruptHandle, Limits, Provider, Reply, Result, TurnMetadata,
-    list_models, query,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
+    BlockStream, Client, ClientStream, Error, ErrorKind, HistoryMut, InterruptHandle, Limits,
+    Provider, Reply, Result, TurnMetadata, list_models, query,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{HookDecision, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};

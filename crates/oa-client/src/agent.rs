@@ -1,0 +1,142 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use oa_types::Message;
+use tower::Service;
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::event::AgentEvent;
+use crate::options::AgentOptions;
+
+/// An agent as a tower `Service`: a prompt in, a stream of events out.
+///
+/// Each prompt begins a conversation of its own, on the shared pool of connections. Tower's limits,
+/// timeouts, buffers and balance fit around it. They see a call end when the answer begins; what
+/// follows is the stream's.
+///
+/// ```
+/// use oa_client::{AgentEvent, AgentOptions, AgentService};
+/// use oa_testkit::{MemoryServer, Reply};
+/// use oa_types::{ContentBlock, Message};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let options = AgentOptions::builder()
+///     .model("any")
+///     .transport(MemoryServer::new(Reply::text("Hello!"))) // leave this out for a real server
+///     .build()?;
+/// let agent = ServiceBuilder::new()
+///     .map_request(|prompt: &str| Message::user(prompt))
+///     .service(AgentService::new(options));
+///
+/// let mut events = agent.oneshot("Say hello.").await?;
+/// let mut text = String::new();
+/// while let Some(event) = events.next().await {
+///     if let AgentEvent::Block(ContentBlock::Text(block)) = event? {
+///         text += &block.text;
+///     }
+/// }
+/// assert_eq!(text, "Hello!");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct AgentService {
+    options: AgentOptions,
+    history: Vec<Message>,
+}
+
+impl AgentService {
+    /// Creates a service whose conversations begin with nothing.
+    #[must_use]
+    pub fn new(options: AgentOptions) -> Self {
+        Self { options, history: Vec::new() }
+    }
+
+    /// Has each conversation begin with these messages.
+    #[must_use]
+    pub fn with_history(mut self, messages: Vec<Message>) -> Self {
+        self.history = messages;
+        self
+    }
+}
+
+impl Service<Message> for AgentService {
+    type Response = AgentStream;
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<AgentStream>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, prompt: Message) -> Self::Future {
+        let Self { options, history } = self.clone();
+        Box::pin(async move {
+            let mut client = Client::with_history(options, history)?;
+            client.send_message(prompt).await?;
+            Ok(AgentStream { client, is_over: false })
+        })
+    }
+}
+
+/// The events of one turn of an agent, and its conversation: what [`AgentService`] answers.
+///
+/// It ends with the turn, or after an error.
+///
+/// # Cancel safety
+///
+/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection and
+/// cancels what runs.
+#[must_use = "streams do nothing unless polled"]
+pub struct AgentStream {
+    client: Client,
+    is_over: bool,
+}
+
+impl AgentStream {
+    /// Waits for the next event.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Result<AgentEvent>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Returns the client whose turn this is.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns the client, to read on or to go on with the conversation.
+    #[must_use]
+    pub fn into_client(self) -> Client {
+        self.client
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = Result<AgentEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let event = ready!(self.client.poll_event(cx)).transpose();
+        self.is_over = !matches!(event, Some(Ok(_)));
+        Poll::Ready(event)
+    }
+}
+
+impl fmt::Debug for AgentStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentStream").field("client", &self.client).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,119 @@
+use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
+use oa_types::{ContentBlock, FinishReason};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::options::AgentOptions;
+
+/// An agent as a tool of another agent.
+///
+/// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of
+/// the last answer. While it runs it emits `text` as it is generated, and a status for each call that it
+/// makes. Interrupting the outer agent stops it, whatever it is doing.
+///
+/// ```
+/// use oa_client::{AgentOptions, AgentTool, Client};
+/// use oa_testkit::{MemoryServer, Reply};
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> oa_client::Result<()> {
+/// # let poets_model = MemoryServer::new(Reply::text("An old silent pond..."));
+/// # let editors_model = MemoryServer::new([
+/// #     Reply::new().call("poet", json!({"prompt": "A haiku about a frog."})),
+/// #     Reply::text("I like it."),
+/// # ]);
+/// let poet = AgentOptions::builder()
+///     .model("small")
+///     .system_prompt("You write haiku.")
+/// #   .transport(poets_model)
+///     .build()?;
+/// let editor = AgentOptions::builder()
+///     .model("large")
+///     .tool(AgentTool::new("poet", "Writes a haiku about anything", poet)?)
+///     .auto_execute_tools(true)
+/// #   .transport(editors_model)
+///     .build()?;
+///
+/// let mut client = Client::new(editor)?;
+/// assert_eq!(client.ask("Get me a poem about a frog.").await?.text, "I like it.");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct AgentTool {
+    name: String,
+    description: String,
+    schema: Value,
+    options: AgentOptions,
+}
+
+impl AgentTool {
+    /// Creates a tool that asks an agent of these options.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the options cannot be used, or if nobody would run the agent's own tools: it has some,
+    /// and no `auto_execute_tools`.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        options: AgentOptions,
+    ) -> Result<Self> {
+        let name = name.into();
+        if !options.tools().is_empty() && !options.auto_execute_tools() {
+            let why = "has tools, but no auto_execute_tools";
+            return Err(Error::config(format!("the agent behind the tool {name} {why}")));
+        }
+        Client::new(options.clone())?;
+        let prompt = json!({
+            "type": "string",
+            "description": "What the agent is to do. It sees nothing else of this conversation.",
+        });
+        let schema = json!({
+            "type": "object",
+            "properties": { "prompt": prompt },
+            "required": ["prompt"],
+        });
+        Ok(Self { name, description: description.into(), schema, options })
+    }
+
+    async fn ask(&self, input: &Value, cx: &ToolContext) -> Result<Value, ToolError> {
+        let mut client = Client::new(self.options.clone())?;
+        client.send(input["prompt"].as_str().unwrap_or_default()).await?;
+        while let Some(block) = client.receive().await? {
+            match block {
+                ContentBlock::Text(block) => cx.emit_with("text", || block.text.into()),
+                ContentBlock::ToolUse(call) => {
+                    cx.emit_status(format_args!("{} calls {}", self.name, call.name));
+                }
+                _ => {}
+            }
+        }
+        let text = client.message().map(|message| message.text()).unwrap_or_default();
+        let reason = client.finish_reason().unwrap_or(&FinishReason::Unspecified);
+        if text.is_empty() {
+            return Err(ToolError::new(format!("no answer: the agent ended by {reason}")));
+        }
+        Ok(text.into())
+    }
+}
+
+impl Tool for AgentTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.schema
+    }
+
+    fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
+        Box::pin(async move { self.ask(&input, &cx).await })
+    }
+}
