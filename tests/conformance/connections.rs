@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use open_agent::client::TimeoutKind;
-use open_agent::{ErrorKind, json, query};
+use open_agent::{Client, ContentBlock, ErrorKind, FinishReason, json, query};
 use serde_json::Value;
 use tower::service_fn;
 
@@ -60,6 +60,36 @@ fn dropping_a_stream_frees_its_slot() {
         drop(stream);
         let time = until_idle(server, NOTICE).await.expect("it notices that nobody listens");
         println!("the slot was free after {time:?}");
+    });
+}
+
+#[test]
+fn an_interrupt_frees_the_slot_and_the_next_prompt_is_answered() {
+    check_alone(Wanted::Tiny, async |server| {
+        until_idle(server, NOTICE_READING).await.expect("no slot works for another test");
+        let endless = json!({ "max_tokens": -1, "ignore_eos": true });
+        let options = server.options().seed(5).extra_body(endless).build().unwrap();
+        let mut client = Client::new(options).unwrap();
+        for round in 1..=3 {
+            client.send(PROMPT).await.unwrap();
+            let mut text = String::new();
+            for _ in 0..5 {
+                match client.receive().await.unwrap() {
+                    Some(ContentBlock::Text(block)) => text += &block.text,
+                    other => panic!("it has no end: {other:?}"),
+                }
+            }
+            assert_eq!(busy(server).await, Some(1));
+            client.interrupt();
+            assert!(client.receive().await.unwrap().is_none());
+            let time = until_idle(server, NOTICE).await.expect("it notices that nobody listens");
+            println!("the slot was free after {time:?}");
+            assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+            // What was received stays, and so does every prompt.
+            assert_eq!(client.history().len(), 2 * round);
+            let last = client.history().last().unwrap();
+            assert!(last.interrupted && last.text() == text, "{last:?}");
+        }
     });
 }
 

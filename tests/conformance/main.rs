@@ -14,6 +14,7 @@ mod calls;
 mod connections;
 mod errors;
 mod formats;
+mod loops;
 mod models;
 mod text;
 mod thinking;
