@@ -99,7 +99,16 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-client",
         place: Place::Layer(3),
-        ours: &["oa-aggregate", "oa-hooks", "oa-sse", "oa-tools", "oa-transport", "oa-types"],
+        ours: &[
+            "oa-aggregate",
+            "oa-executor",
+            "oa-hooks",
+            "oa-sse",
+            "oa-tools",
+            "oa-transport",
+            "oa-turn",
+            "oa-types",
+        ],
         external: None,
         limits: &[],
     },
