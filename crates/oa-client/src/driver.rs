@@ -18,6 +18,7 @@ use crate::answer::{AnswerStream, Concluded};
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
+use crate::log;
 use crate::metadata::TurnMetadata;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::run::{Cut, Run};
@@ -93,6 +94,7 @@ impl Driver {
             match self.turn.next_action() {
                 Some(Action::Decide { call }) => self.decide(call),
                 Some(Action::End { reason }) => {
+                    log::turn_ended(&reason, self.turn.rounds());
                     self.end_run(Some(reason.clone()));
                     return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
                 }

@@ -28,7 +28,7 @@
 //!
 //! # Features
 //!
-//! `tls` adds https. Off by default here, on by default in the facade.
+//! `tls` adds https, `tracing` lines for a log. Off by default here, on by default in the facade.
 
 mod builder;
 mod options;
@@ -45,6 +45,7 @@ mod metadata;
 mod reply;
 
 mod driver;
+mod log;
 mod run;
 mod submit;
 mod work;

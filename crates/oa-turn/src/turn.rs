@@ -402,11 +402,6 @@ impl Turn {
         }
     }
 
-    /// Changes how far prompts may go, from the next one on.
-    pub fn set_options(&mut self, options: Options) {
-        self.options = options;
-    }
-
     /// Replaces the conversation by a valid one made of these messages; see [`repair`].
     ///
     /// # Errors

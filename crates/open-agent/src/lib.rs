@@ -33,8 +33,8 @@
 //!
 //! # Features
 //!
-//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `schemars` adds
-//! tools over types that derive their schema.
+//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
+//! default) adds lines for a log. `schemars` adds tools over types that derive their schema.
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
