@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use insta::assert_snapshot;
-use oa_client::{AgentOptions, Error, ErrorKind, Limits, list_models, query};
+use oa_client::{AgentOptions, Error, ErrorKind, Limits, RetryConfig, list_models, query};
 use oa_testkit::{Cut, Framing, MemoryServer, Reply, Script, SocketServer};
 use oa_types::ContentBlock;
 use serde_json::json;
@@ -48,7 +48,8 @@ fn line(text: &str, error: Option<&Error>) -> String {
 /// What a real server on a socket that replies like this comes to.
 async fn served(reply: Reply) -> String {
     let server = SocketServer::start(reply).await.expect("loopback sockets are there");
-    let options = AgentOptions::builder().model("any").base_url(server.base_url()).build();
+    let options = AgentOptions::builder().model("any").base_url(server.base_url());
+    let options = options.retry(RetryConfig::none()).build();
     let (text, error) = outcome(&options.expect("the address is one")).await;
     line(&text, error.as_ref()).replace(&server.address().port().to_string(), "PORT")
 }

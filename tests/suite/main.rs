@@ -3,6 +3,7 @@
 mod bad_input;
 mod client;
 mod error_bodies;
+mod retries;
 mod streaming;
 mod streams;
 mod tools;

@@ -12,9 +12,10 @@ use oa_types::wire::ServerError;
 use oa_types::{AssistantMessage, ContentBlock};
 use tokio::time::{Sleep, sleep};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::pipeline::Pipeline;
 use crate::service::AnyBody;
+use crate::work::Future;
 
 /// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
 /// only so that the connection can be used again.
@@ -31,10 +32,17 @@ pub(crate) struct AnswerStream {
     failure: Option<Error>,
     content_type: Option<String>,
     watch: Watch,
+    /// What to do if it breaks before anything was handed out.
+    early_end: Option<EarlyEnd>,
+    /// The answer that comes in its place.
+    again: Option<Future<Result<Self>>>,
     /// How many bytes of text and of thinking were handed out.
     text: usize,
     thinking: usize,
 }
+
+/// Asks again, or gives the error back.
+pub(crate) type EarlyEnd = Box<dyn FnOnce(Error) -> Result<Future<Result<AnswerStream>>> + Send>;
 
 /// What an answer has come to.
 pub(crate) struct Concluded {
@@ -57,9 +65,16 @@ impl AnswerStream {
             failure: None,
             content_type,
             watch,
+            early_end: None,
+            again: None,
             text: 0,
             thinking: 0,
         }
+    }
+
+    /// Sets what is done if it breaks before anything was handed out.
+    pub(crate) fn on_early_end(&mut self, early_end: EarlyEnd) {
+        self.early_end = Some(early_end);
     }
 
     /// Reads until `pick` wants something of a delta; `None` at the end of the answer.
@@ -79,12 +94,20 @@ impl AnswerStream {
                 if !matches!(delta, Delta::Problem(_)) {
                     self.watch.note_content();
                 }
+                self.early_end = None;
                 if let Some(picked) = pick(delta) {
                     return Poll::Ready(Some(picked));
                 }
             }
             if !self.reading {
                 return Poll::Ready(None);
+            }
+            if let Some(again) = &mut self.again {
+                match ready!(again.as_mut().poll(cx)) {
+                    Ok(answer) => *self = answer,
+                    Err(error) => self.end(Some(error)),
+                }
+                continue;
             }
             ready!(self.poll_read(cx));
         }
@@ -121,11 +144,29 @@ impl AnswerStream {
                 Err(Error::timed_out(kind, &self.watch, pipeline.received()))
             }
         };
-        let held_back =
-            pipeline.finish().map_err(|error| Error::pipeline(error, pipeline.received()));
-        self.failure = end.and(held_back).err();
-        self.reading = false;
+        self.end(end.err());
         Poll::Ready(())
+    }
+
+    /// Ends the reading, unless the answer is asked for again.
+    fn end(&mut self, mut failure: Option<Error>) {
+        self.again = None;
+        if let Some(early_end) = self.early_end.take()
+            && let Some(error) = failure
+        {
+            match early_end(error) {
+                Ok(again) => {
+                    (self.again, self.body) = (Some(again), None);
+                    return;
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let pipeline = &mut self.pipeline;
+        let held_back = pipeline.finish();
+        self.failure = failure
+            .or_else(|| held_back.err().map(|error| Error::pipeline(error, pipeline.received())));
+        self.reading = false;
     }
 
     /// Makes the answer and finds out whether it is one.
@@ -202,7 +243,7 @@ pub(crate) struct Closing {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Future for Closing {
+impl std::future::Future for Closing {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -18,6 +18,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 use crate::options::{AgentOptions, Limits};
 use crate::provider::{self, Provider};
+use crate::retry::{Budget, RetryConfig};
 use crate::service::AnyService;
 use crate::settings::{Settings, header};
 use crate::wait::Wait;
@@ -47,6 +48,7 @@ pub struct AgentOptionsBuilder {
     max_run_time: Option<Duration>,
     executor: Option<ExecutorOptions>,
     state: State,
+    retry: RetryConfig,
     /// The options that were set and act only while tools are run.
     auto_only: Vec<&'static str>,
     service: Option<AnyService>,
@@ -317,6 +319,12 @@ impl AgentOptionsBuilder {
         self
     }
 
+    /// Sets how failed requests are tried again; 2 retries by default.
+    pub fn retry(mut self, retry: RetryConfig) -> Self {
+        self.retry = retry;
+        self
+    }
+
     /// Sets what a server may make the client hold.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -485,6 +493,9 @@ impl AgentOptionsBuilder {
             executor,
             state: self.state,
             service,
+            retry_budget: Arc::new(Budget::new(self.retry.budget)),
+            retry: self.retry,
+            learned: Arc::default(),
             envelope,
         })))
     }

@@ -9,20 +9,19 @@ use std::task::{Context, Poll, ready};
 use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::{PostToolUseEvent, PreToolUseEvent, Verdict};
 use oa_tools::ErrorBody;
-use oa_transport::Watch;
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
+use tower::ServiceExt;
 
 use crate::answer::{AnswerStream, Concluded};
+use crate::chat::ChatRequest;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::log;
 use crate::metadata::TurnMetadata;
-use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::run::{Cut, Run};
-use crate::service::send;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
 use crate::work::{Done, Future, Work};
@@ -231,23 +230,17 @@ impl Driver {
     fn request(&mut self, tools: bool) -> Future<Result<AnswerStream>> {
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
-        let request = self.settings.envelope.chat(segments, last, tools);
         self.answers += 1;
-        let mut aggregator = oa_aggregate::Options::default();
-        aggregator.limits = self.settings.limits.answer;
-        aggregator.quirks = self.settings.quirks;
-        aggregator.id_seed = self.ids.hash_one(self.answers);
-        let options = PipelineOptions { parser: self.settings.limits.events, aggregator };
-        let settings = Arc::clone(&self.settings);
-        let closing = self.work.closing.take();
-        Box::pin(async move {
-            if let Some(closing) = closing {
+        let id_seed = self.ids.hash_one(self.answers);
+        let request = ChatRequest { segments, last, tools, id_seed };
+        let answer = self.settings.chat().oneshot(request);
+        match self.work.closing.take() {
+            Some(closing) => Box::pin(async move {
                 closing.await;
-            }
-            let mut watch = Watch::new(settings.timeouts);
-            let response = send(&settings.service, request, &mut watch).await?;
-            Ok(AnswerStream::new(response, Pipeline::new(options), watch))
-        })
+                answer.await
+            }),
+            None => Box::pin(answer),
+        }
     }
 
     pub(crate) fn begin_run(&mut self) {

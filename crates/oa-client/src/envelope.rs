@@ -17,9 +17,23 @@ pub(crate) struct Envelope {
     headers: HeaderMap,
     /// Up to the messages; ends with `[`, or with the system prompt.
     head: Bytes,
-    /// From the messages on, with and without tools.
-    tail: Bytes,
-    tail_without_tools: Bytes,
+    /// From the messages on, for whatever is wanted.
+    tails: [Bytes; 4],
+}
+
+/// What differs from request to request beside the messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Whether tools are offered.
+    pub(crate) tools: bool,
+    /// Whether usage is asked for.
+    pub(crate) usage: bool,
+}
+
+impl Wanted {
+    fn place(self) -> usize {
+        usize::from(self.tools) * 2 + usize::from(self.usage)
+    }
 }
 
 impl Envelope {
@@ -49,15 +63,20 @@ impl Envelope {
         if let Some(prompt) = system_prompt {
             write_message(&Message::system(prompt), &Form::default(), &mut head);
         }
-        let mut without_tools = request.clone();
-        without_tools.tools.clear();
+        let tail = |tools: bool, usage: bool| {
+            let mut request = request.clone();
+            request.include_usage &= usage;
+            if !tools {
+                request.tools.clear();
+            }
+            Bytes::from(request.tail())
+        };
         Ok(Self {
             chat: uri("/chat/completions")?,
             models: uri("/models")?,
             headers,
             head: head.into(),
-            tail: request.tail().into(),
-            tail_without_tools: without_tools.tail().into(),
+            tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
         })
     }
 
@@ -65,28 +84,27 @@ impl Envelope {
     /// segment is copied together with what follows.
     pub(crate) fn chat(
         &self,
-        mut segments: Vec<Bytes>,
+        segments: &[Bytes],
         last: &[u8],
-        tools: bool,
+        wanted: Wanted,
     ) -> Request<RequestBody> {
-        let tail = if tools { &self.tail } else { &self.tail_without_tools };
+        let tail = &self.tails[wanted.place()];
         let comma = usize::from(self.head.ends_with(b"["));
-        if segments.is_empty() {
-            let last = &last[comma.min(last.len())..];
-            let length = self.head.len() + last.len() + tail.len();
-            let mut body = BytesMut::with_capacity(length);
-            body.put_slice(&self.head);
-            body.put_slice(last);
-            body.put_slice(tail);
-            segments.push(body.freeze());
-        } else {
-            segments[0] = segments[0].slice(comma..);
-            segments.insert(0, self.head.clone());
-            let mut end = BytesMut::with_capacity(last.len() + tail.len());
-            end.put_slice(last);
-            end.put_slice(tail);
-            segments.push(end.freeze());
-        }
+        let together = |parts: [&[u8]; 3]| {
+            let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
+            parts.into_iter().for_each(|part| bytes.put_slice(part));
+            bytes.freeze()
+        };
+        let segments = match segments {
+            [] => vec![together([&self.head, &last[comma.min(last.len())..], tail])],
+            [first, others @ ..] => {
+                let mut all = Vec::with_capacity(segments.len() + 2);
+                all.extend([self.head.clone(), first.slice(comma..)]);
+                all.extend_from_slice(others);
+                all.push(together([last, tail, b""]));
+                all
+            }
+        };
         let mut request = Request::new(RequestBody::from_segments(segments));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.chat.clone();

@@ -1,11 +1,12 @@
 use std::error::Error as StdError;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
 use oa_transport::{TimeoutKind, Watch};
 use oa_types::wire::ServerError;
 
+use crate::date;
 use crate::pipeline::PipelineError;
 
 /// A result whose error is [`Error`].
@@ -271,6 +272,11 @@ impl Error {
         self.0.received
     }
 
+    /// Whether the server refused the request because of a member of this name.
+    pub(crate) fn refuses(&self, member: &str) -> bool {
+        matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+    }
+
     /// Whether the same request may succeed later, and nothing of an answer was delivered.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -287,14 +293,20 @@ fn is_lasting(words: &str) -> bool {
         .any(|mark| words.contains(mark))
 }
 
-/// `retry-after-ms`, or `Retry-After` in seconds (QUIRKS row 100).
+/// `retry-after-ms`, or `Retry-After` in seconds or as a date (QUIRKS row 100).
 fn retry_after<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
     let wait = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
-    let milliseconds = header("retry-after-ms").and_then(number);
-    milliseconds
-        .and_then(|milliseconds| wait(milliseconds / 1000.0))
-        .or_else(|| wait(number(header("retry-after")?)?))
+    if let Some(milliseconds) = header("retry-after-ms").and_then(number) {
+        return wait(milliseconds / 1000.0);
+    }
+    let after = header("retry-after")?;
+    if let Some(seconds) = number(after) {
+        return wait(seconds);
+    }
+    // By the server's own clock where it tells the time.
+    let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
+    Some(date::parse(after)?.duration_since(now).unwrap_or_default())
 }
 
 impl From<oa_types::Error> for Error {

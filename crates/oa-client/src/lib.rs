@@ -51,11 +51,14 @@ mod submit;
 mod work;
 
 mod answer;
+mod chat;
 mod envelope;
 mod pipeline;
+mod retry;
 mod service;
 mod transcript;
 
+mod date;
 mod models;
 mod settings;
 mod wait;
@@ -82,5 +85,6 @@ pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
 pub use crate::query::query;
 pub use crate::reply::Reply;
+pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::stream::BlockStream;
 pub use crate::wait::Wait;

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
 use crate::provider::Provider;
+use crate::retry::RetryConfig;
 use crate::settings::Settings;
 
 /// What a server may make the client hold.
@@ -255,6 +256,12 @@ impl AgentOptions {
     #[must_use]
     pub fn total_timeout(&self) -> Option<Duration> {
         self.0.timeouts.total
+    }
+
+    /// Returns how failed requests are tried again.
+    #[must_use]
+    pub fn retry(&self) -> &RetryConfig {
+        &self.0.retry
     }
 
     /// Returns what a server may make the client hold.

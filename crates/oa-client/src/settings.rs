@@ -1,6 +1,7 @@
 //! What the options come to once they are checked.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -12,10 +13,12 @@ use oa_transport::{ApiKey, Timeouts};
 use oa_types::BaseUrl;
 use oa_types::wire::ChatRequest;
 
+use crate::chat::{ChatService, Learned};
 use crate::envelope::Envelope;
 use crate::error::Result;
 use crate::options::Limits;
 use crate::provider::Provider;
+use crate::retry::{Budget, Retry, RetryConfig};
 use crate::service::AnyService;
 
 #[derive(Clone)]
@@ -39,11 +42,21 @@ pub(crate) struct Settings {
     pub(crate) executor: ToolExecutor,
     pub(crate) state: State,
     pub(crate) service: AnyService,
+    pub(crate) retry: RetryConfig,
+    /// What is shared by all who have these options.
+    pub(crate) retry_budget: Arc<Budget>,
+    pub(crate) learned: Arc<Learned>,
     /// Made of what is above.
     pub(crate) envelope: Envelope,
 }
 
 impl Settings {
+    /// The service that answers chat requests.
+    pub(crate) fn chat(self: &Arc<Self>) -> Retry<ChatService> {
+        let chat = ChatService::new(Arc::clone(self));
+        Retry::new(chat, self.retry.clone(), Arc::clone(&self.retry_budget))
+    }
+
     /// Takes other tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) {
         let options = self.executor.options().clone();
@@ -83,6 +96,7 @@ impl fmt::Debug for Settings {
             .field("hooks", &self.hooks)
             .field("turn", &self.turn)
             .field("max_run_time", &self.max_run_time)
+            .field("retry", &self.retry)
             .field("executor", &self.executor.options())
             .field("state", &self.state)
             .finish_non_exhaustive()

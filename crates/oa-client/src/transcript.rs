@@ -1,6 +1,7 @@
 //! The conversation as bytes of requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_types::wire::{Form, write_message};
@@ -77,9 +78,10 @@ impl Transcript {
         }
     }
 
-    /// Returns the messages as segments to be shared, and what is to be copied behind them.
-    pub(crate) fn bytes(&self) -> (Vec<Bytes>, &[u8]) {
-        (self.segments.iter().map(|segment| segment.bytes.clone()).collect(), &self.open)
+    /// Returns the messages as segments to be shared, and what is younger.
+    pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Bytes) {
+        let segments = self.segments.iter().map(|segment| segment.bytes.clone());
+        (segments.collect(), Bytes::copy_from_slice(&self.open))
     }
 
     fn add(&mut self, piece: Piece) {
