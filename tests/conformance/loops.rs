@@ -163,10 +163,7 @@ fn broken_in_the_middle_by_the_server_leave_a_client_that_can_go_on() {
         for seed in 1..=5 {
             let options = options(server, &runs).seed(seed).build().unwrap();
             let mut client = Client::new(options).unwrap();
-            let error = match client.ask(PROMPT).await {
-                Ok(_) => continue,
-                Err(error) => error,
-            };
+            let Err(error) = client.ask(PROMPT).await else { continue };
             assert_eq!(error.kind(), ErrorKind::Api, "{error:?}");
             check_pairing(client.history());
             // What was thought was received, so the prompt stays.

@@ -195,7 +195,7 @@ async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) 
         counted.fetch_add(1, Ordering::Relaxed);
         if began.elapsed() < up { Reply::error(503, "down") } else { Reply::text("Done.") }
     })));
-    let options = options(&server).retry(config).build().unwrap();
+    let options = options(&server).retry(config).build().expect("these can work");
     let asked = Arc::new(AtomicUsize::new(0));
     let tasks: Vec<_> = (0..clients)
         .map(|number| {
@@ -215,7 +215,7 @@ async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) 
         })
         .collect();
     for task in tasks {
-        task.await.unwrap();
+        task.await.expect("nothing panics here");
     }
     let count = |number: &AtomicUsize| number.load(Ordering::Relaxed);
     (count(&requests), count(&asked), began.elapsed() - up)
