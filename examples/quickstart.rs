@@ -61,13 +61,15 @@ async fn run() -> Result<(), Box<dyn Error>> {
 /// The first server that answers: the one the environment names, else the usual addresses in order.
 async fn find_server(style: &Style) -> Option<AgentOptions> {
     let named = AgentOptions::default();
-    let is_named = Provider::ALL.iter().all(|provider| provider.base_url() != named.base_url());
+    let is_named =
+        Provider::LOCAL.iter().all(|provider| provider.base_url() != Some(named.base_url()));
     let mut candidates = Vec::new();
     if is_named {
         candidates.push(("OPEN_AGENT_BASE_URL", named.base_url().to_owned()));
     }
-    candidates
-        .extend(Provider::ALL.map(|provider| (provider.name(), provider.base_url().to_owned())));
+    candidates.extend(Provider::LOCAL.into_iter().filter_map(|provider| {
+        Some((provider.name(), provider.base_url()?.to_owned()))
+    }));
 
     // All at once: looking takes no longer than the slowest.
     let looks: Vec<_> = candidates

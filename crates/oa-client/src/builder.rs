@@ -40,7 +40,7 @@ pub struct AgentOptionsBuilder {
     connect: Option<Wait>,
     total: Option<Wait>,
     limits: Limits,
-    think_tags: ThinkTags,
+    think_tags: Option<ThinkTags>,
     repair: ArgumentRepair,
     tools: Registry,
     hooks: Hooks,
@@ -82,7 +82,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Names the server, for its usual address.
+    /// Names the server, for its usual address and for what it wants to be different.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = Some(provider);
         self
@@ -331,9 +331,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Says whether thinking stands between tags in the text; by default tags are text.
+    /// Says whether thinking stands between tags in the text; by default it does with providers that
+    /// are known for it, and otherwise tags are text.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
-        self.think_tags = tags;
+        self.think_tags = Some(tags);
         self
     }
 
@@ -432,18 +433,29 @@ impl AgentOptionsBuilder {
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
             None => self.unusable = Some(NO_MODEL.to_owned()),
         }
-        self.request.include_usage = true;
-        let base_url = self
-            .base_url
-            .or_else(|| self.provider.map(|provider| provider.base_url().to_owned()))
-            .or_else(provider::base_url_from_environment)
-            .unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned());
+        let profile = self.provider.map(Provider::profile).unwrap_or_default();
+        self.request.include_usage = profile.asks_for_usage;
+        self.request.token_limit = profile.token_limit;
+        let base_url = match (self.base_url, self.provider) {
+            (Some(base_url), _) => base_url,
+            (None, Some(provider)) => match provider.base_url() {
+                Some(base_url) => base_url.to_owned(),
+                None => {
+                    let name = provider.name();
+                    return Err(Error::config(format!(
+                        "{name} has no usual address: set base_url"
+                    )));
+                }
+            },
+            (None, None) => provider::base_url_from_environment()
+                .unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned()),
+        };
         let base_url = BaseUrl::new(base_url)?;
         if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
             return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
         }
         let mut quirks = Quirks::default();
-        quirks.think_tags = self.think_tags;
+        quirks.think_tags = self.think_tags.unwrap_or(profile.think_tags);
         quirks.repair = self.repair;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = match self.service {
@@ -479,6 +491,7 @@ impl AgentOptionsBuilder {
             request: self.request,
             base_url,
             provider: self.provider,
+            profile,
             system_prompt: self.system_prompt,
             api_key: self.api_key,
             headers: self.headers,

@@ -46,6 +46,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Self {
         Self {
+            transcript: Transcript::new(settings.profile),
             settings,
             turn: Turn::new(turn),
             interrupt: InterruptHandle::default(),
@@ -54,7 +55,6 @@ impl Driver {
             metadata: TurnMetadata::default(),
             run: None,
             work: Work::default(),
-            transcript: Transcript::default(),
             ids: RandomState::new(),
             answers: 0,
         }

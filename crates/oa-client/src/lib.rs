@@ -32,6 +32,7 @@
 
 mod builder;
 mod options;
+mod profile;
 mod provider;
 mod query;
 mod stream;

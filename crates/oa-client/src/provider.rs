@@ -3,18 +3,37 @@
 
 use std::env;
 
-/// A server whose usual address is known.
+use oa_aggregate::ThinkTags;
+use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
+
+use crate::profile::Profile;
+
+/// A server, or a service, of which it is known where it is and what it wants to be different.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Provider {
+    /// Azure OpenAI. Its address is one's own: set it by `base_url`.
+    Azure,
+    /// DeepSeek's service.
+    DeepSeek,
+    /// Gemini's OpenAI endpoint.
+    Gemini,
+    /// Groq's service.
+    Groq,
     /// A LiteLLM proxy.
     LiteLlm,
     /// llama.cpp's `llama-server`.
     LlamaCpp,
     /// LM Studio.
     LmStudio,
+    /// Mistral's service.
+    Mistral,
     /// Ollama.
     Ollama,
+    /// OpenAI's service.
+    OpenAi,
+    /// OpenRouter.
+    OpenRouter,
     /// oobabooga's text-generation-webui.
     TextGenerationWebui,
     /// vLLM.
@@ -22,8 +41,8 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All providers, in the order in which a server on this machine is looked for.
-    pub const ALL: [Self; 6] = [
+    /// The providers that run on one's own machine, in the order in which one is looked for.
+    pub const LOCAL: [Self; 6] = [
         Self::LmStudio,
         Self::Ollama,
         Self::LlamaCpp,
@@ -35,24 +54,69 @@ impl Provider {
     /// Returns the name that its makers use.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.name_and_base_url().0
+        self.row().name
     }
 
-    /// Returns the address that it listens on unless told otherwise.
+    /// Returns the address that it has unless told otherwise, if there is one.
     #[must_use]
-    pub fn base_url(self) -> &'static str {
-        self.name_and_base_url().1
+    pub fn base_url(self) -> Option<&'static str> {
+        self.row().base_url
     }
 
-    fn name_and_base_url(self) -> (&'static str, &'static str) {
+    /// What it wants to be different.
+    pub(crate) fn profile(self) -> Profile {
+        self.row().profile
+    }
+
+    /// The table: one arm each, and what is not said is as everywhere.
+    fn row(self) -> Row {
+        let row =
+            |name, base_url| Row { name, base_url: Some(base_url), profile: Profile::default() };
         match self {
-            Self::LiteLlm => ("LiteLLM", "http://localhost:4000/v1"),
-            Self::LlamaCpp => ("llama.cpp", "http://localhost:8080/v1"),
-            Self::LmStudio => ("LM Studio", "http://localhost:1234/v1"),
-            Self::Ollama => ("Ollama", "http://localhost:11434/v1"),
-            Self::TextGenerationWebui => ("text-generation-webui", "http://localhost:5000/v1"),
-            Self::Vllm => ("vLLM", "http://localhost:8000/v1"),
+            Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
+                .with(|profile| profile.token_limit = TokenLimit::MaxCompletionTokens),
+            // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
+            Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
+                .with(|profile| profile.form.thinking = ThinkingReplay::ReasoningContent),
+            Self::Gemini => {
+                row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
+            }
+            Self::Groq => row("Groq", "https://api.groq.com/openai/v1"),
+            // Models behind it refuse empty text (QUIRKS row 84).
+            Self::LiteLlm => row("LiteLLM", "http://localhost:4000/v1")
+                .with(|profile| profile.form.empty_content = EmptyContent::Absent),
+            Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1"),
+            Self::LmStudio => row("LM Studio", "http://localhost:1234/v1")
+                .with(|profile| profile.think_tags = ThinkTags::Split),
+            // QUIRKS rows 74, 89 and 91.
+            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|profile| {
+                profile.asks_for_usage = false;
+                profile.form.call_ids = CallIds::NineLetters;
+                profile.bridges_tool_and_user = true;
+            }),
+            Self::Ollama => row("Ollama", "http://localhost:11434/v1"),
+            Self::OpenAi => row("OpenAI", "https://api.openai.com/v1")
+                .with(|profile| profile.token_limit = TokenLimit::MaxCompletionTokens),
+            Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
+                .with(|profile| profile.form.empty_content = EmptyContent::Absent),
+            Self::TextGenerationWebui => row("text-generation-webui", "http://localhost:5000/v1")
+                .with(|profile| profile.think_tags = ThinkTags::Split),
+            Self::Vllm => row("vLLM", "http://localhost:8000/v1")
+                .with(|profile| profile.think_tags = ThinkTags::Split),
         }
+    }
+}
+
+struct Row {
+    name: &'static str,
+    base_url: Option<&'static str>,
+    profile: Profile,
+}
+
+impl Row {
+    fn with(mut self, change: impl FnOnce(&mut Profile)) -> Self {
+        change(&mut self.profile);
+        self
     }
 }
 
@@ -81,9 +145,10 @@ mod tests {
 
     #[test]
     fn every_address_is_one() {
-        for provider in Provider::ALL {
-            assert_eq!(BaseUrl::new(provider.base_url()).unwrap().as_str(), provider.base_url());
+        for provider in Provider::LOCAL {
+            let address = provider.base_url().unwrap();
+            assert_eq!(BaseUrl::new(address).unwrap().as_str(), address);
         }
-        assert_eq!(DEFAULT_BASE_URL, Provider::LmStudio.base_url());
+        assert_eq!(Some(DEFAULT_BASE_URL), Provider::LmStudio.base_url());
     }
 }

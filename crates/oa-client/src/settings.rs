@@ -17,6 +17,7 @@ use crate::chat::{ChatService, Learned};
 use crate::envelope::Envelope;
 use crate::error::Result;
 use crate::options::Limits;
+use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::retry::{Budget, Retry, RetryConfig};
 use crate::service::AnyService;
@@ -28,6 +29,7 @@ pub(crate) struct Settings {
     pub(crate) request: ChatRequest,
     pub(crate) base_url: BaseUrl,
     pub(crate) provider: Option<Provider>,
+    pub(crate) profile: Profile,
     pub(crate) system_prompt: Option<String>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) headers: HeaderMap,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_types::wire::{Form, write_message};
-use oa_types::{Message, MessageRole};
+use oa_types::{Message, MessageRole, TextBlock};
+
+use crate::profile::Profile;
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
@@ -15,8 +17,9 @@ const SEGMENT: usize = 32 * 1024;
 ///
 /// A message's bytes begin with the comma before it. Neighbouring messages of the user are one message
 /// here, since many servers want roles to alternate (QUIRKS row 88).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Transcript {
+    profile: Profile,
     /// One for each message.
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
@@ -40,6 +43,10 @@ struct Segment {
 }
 
 impl Transcript {
+    pub(crate) fn new(profile: Profile) -> Self {
+        Self { profile, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+    }
+
     /// Follows the conversation: writes what is new or has changed since the last time.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         let is_user = |place: usize| {
@@ -62,14 +69,27 @@ impl Transcript {
             while is_user(place) && is_user(end) {
                 end += 1;
             }
-            let alone = end - place == 1;
-            let bytes = if alone {
-                let known = dropped.get(&revisions[place]).cloned();
-                known.unwrap_or_else(|| written(&history[place]))
-            } else {
-                let blocks = history[place..end].iter().flat_map(|message| message.content.clone());
-                written(&Message::user_with_blocks(blocks.collect()))
-            };
+            let bridged = self.profile.bridges_tool_and_user
+                && is_user(place)
+                && place
+                    .checked_sub(1)
+                    .is_some_and(|before| history[before].role == MessageRole::Tool);
+            let alone = end - place == 1 && !bridged;
+            let known = dropped.get(&revisions[place]).filter(|_| alone);
+            let bytes = known.cloned().unwrap_or_else(|| {
+                let mut list = List::new(self.profile.form);
+                if bridged {
+                    list.write(&Message::assistant(vec![TextBlock::new(BRIDGE).into()]));
+                }
+                match &history[place..end] {
+                    [message] => list.write(message),
+                    several => {
+                        let blocks = several.iter().flat_map(|message| message.content.clone());
+                        list.write(&Message::user_with_blocks(blocks.collect()));
+                    }
+                }
+                list.into_bytes()
+            });
             for &revision in &revisions[place..end - 1] {
                 self.add(Piece { revision, bytes: Bytes::new(), alone });
             }
@@ -120,14 +140,30 @@ impl Transcript {
     }
 }
 
-/// A message's JSON with a comma before it; nothing if the message says nothing.
-fn written(message: &Message) -> Bytes {
-    // A list is begun, and its bracket becomes the comma.
-    let mut bytes = vec![b'['];
-    write_message(message, &Form::default(), &mut bytes);
-    if bytes.len() == 1 {
-        return Bytes::new();
+/// What is put between a tool's message and the user's, where a server wants something there.
+const BRIDGE: &str = "I was interrupted.";
+
+/// Messages as JSON, each with a comma before it.
+struct List {
+    form: Form,
+    bytes: Vec<u8>,
+}
+
+impl List {
+    fn new(form: Form) -> Self {
+        // A list is begun, and its bracket becomes the comma.
+        Self { form, bytes: vec![b'['] }
     }
-    bytes[0] = b',';
-    bytes.into()
+
+    fn write(&mut self, message: &Message) {
+        write_message(message, &self.form, &mut self.bytes);
+    }
+
+    fn into_bytes(mut self) -> Bytes {
+        if self.bytes.len() == 1 {
+            return Bytes::new();
+        }
+        self.bytes[0] = b',';
+        self.bytes.into()
+    }
 }

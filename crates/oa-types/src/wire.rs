@@ -8,5 +8,5 @@ mod message;
 mod request;
 
 pub use self::error::ServerError;
-pub use self::message::{EmptyContent, Form, ThinkingReplay, write_message};
-pub use self::request::{ChatRequest, ToolChoice};
+pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, write_message};
+pub use self::request::{ChatRequest, TokenLimit, ToolChoice};

@@ -15,6 +15,42 @@ pub struct Form {
     pub empty_content: EmptyContent,
     /// Whether and how the model's thinking goes back to it.
     pub thinking: ThinkingReplay,
+    /// How ids of calls are written.
+    pub call_ids: CallIds,
+}
+
+/// How ids of calls are written (QUIRKS row 91).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum CallIds {
+    /// As they stand in the conversation.
+    #[default]
+    AsTheyAre,
+    /// As nine letters and digits; an id of another form becomes one that is always the same.
+    NineLetters,
+}
+
+impl CallIds {
+    fn write(self, id: &str) -> Cow<'_, str> {
+        let is_nine = || id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if self == Self::AsTheyAre || is_nine() {
+            return Cow::Borrowed(id);
+        }
+        const ALPHABET: &[u8; 62] =
+            b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+        // FNV-1a, finished as SplitMix64 is, so that ids which differ by a digit differ everywhere.
+        let mut number = id.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
+        });
+        number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        number ^= number >> 27;
+        let letters = (0..9).map(|_| {
+            let letter = ALPHABET[(number % 62) as usize];
+            number /= 62;
+            char::from(letter)
+        });
+        Cow::Owned(letters.collect())
+    }
 }
 
 /// The content of a message without text (QUIRKS rows 83 and 84).
@@ -60,7 +96,7 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
     }
     for block in &message.content {
         if let ContentBlock::ToolResult(result) = block {
-            write_result(result, out);
+            write_result(result, form, out);
         }
     }
 }
@@ -78,7 +114,7 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    tool_call_id: &'a str,
+    tool_call_id: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     #[serde(flatten)]
@@ -93,7 +129,7 @@ impl Wire<'_> {
             reasoning: Cow::default(),
             reasoning_content: Cow::default(),
             tool_calls: Vec::new(),
-            tool_call_id: "",
+            tool_call_id: Cow::default(),
             name: None,
             extra: Map::new(),
         }
@@ -134,7 +170,7 @@ struct ImageUrl<'a> {
 
 #[derive(Serialize)]
 struct Call<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     #[serde(rename = "type")]
     kind: &'static str,
     function: Function<'a>,
@@ -150,7 +186,8 @@ struct Function<'a> {
 
 fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
     let text = message.text();
-    let tool_calls: Vec<Call<'_>> = message.content.iter().filter_map(tool_call).collect();
+    let tool_calls: Vec<Call<'_>> =
+        message.content.iter().filter_map(|block| tool_call(block, form)).collect();
     if text.is_empty() && tool_calls.is_empty() {
         return;
     }
@@ -187,22 +224,23 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
     write(&wire, out);
 }
 
-fn tool_call(block: &ContentBlock) -> Option<Call<'_>> {
+fn tool_call<'a>(block: &'a ContentBlock, form: &Form) -> Option<Call<'a>> {
     let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else { return None };
     // Arguments are a string of valid JSON (QUIRKS row 93).
     let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
     let extra = without(extra, &["id", "type", "function"]);
+    let id = form.call_ids.write(id);
     Some(Call { id, kind: "function", function: Function { name, arguments }, extra })
 }
 
-fn write_result(result: &ToolResultBlock, out: &mut Vec<u8>) {
+fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
     let content = match &result.content {
         Value::String(text) => Cow::Borrowed(&**text),
         value => Cow::Owned(value.to_string()),
     };
     let wire = Wire {
         content: Some(Content::Text(content)),
-        tool_call_id: &result.tool_use_id,
+        tool_call_id: form.call_ids.write(&result.tool_use_id),
         name: result.name.as_deref(),
         ..Wire::new(MessageRole::Tool)
     };

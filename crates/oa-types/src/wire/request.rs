@@ -28,6 +28,17 @@ impl ToolChoice {
     }
 }
 
+/// The name under which the longest answer is sent (QUIRKS row 77). Never both: servers refuse that.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum TokenLimit {
+    /// `max_completion_tokens`, which models that reason want at their makers'.
+    MaxCompletionTokens,
+    /// `max_tokens`, which local servers know.
+    #[default]
+    MaxTokens,
+}
+
 /// Everything of a request but its messages. What is not set is not sent: the server decides.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -42,6 +53,8 @@ pub struct ChatRequest {
     pub parallel_tool_calls: Option<bool>,
     /// The longest answer, in tokens.
     pub max_tokens: Option<u32>,
+    /// What that is called.
+    pub token_limit: TokenLimit,
     /// From 0 to 2.
     pub temperature: Option<f32>,
     /// From 0 to 1.
@@ -86,7 +99,11 @@ impl ChatRequest {
             tail.member("tool_choice", self.tool_choice.as_ref().map(ToolChoice::to_value));
             tail.member("parallel_tool_calls", self.parallel_tool_calls);
         }
-        tail.member("max_tokens", self.max_tokens);
+        let limit = match self.token_limit {
+            TokenLimit::MaxCompletionTokens => "max_completion_tokens",
+            TokenLimit::MaxTokens => "max_tokens",
+        };
+        tail.member(limit, self.max_tokens);
         tail.member("temperature", self.temperature);
         tail.member("top_p", self.top_p);
         tail.member("stop", Some(&self.stop).filter(|stop| !stop.is_empty()));

@@ -1,0 +1,27 @@
+use oa_aggregate::ThinkTags;
+use oa_types::wire::{Form, TokenLimit};
+
+/// What a server wants to be different; the defaults are what every local server takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Profile {
+    pub(crate) form: Form,
+    pub(crate) token_limit: TokenLimit,
+    /// Whether usage is asked for.
+    pub(crate) asks_for_usage: bool,
+    /// Whether thinking stands between tags in the text.
+    pub(crate) think_tags: ThinkTags,
+    /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
+    pub(crate) bridges_tool_and_user: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            form: Form::default(),
+            token_limit: TokenLimit::default(),
+            asks_for_usage: true,
+            think_tags: ThinkTags::default(),
+            bridges_tool_and_user: false,
+        }
+    }
+}

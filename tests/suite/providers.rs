@@ -1,0 +1,161 @@
+//! What each provider wants to be different: a fake of it that refuses what the real one refuses
+//! accepts every conversation.
+
+use std::sync::LazyLock;
+
+use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
+use open_agent::{
+    AgentOptions, Client, ErrorKind, Message, Provider, TextBlock, ThinkingBlock, ToolResultBlock,
+    ToolUseBlock, json, tool,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::Value;
+
+const ALL: [Provider; 13] = [
+    Provider::Azure,
+    Provider::DeepSeek,
+    Provider::Gemini,
+    Provider::Groq,
+    Provider::LiteLlm,
+    Provider::LlamaCpp,
+    Provider::LmStudio,
+    Provider::Mistral,
+    Provider::Ollama,
+    Provider::OpenAi,
+    Provider::OpenRouter,
+    Provider::TextGenerationWebui,
+    Provider::Vllm,
+];
+
+/// What the real one refuses.
+fn strict(provider: Provider) -> Strict {
+    match provider {
+        Provider::DeepSeek => Strict::new().allow_member("messages[].reasoning_content"),
+        Provider::Mistral => Strict::new().refuse_user_after_tool().require_nine_letter_ids(),
+        _ => Strict::new(),
+    }
+}
+
+/// What the check on JSON alone cannot know.
+fn is_as_wanted(provider: Provider, request: &Request) -> bool {
+    let body = request.json();
+    let is_answer = |message: &&Value| message["role"] == "assistant";
+    let mut answers = request.messages().iter().filter(is_answer);
+    match provider {
+        Provider::Azure | Provider::OpenAi => {
+            body["max_completion_tokens"] == 7 && body.get("max_tokens").is_none()
+        }
+        // Row 94: what was thought goes back with calls.
+        Provider::DeepSeek => answers.all(|answer| {
+            answer.get("tool_calls").is_none() || answer["reasoning_content"] == "Hm."
+        }),
+        // Row 84: no empty text.
+        Provider::LiteLlm | Provider::OpenRouter => answers.all(|answer| answer["content"] != ""),
+        // Row 74.
+        Provider::Mistral => body.get("stream_options").is_none() && body["max_tokens"] == 7,
+        _ => body["stream_options"]["include_usage"] == true && body["max_tokens"] == 7,
+    }
+}
+
+/// One exchange: what the user says, how many calls the model makes, whether it says something at the
+/// end or was interrupted before.
+type Exchange = (Vec<String>, Vec<Vec<String>>, bool);
+
+fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
+    let id =
+        prop_oneof!["[a-zA-Z0-9]{9}", "call_[a-f0-9]{24}", "functions\\.look:[0-9]{1,3}", "[0-9]",];
+    let prompts = vec("[a-zäß?! \n]{1,12}[a-z]", 1..3);
+    let rounds = vec(vec(id, 1..4), 0..3);
+    vec((prompts, rounds, any::<bool>()), 0..5)
+}
+
+fn history(exchanges: &[Exchange]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut number = 0;
+    for (prompts, rounds, ends) in exchanges {
+        messages.extend(prompts.iter().map(Message::user));
+        for ids in rounds {
+            number += 1;
+            let calls: Vec<ToolUseBlock> = ids
+                .iter()
+                .enumerate()
+                // Ids are the conversation's, so that two answers never share one.
+                .map(|(place, id)| {
+                    let id = if id.len() == 9 && place == 0 {
+                        id.clone()
+                    } else {
+                        format!("{id}{number}x{place}")
+                    };
+                    ToolUseBlock::new(id, "look", json!({ "at": place }))
+                })
+                .collect();
+            let mut blocks = vec![ThinkingBlock::new("Hm.").into()];
+            blocks.extend(calls.iter().cloned().map(Into::into));
+            messages.push(Message::assistant(blocks));
+            messages.extend(calls.iter().map(|call| {
+                Message::tool(ToolResultBlock::new(&call.id, json!({ "seen": "a cat" })))
+            }));
+        }
+        if *ends {
+            messages.push(Message::assistant(vec![TextBlock::new("Done.").into()]));
+        }
+    }
+    messages
+}
+
+static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts")
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn every_conversation_is_taken_by_every_provider(exchanges in exchanges(), system in any::<bool>()) {
+        for provider in ALL {
+            let script = Script::new()
+                .expect("what this provider wants", move |request| is_as_wanted(provider, request))
+                .reply(Reply::text("Seen."))
+                .strict_by(strict(provider));
+            let server = MemoryServer::new(script);
+            let look = tool("look", "Looks").param("at", "integer").build(|_| async { Ok(json!(1)) });
+            let options = AgentOptions::builder()
+                .provider(provider)
+                .base_url("http://localhost:1/v1")
+                .model("any")
+                .system_prompt(if system { "Be brief." } else { "" })
+                .max_tokens(7)
+                .tool(look)
+                .transport(server.clone());
+            let mut client = Client::with_history(options.build().unwrap(), history(&exchanges)).unwrap();
+            let reply = RUNTIME.block_on(client.ask("Look again."));
+            prop_assert!(reply.is_ok(), "{:?}: {:?}", provider, reply);
+            server.verify();
+        }
+    }
+}
+
+#[test]
+fn a_provider_without_an_address_wants_one() {
+    let error = AgentOptions::builder().provider(Provider::Azure).model("any").build().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert_eq!(error.to_string(), "Azure OpenAI has no usual address: set base_url");
+    for provider in ALL {
+        let builder = AgentOptions::builder().provider(provider).model("any");
+        match provider.base_url() {
+            Some(address) => assert_eq!(builder.build().unwrap().base_url(), address),
+            None => assert_eq!(provider, Provider::Azure),
+        }
+    }
+}
+
+#[test]
+fn think_tags_are_split_where_they_are_known_to_be_and_as_one_says() {
+    use oa_aggregate::ThinkTags;
+    let build = |provider| AgentOptions::builder().provider(provider).model("any");
+    assert_eq!(build(Provider::LmStudio).build().unwrap().think_tags(), ThinkTags::Split);
+    assert_eq!(build(Provider::Ollama).build().unwrap().think_tags(), ThinkTags::Off);
+    let off = build(Provider::LmStudio).think_tags(ThinkTags::Off).build().unwrap();
+    assert_eq!(off.think_tags(), ThinkTags::Off);
+}
