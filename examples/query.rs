@@ -2,39 +2,41 @@
 //!
 //!     OPEN_AGENT_MODEL=qwen3:8b OPEN_AGENT_BASE_URL=http://localhost:11434/v1 \
 //!         cargo run --example query -- "Why is the sky blue?"
-//!
-//! Without a model in the environment a scripted one answers.
 
-use std::io::Write;
+use std::error::Error;
 
-use oa_testkit::{MemoryServer, Reply};
-use open_agent::{AgentOptions, ContentBlock, Result, query};
+use examples::{Chat, Model, Terminal};
+use oa_testkit::Reply;
+use open_agent::{ContentBlock, query};
 
 #[tokio::main]
-async fn main() -> Result<()> {
+async fn main() -> Result<(), Box<dyn Error>> {
     let prompt = std::env::args().nth(1).unwrap_or_else(|| "Why is the sky blue?".to_owned());
-    let options = AgentOptions::default();
-    let options = if options.model().is_empty() {
-        println!("(OPEN_AGENT_MODEL is not set: a script answers)\n");
-        let script =
-            Reply::new().think("Short, then.").say("Because air scatters blue light most.");
-        AgentOptions::builder().model("script").transport(MemoryServer::new(script)).build()?
-    } else {
-        options
-    };
+    let mut terminal = Terminal::new();
+    let model = Model::find(&mut terminal, stand_in).await?;
+    let options = model.options().system_prompt("You are brief.").build()?;
 
+    terminal.prompt(&prompt);
     let mut answer = query(&prompt, &options).await?;
     while let Some(block) = answer.next().await {
         match block? {
-            ContentBlock::Text(text) => print!("{}", text.text),
-            ContentBlock::Thinking(thinking) => print!("\x1b[2m{}\x1b[0m", thinking.thinking),
+            ContentBlock::Text(text) => terminal.say(&text.text),
+            ContentBlock::Thinking(thinking) => terminal.say(&terminal.dim(&thinking.thinking)),
             _ => {}
         }
-        std::io::stdout().flush().ok();
     }
-    println!();
+    terminal.gap();
     if let (Some(reason), Some(usage)) = (answer.finish_reason(), answer.usage()) {
-        println!("[{reason}, {} tokens]", usage.total_tokens.unwrap_or_default());
+        let tokens = usage.total_tokens.unwrap_or_default();
+        terminal.note(&format!("finish reason: {reason}, tokens: {tokens}"));
     }
     Ok(())
+}
+
+/// What answers if there is no model: it knows one thing.
+fn stand_in(chat: &Chat<'_>) -> Reply {
+    if chat.prompt().to_lowercase().contains("sky") {
+        return Reply::new().think("Short, then. ").say("Because air scatters blue light most.");
+    }
+    Reply::text("I am a stand-in and know one answer only. Ask me why the sky is blue.")
 }

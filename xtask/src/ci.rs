@@ -62,7 +62,7 @@ fn steps() -> Vec<Step> {
 
     let clippy = "clippy --workspace --all-targets --all-features -- -D warnings";
     // Doctests are a step of their own, and benches are not tests.
-    let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests --examples";
+    let test = "test --workspace --all-features --no-fail-fast --lib --bins --tests";
     let doctest = "test --workspace --all-features --no-fail-fast --doc";
     let docs = Run::cargo("doc --workspace --all-features --no-deps");
 
@@ -73,7 +73,7 @@ fn steps() -> Vec<Step> {
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test))),
         step("doctest", Fast, Tests(Run::cargo(doctest))),
-        step("quickstart", Fast, Check(Run::cargo("run --example quickstart"))),
+        step("quickstart", Fast, Check(Run::cargo("run -p examples --example quickstart"))),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
         step("features", Slow, Own(features::run)),
         step("msrv", Slow, Own(msrv::run)),

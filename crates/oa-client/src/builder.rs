@@ -241,7 +241,7 @@ impl AgentOptionsBuilder {
     /// [`ToolContext::state`](oa_tools::ToolContext::state). It replaces one of the same type.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.state.insert(value);
-        self.auto_only("state")
+        self
     }
 
     /// Has these hooks asked before a prompt is sent, before a call runs or is handed out, and about

@@ -9,9 +9,11 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
-use oa_tools::{Registry, Tool};
+use oa_tools::{Registry, Tool, ToolContext};
 use oa_transport::RequestBody;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, ModelName, Outcome, Usage};
+use oa_types::{
+    AssistantMessage, ContentBlock, FinishReason, Message, ModelName, Outcome, ToolUseBlock, Usage,
+};
 use serde_json::{Value, json};
 
 use crate::driver::Driver;
@@ -263,6 +265,13 @@ impl Client {
         self.driver.settings.tools.get(name)
     }
 
+    /// Returns the context to run a call with, for those who run calls themselves: the call's id and
+    /// name, and what the options share with tools. It is cancelled by nobody but the caller.
+    #[must_use]
+    pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
+        ToolContext::new(&*call.id, &*call.name).with_state(self.driver.settings.state.clone())
+    }
+
     /// Returns the conversation, without the system prompt.
     #[must_use]
     pub fn history(&self) -> &[Message] {
@@ -301,6 +310,10 @@ impl Client {
     }
 
     /// Sets the first message of every request, from the next one on; an empty one is none.
+    ///
+    /// # Errors
+    ///
+    /// None today: any text can be sent.
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
         let prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
         self.change(|settings| settings.system_prompt = prompt)

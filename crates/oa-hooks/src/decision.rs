@@ -115,7 +115,8 @@ impl<E: Blockable> HookDecision<E> {
 }
 
 impl HookDecision<PreToolUseEvent> {
-    /// Runs the tool with other arguments. The model is not told; the conversation keeps its own.
+    /// Runs the tool with other arguments. The model is not told; the conversation keeps its own, and a
+    /// call that was shown already was shown with those.
     pub fn modify_input(input: Value, reason: impl Into<String>) -> Self {
         Self::modify(input, reason)
     }

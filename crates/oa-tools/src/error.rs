@@ -22,23 +22,21 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: String,
-    source: Option<ArgumentError>,
 }
 
 impl Error {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), source: None }))
+        Self(Box::new(Inner { kind, message: message.into() }))
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
 
-    pub(crate) fn arguments(tool: &str, error: ArgumentError) -> Self {
-        let message = format!("invalid arguments for the tool {tool}");
-        let mut this = Self::new(ErrorKind::InvalidInput, message);
-        this.0.source = Some(error);
-        this
+    /// The text is whole, since it is what a model is told.
+    pub(crate) fn arguments(tool: &str, error: &ArgumentError) -> Self {
+        let message = format!("invalid arguments for the tool {tool}: {error}");
+        Self::new(ErrorKind::InvalidInput, message)
     }
 
     pub(crate) fn tool(error: &ToolError) -> Self {
@@ -54,12 +52,8 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, source } = &*self.0;
-        f.debug_struct("Error")
-            .field("kind", kind)
-            .field("message", message)
-            .field("source", source)
-            .finish()
+        let Inner { kind, message } = &*self.0;
+        f.debug_struct("Error").field("kind", kind).field("message", message).finish()
     }
 }
 
@@ -69,8 +63,4 @@ impl fmt::Display for Error {
     }
 }
 
-impl StdError for Error {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
-    }
-}
+impl StdError for Error {}

@@ -137,7 +137,7 @@ pub trait Tool: Send + Sync {
     fn execute(&self, input: Value) -> ExecuteFuture<'_> {
         Box::pin(async move {
             let input =
-                self.prepare(input).map_err(|error| Error::arguments(self.name(), error))?;
+                self.prepare(input).map_err(|error| Error::arguments(self.name(), &error))?;
             let cx = ToolContext::new("", self.name());
             self.call(input, cx).await.map_err(|error| Error::tool(&error))
         })

@@ -50,7 +50,7 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 #[doc(no_inline)]
-pub use serde_json::json;
+pub use serde_json::{Value, json};
 
 #[doc(inline)]
 pub use oa_aggregate as aggregate;

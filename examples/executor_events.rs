@@ -1,0 +1,129 @@
+//! The executor alone, for programs with a loop of their own: it runs the calls of a batch, and everything
+//! that happens is an event.
+//!
+//!     cargo run --example executor_events
+
+use std::error::Error;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use examples::Terminal;
+use open_agent::executor::{Batch, RetryPolicy, ToolCache};
+use open_agent::tools::Registry;
+use open_agent::{
+    ExecutorOptions, FnTool, ToolEvent, ToolExecutor, ToolUseBlock, TruncationPolicy, json, tool,
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut terminal = Terminal::new();
+    let tools = Registry::from_tools([resize(), fetch(), poem(), rate()])?;
+    let options = ExecutorOptions::new()
+        .timeout(Duration::from_secs(5))
+        .retry(RetryPolicy::new(3).first(Duration::from_millis(20)))
+        .truncation(TruncationPolicy::max_chars(40))
+        .cache(ToolCache::new(100))
+        .with_metrics();
+    let executor = ToolExecutor::with_options(tools, options)?;
+
+    terminal.title("Four calls, as events");
+    let calls = vec![
+        ToolUseBlock::new("c1", "resize", json!({ "pictures": 3 })),
+        ToolUseBlock::new("c2", "fetch", json!({ "page": "/news" })),
+        ToolUseBlock::new("c3", "poem", json!({})),
+        ToolUseBlock::new("c4", "rate", json!({ "from": "EUR", "to": "NOK" })),
+    ];
+    let mut events = executor.execute_batch_streaming(calls, Batch::new());
+    while let Some(event) = events.next().await {
+        show(&event, &mut terminal);
+    }
+
+    // The same arguments in another order: a tool that is cacheable is not run again.
+    terminal.title("A call that is remembered, as frames for a web front end");
+    let call = ToolUseBlock::new("c5", "rate", json!({ "to": "NOK", "from": "EUR" }));
+    let mut events = executor.execute_batch_streaming(vec![call], Batch::new());
+    let mut frames = Vec::new();
+    while let Some(event) = events.next().await {
+        // What a handler of `text/event-stream` would send; `ToolEvent::from_sse` reads it back.
+        event.write_sse(&mut frames);
+    }
+    terminal.say(&String::from_utf8(frames)?);
+    Ok(())
+}
+
+fn show(event: &ToolEvent, terminal: &mut Terminal) {
+    let kind = event.event_type();
+    let line = match event {
+        ToolEvent::CallStart(start) => format!("{} {}", start.tool_name, start.input),
+        ToolEvent::Progress(event) => {
+            let progress = &event.progress;
+            format!("{} {}/{}", event.tool_name, progress.done, progress.total.unwrap_or_default())
+        }
+        ToolEvent::Status(event) => format!("{} {}", event.tool_name, event.status),
+        ToolEvent::Custom(event) => format!("{} {}", event.tool_name, event.data),
+        ToolEvent::Retry(event) => {
+            format!("{}, attempt {}: {}", event.tool_name, event.attempt, event.error)
+        }
+        ToolEvent::CallComplete(result) => {
+            let of = match result.truncated {
+                true => format!(" (of {} characters)", result.full().to_string().len()),
+                false => String::new(),
+            };
+            format!("{} {} {}{of}", result.tool_name, result.outcome, result.result)
+        }
+        ToolEvent::Metrics(metrics) => {
+            let (took, busy) = (metrics.duration.as_millis(), metrics.busy.as_millis());
+            format!("{} calls in {took} ms, which would be {busy} ms one by one", metrics.calls)
+        }
+        // In the order of the calls, whatever the order in which they ended.
+        ToolEvent::End(end) => format!("{} messages for the model", end.tool_messages.len()),
+        _ => String::new(),
+    };
+    terminal.line(&format!("  {} {line}", terminal.dim(&format!("{kind:<18}"))));
+}
+
+/// Tells how far it is, and shows something on the way.
+fn resize() -> FnTool {
+    tool("resize", "Resizes pictures").param("pictures", "integer").build_with_context(
+        |args, cx| async move {
+            let pictures = args["pictures"].as_u64().unwrap_or_default();
+            cx.emit_status("resizing");
+            for done in 1..=pictures {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                cx.emit_progress((done, pictures));
+            }
+            cx.emit("preview", json!({ "width": 320, "height": 200 }));
+            Ok(json!({ "resized": pictures }))
+        },
+    )
+}
+
+/// Fails twice before it works, as the network does.
+fn fetch() -> FnTool {
+    let attempts = AtomicU32::new(0);
+    tool("fetch", "Fetches a page").param("page", "string").build(move |args| {
+        let attempt = attempts.fetch_add(1, Ordering::Relaxed);
+        async move {
+            if attempt < 2 {
+                return Err("the connection was reset".into());
+            }
+            Ok(json!(format!("the page {}", args["page"])))
+        }
+    })
+}
+
+/// Says more than a model should have to read.
+fn poem() -> FnTool {
+    tool("poem", "Recites a poem")
+        .build(|_| async { Ok(json!("Roses are red, violets are blue. ".repeat(20))) })
+}
+
+/// Always gives the same answer to the same question, for the life of the cache.
+fn rate() -> FnTool {
+    let builder =
+        tool("rate", "Tells an exchange rate").param("from", "string").param("to", "string");
+    builder.cacheable().build(|_| async {
+        tokio::time::sleep(Duration::from_millis(80)).await;
+        Ok(json!(11.5))
+    })
+}

@@ -1,0 +1,128 @@
+//! Four ways to stop an agent: after a time, by something in its answer, from another task, and in the middle
+//! of a tool. The client is ready for the next prompt each time.
+//!
+//!     cargo run --example interrupt
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use examples::{Chat, Model, Terminal};
+use oa_testkit::Reply;
+use open_agent::{Client, ContentBlock, Result, json, tool};
+use tokio::time::{sleep, timeout};
+
+const COUNT: &str = "Count from 1 to 300.";
+const NAP: &str = "Take a nap of 60 seconds.";
+const HELLO: &str = "Say hello.";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut terminal = Terminal::new();
+    let model = Model::find(&mut terminal, stand_in).await?;
+    let nap = tool("nap", "Sleeps").param("seconds", "integer").build(|args| async move {
+        sleep(Duration::from_secs(args["seconds"].as_u64().unwrap_or_default())).await;
+        Ok(json!("slept well"))
+    });
+    let options = model.options().tool(nap).auto_execute_tools(true).build()?;
+    let mut client = Client::new(options)?;
+
+    after_a_time(&mut client, &mut terminal).await?;
+    by_its_answer(&mut client, &mut terminal).await?;
+    from_another_task(&mut client, &mut terminal).await?;
+    in_a_tool(&mut client, &mut terminal).await?;
+
+    terminal.title("The client goes on");
+    terminal.line(&client.ask(HELLO).await?.text);
+    Ok(())
+}
+
+/// `receive` may be dropped at any time, so that `timeout` can be put around it. The run itself goes on until
+/// it is interrupted.
+async fn after_a_time(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    terminal.title("After a time");
+    client.send(COUNT).await?;
+    if timeout(Duration::from_millis(300), read(client, terminal)).await.is_err() {
+        client.interrupt();
+    }
+    // What was interrupted ends here: `receive` returns `None`.
+    read(client, terminal).await?;
+    tell(client, terminal);
+    Ok(())
+}
+
+async fn by_its_answer(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    terminal.title("By something in its answer");
+    client.send(COUNT).await?;
+    let mut answer = String::new();
+    while let Some(block) = client.receive().await? {
+        if let ContentBlock::Text(text) = block {
+            terminal.say(&text.text);
+            answer.push_str(&text.text);
+        }
+        if answer.contains("13") {
+            client.interrupt();
+        }
+    }
+    tell(client, terminal);
+    Ok(())
+}
+
+/// A handle interrupts from anywhere: a button, another task, a handler of Ctrl-C.
+async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    terminal.title("From another task");
+    let handle = client.interrupt_handle();
+    client.send(COUNT).await?;
+    tokio::spawn(async move {
+        sleep(Duration::from_millis(200)).await;
+        handle.interrupt();
+    });
+    read(client, terminal).await?;
+    tell(client, terminal);
+    Ok(())
+}
+
+/// A tool does not hold an interrupt up: its future is dropped, and the call is answered as cancelled.
+async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    terminal.title("In the middle of a tool");
+    client.send(NAP).await?;
+    let asked = Instant::now();
+    while let Some(block) = client.receive().await? {
+        terminal.block(&block);
+        if let ContentBlock::ToolUse(_) = block {
+            let handle = client.interrupt_handle();
+            tokio::spawn(async move {
+                sleep(Duration::from_millis(100)).await;
+                handle.interrupt();
+            });
+        }
+    }
+    tell(client, terminal);
+    terminal.note(&format!("  after {:.1} s, not 60", asked.elapsed().as_secs_f32()));
+    Ok(())
+}
+
+async fn read(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    while let Some(block) = client.receive().await? {
+        terminal.block(&block);
+    }
+    Ok(())
+}
+
+/// Tells how the run ended. What was received stays in history.
+fn tell(client: &Client, terminal: &mut Terminal) {
+    let reason = client.finish_reason().map_or("none", |reason| reason.as_str());
+    let messages = client.history().len();
+    terminal.note(&format!("  finish reason: {reason}, messages in history: {messages}"));
+}
+
+/// What answers if there is no model: three rules.
+fn stand_in(chat: &Chat<'_>) -> Reply {
+    match chat.prompt() {
+        COUNT => {
+            let numbers: Vec<_> = (1..=300).map(|number| number.to_string()).collect();
+            Reply::text(numbers.join(" "))
+        }
+        NAP => Reply::text("Good night.").call("nap", json!({ "seconds": 60 })),
+        _ => Reply::text("Hello! I was interrupted four times, and here I am."),
+    }
+}

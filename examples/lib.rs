@@ -1,1 +1,0 @@
-//! Runnable examples; see the `*.rs` files beside this one.

@@ -1,0 +1,77 @@
+use oa_testkit::Request;
+use serde_json::Value;
+
+/// What a stand-in for a model reads of a request: the tools that are offered, the last prompt, and what the
+/// tools have said since.
+#[derive(Clone, Copy, Debug)]
+pub struct Chat<'a> {
+    request: &'a Request,
+    /// The messages from the last prompt on.
+    turn: &'a [Value],
+}
+
+/// A call that has been answered.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    pub name: &'a str,
+    /// The arguments, as the model wrote them.
+    pub input: Value,
+    /// What the tool returned, or in words why it returned nothing.
+    pub result: Result<Value, String>,
+}
+
+impl<'a> Chat<'a> {
+    pub fn of(request: &'a Request) -> Self {
+        let messages = request.messages();
+        let prompt = messages.iter().rposition(|message| message["role"] == "user");
+        Self { request, turn: &messages[prompt.unwrap_or_default()..] }
+    }
+
+    /// Returns the last thing that the user said.
+    pub fn prompt(&self) -> &'a str {
+        self.turn.first().and_then(|message| message["content"].as_str()).unwrap_or_default()
+    }
+
+    /// Returns how many prompts there were, this one included.
+    pub fn prompts(&self) -> usize {
+        self.request.messages().iter().filter(|message| message["role"] == "user").count()
+    }
+
+    /// Returns the calls that were answered since, in order.
+    pub fn calls(&self) -> impl Iterator<Item = Call<'a>> + use<'a> {
+        let turn = self.turn;
+        turn.iter().filter(|message| message["role"] == "tool").filter_map(move |answer| {
+            let mut calls =
+                turn.iter().flat_map(|message| message["tool_calls"].as_array()).flatten();
+            let function = &calls.find(|call| call["id"] == answer["tool_call_id"])?["function"];
+            let input = function["arguments"].as_str().unwrap_or_default();
+            Some(Call {
+                name: function["name"].as_str()?,
+                input: serde_json::from_str(input).unwrap_or_default(),
+                result: read(answer["content"].as_str().unwrap_or_default()),
+            })
+        })
+    }
+
+    /// Returns what a tool returned when it last succeeded.
+    pub fn result(&self, tool: &str) -> Option<Value> {
+        self.calls().filter(|call| call.name == tool).filter_map(|call| call.result.ok()).last()
+    }
+
+    /// Returns the tools that are offered, as they stand in the request.
+    pub fn tools(&self) -> &'a [Value] {
+        self.request.json()["tools"].as_array().map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Results travel as text: JSON, unless they are text themselves. One with an `error` in it is none.
+fn read(content: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(content).unwrap_or_else(|_| Value::from(content));
+    match value["error"].as_str() {
+        Some(error) => Err(match value["reason"].as_str() {
+            Some(reason) => format!("{error}: {reason}"),
+            None => error.to_owned(),
+        }),
+        None => Ok(value),
+    }
+}

@@ -1,0 +1,103 @@
+use std::env;
+use std::io;
+use std::time::Duration;
+
+use oa_testkit::{Reply, Request, Script, SocketServer};
+use open_agent::{AgentOptions, AgentOptionsBuilder, Provider, list_models};
+
+use crate::chat::Chat;
+use crate::terminal::Terminal;
+
+/// Long enough for a server on this machine to say what it has.
+const LOOK: Duration = Duration::from_millis(700);
+/// How long a stand-in takes for a word.
+const WORD: Duration = Duration::from_millis(10);
+/// Set to anything, it spares the search: the stand-in answers.
+const STAND_IN: &str = "OPEN_AGENT_STAND_IN";
+
+/// A model to talk to: one of a server on this machine, or else a stand-in.
+///
+/// The stand-in is no language model, but everything between it and the program is real: a socket, HTTP
+/// chunks, server-sent events, one delta at a time.
+#[derive(Debug)]
+pub struct Model {
+    name: String,
+    base_url: String,
+    /// Serves until it is dropped.
+    _stand_in: Option<SocketServer>,
+}
+
+impl Model {
+    /// Looks for a server, tells what was found, and without one has `stand_in` answer every request.
+    pub async fn find<F>(terminal: &mut Terminal, stand_in: F) -> io::Result<Self>
+    where
+        F: Fn(&Chat<'_>) -> Reply + Send + Sync + 'static,
+    {
+        if env::var_os(STAND_IN).is_none()
+            && let Some(found) = Self::look_around(terminal).await
+        {
+            return Ok(found);
+        }
+        terminal
+            .note("  A stand-in answers: a few rules and no language model, over a real socket.");
+        terminal
+            .note("  Start LM Studio, Ollama, llama.cpp or vLLM and run this again for a model.");
+        let answer = move |request: &Request| stand_in(&Chat::of(request)).delay(WORD);
+        let script = Script::new().models(["stand-in"]).strict().otherwise(Reply::by(answer));
+        let server = SocketServer::start(script).await?;
+        let (name, base_url) = ("stand-in".to_owned(), server.base_url());
+        Ok(Self { name, base_url, _stand_in: Some(server) })
+    }
+
+    /// Begins options for this model. A program that knows its server names both itself:
+    /// `.model("qwen3:8b").provider(Provider::Ollama)`.
+    pub fn options(&self) -> AgentOptionsBuilder {
+        AgentOptions::builder().model(&self.name).base_url(&self.base_url)
+    }
+
+    /// Asks the server that the environment names, then all usual addresses; the first in order counts.
+    async fn look_around(terminal: &mut Terminal) -> Option<Self> {
+        terminal.note("Looking for a model server ...");
+        let named = env::var("OPEN_AGENT_BASE_URL").ok().filter(|url| !url.trim().is_empty());
+        let usual = Provider::LOCAL
+            .into_iter()
+            .filter_map(|provider| Some((provider.name(), provider.base_url()?.to_owned())));
+        let named = named.map(|url| ("OPEN_AGENT_BASE_URL", url.trim().to_owned()));
+
+        // All at once: looking takes no longer than the slowest.
+        let looks: Vec<_> = named
+            .into_iter()
+            .chain(usual)
+            .map(|(server, url)| (server, url.clone(), tokio::spawn(look(url))))
+            .collect();
+        for (server, base_url, look) in looks {
+            match look.await {
+                Ok(Some(name)) => {
+                    let shown = (terminal.bold(server), terminal.bold(&name));
+                    terminal
+                        .line(&format!("  Found {} at {base_url}, model {}.", shown.0, shown.1));
+                    return Some(Self { name, base_url, _stand_in: None });
+                }
+                _ if server == "OPEN_AGENT_BASE_URL" => {
+                    terminal.note(&format!("  {base_url} (OPEN_AGENT_BASE_URL) does not answer."));
+                }
+                _ => {}
+            }
+        }
+        terminal.note("  None is running at the usual addresses.");
+        None
+    }
+}
+
+/// The model to use at this address, if there is a server.
+async fn look(base_url: String) -> Option<String> {
+    let builder = AgentOptions::builder().base_url(base_url).model("any");
+    let options = builder.connect_timeout(LOOK).first_token_timeout(LOOK).build().ok()?;
+    let models = list_models(&options).await.ok()?;
+    let wanted = AgentOptions::default();
+    if !wanted.model().is_empty() {
+        return Some(wanted.model().to_owned());
+    }
+    // Embedding models cannot chat.
+    models.into_iter().find(|model| !model.contains("embed"))
+}

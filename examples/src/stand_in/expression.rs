@@ -1,0 +1,147 @@
+use std::fmt;
+
+/// What a prompt asks to be worked out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expression {
+    Number(f64),
+    Operation(Box<Operation>),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Operation {
+    pub(crate) operator: Operator,
+    pub(crate) left: Expression,
+    pub(crate) right: Expression,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operator {
+    Add,
+    Divide,
+    Multiply,
+    Subtract,
+}
+
+impl Expression {
+    pub(crate) fn new(operator: Operator, left: Self, right: Self) -> Self {
+        Self::Operation(Box::new(Operation { operator, left, right }))
+    }
+
+    pub(crate) fn is_number(&self) -> bool {
+        matches!(self, Self::Number(_))
+    }
+
+    /// Returns how many operations it has.
+    pub(crate) fn operations(&self) -> usize {
+        match self {
+            Self::Number(_) => 0,
+            Self::Operation(operation) => {
+                1 + operation.left.operations() + operation.right.operations()
+            }
+        }
+    }
+
+    /// How tightly it holds together: what is looser than its surroundings needs parentheses.
+    fn strength(&self) -> u8 {
+        match self {
+            Self::Operation(operation) => operation.operator.strength(),
+            Self::Number(number) if *number < 0.0 => 0,
+            Self::Number(_) => u8::MAX,
+        }
+    }
+}
+
+impl Operator {
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 4] = [Self::Add, Self::Divide, Self::Multiply, Self::Subtract];
+
+    /// Returns what the names of tools have in them that do this.
+    pub(crate) fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Add => &["add", "plus", "sum"],
+            Self::Divide => &["divide", "div", "quotient"],
+            Self::Multiply => &["multiply", "mul", "times", "product"],
+            Self::Subtract => &["subtract", "sub", "minus", "difference"],
+        }
+    }
+
+    fn sign(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Divide => '÷',
+            Self::Multiply => '×',
+            Self::Subtract => '−',
+        }
+    }
+
+    fn strength(self) -> u8 {
+        match self {
+            Self::Add | Self::Subtract => 1,
+            Self::Divide | Self::Multiply => 2,
+        }
+    }
+}
+
+/// As people write it, with no more parentheses than it takes.
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => f.write_str(&show(*number)),
+            Self::Operation(operation) => operation.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operator, left, right } = self;
+        let strength = operator.strength();
+        // A negative number may stand first.
+        if left.is_number() || left.strength() >= strength {
+            write!(f, "{left}")?;
+        } else {
+            write!(f, "({left})")?;
+        }
+        let sign = operator.sign();
+        // What stands to the right of a sign is worked out before it only in parentheses.
+        if right.strength() > strength {
+            write!(f, " {sign} {right}")
+        } else {
+            write!(f, " {sign} ({right})")
+        }
+    }
+}
+
+/// A number as people write it: no more digits than are certain, and powers of ten where it gets long.
+pub(crate) fn show(number: f64) -> String {
+    let rounded = format!("{number:.11e}").parse().unwrap_or(number);
+    if rounded != 0.0 && !(1e-6..1e15).contains(&rounded.abs()) {
+        return format!("{rounded:e}");
+    }
+    rounded.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expression, Operator, show};
+
+    #[test]
+    fn parentheses_only_where_they_matter() {
+        use Operator::{Add, Multiply, Subtract};
+        let n = Expression::Number;
+        let sum = || Expression::new(Add, n(25.0), n(17.0));
+        let check = |expression: Expression, expected: &str| {
+            assert_eq!(expression.to_string(), expected);
+        };
+        check(Expression::new(Multiply, sum(), n(3.0)), "(25 + 17) × 3");
+        check(Expression::new(Add, sum(), n(3.0)), "25 + 17 + 3");
+        check(Expression::new(Subtract, n(3.0), sum()), "3 − (25 + 17)");
+        check(Expression::new(Add, n(-3.0), n(-2.0)), "-3 + (-2)");
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [42.0, 0.1 + 0.2, -2.5, 1e300, 1e-9, 0.0, 1e12].map(show);
+        assert_eq!(shown, ["42", "0.3", "-2.5", "1e300", "1e-9", "0", "1000000000000"]);
+    }
+}

@@ -1,0 +1,175 @@
+use std::env;
+use std::io::{IsTerminal, Write, stdout};
+
+use open_agent::{ContentBlock, ToolResultBlock, ToolUseBlock};
+use serde_json::Value;
+
+/// The longest value that is shown whole, in characters.
+const LONGEST: usize = 72;
+
+/// Prints text as it comes and lines between it; in colours where the output is a terminal and `NO_COLOR` is not
+/// set.
+#[derive(Debug)]
+pub struct Terminal {
+    has_colours: bool,
+    /// Whether the cursor stands behind unfinished text.
+    is_mid_line: bool,
+    /// Whether the last line is empty, or there is none yet.
+    is_after_gap: bool,
+    /// The call of which was last told that it failed.
+    failed: Option<String>,
+}
+
+impl Terminal {
+    pub fn new() -> Self {
+        let is_wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            has_colours: stdout().is_terminal() && is_wanted,
+            is_mid_line: false,
+            is_after_gap: true,
+            failed: None,
+        }
+    }
+
+    /// Prints a piece of text, at once.
+    pub fn say(&mut self, text: &str) {
+        self.write(text);
+        if let Some(last) = text.chars().last() {
+            self.is_mid_line = last != '\n';
+            self.is_after_gap = false;
+        }
+    }
+
+    /// Prints a line of its own.
+    pub fn line(&mut self, text: &str) {
+        self.end_line();
+        self.write(text);
+        self.write("\n");
+        self.is_after_gap = text.is_empty();
+    }
+
+    /// Prints an empty line, unless there is one.
+    pub fn gap(&mut self) {
+        self.end_line();
+        if !self.is_after_gap {
+            self.line("");
+        }
+    }
+
+    /// Prints a line that is about the conversation and no part of it.
+    pub fn note(&mut self, text: &str) {
+        self.line(&self.dim(text));
+    }
+
+    /// Prints the headline of a part.
+    pub fn title(&mut self, text: &str) {
+        self.gap();
+        self.line(&self.bold(text));
+    }
+
+    /// Prints what the user asks.
+    pub fn prompt(&mut self, text: &str) {
+        self.gap();
+        self.line(&format!("{} {text}", self.bold(">")));
+        self.gap();
+    }
+
+    /// Prints a block of an answer: text as it comes, calls and their results as lines.
+    pub fn block(&mut self, block: &ContentBlock) {
+        match block {
+            ContentBlock::Text(text) => self.say(&text.text),
+            ContentBlock::Thinking(thinking) => self.say(&self.dim(&thinking.thinking)),
+            ContentBlock::ToolUse(call) => self.note(&format!("  {}", show_call(call))),
+            ContentBlock::ToolUseError(error) => {
+                let name = error.name.as_deref().unwrap_or("a call");
+                self.note(&format!("  {name} failed: {}", error.error));
+                self.failed.clone_from(&error.id);
+            }
+            // An error for the user is followed by what the model is told about it.
+            ContentBlock::ToolResult(result)
+                if self.failed.as_ref() == Some(&result.tool_use_id) => {}
+            ContentBlock::ToolResult(result) => self.note(&format!("  {}", show_result(result))),
+            _ => {}
+        }
+    }
+
+    pub fn bold(&self, text: &str) -> String {
+        self.paint("1", text)
+    }
+
+    pub fn dim(&self, text: &str) -> String {
+        self.paint("2", text)
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.has_colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Text without a line break would wait in a buffer. A reader that is gone is no reason to stop.
+    fn write(&self, text: &str) {
+        let mut stdout = stdout().lock();
+        let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    fn end_line(&mut self) {
+        if self.is_mid_line {
+            self.write("\n");
+            self.is_mid_line = false;
+        }
+    }
+}
+
+impl Default for Terminal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `add(a: 25, b: 17)`
+fn show_call(call: &ToolUseBlock) -> String {
+    let arguments = call.input.as_object().into_iter().flatten();
+    let arguments: Vec<_> =
+        arguments.map(|(name, value)| format!("{name}: {}", show_value(value))).collect();
+    format!("{}({})", call.name, arguments.join(", "))
+}
+
+/// `add = 42`
+fn show_result(result: &ToolResultBlock) -> String {
+    let name = result.name.as_deref().unwrap_or("result");
+    match result.content["error"].as_str() {
+        Some(error) if result.is_error => format!("{name}: {error}"),
+        _ => format!("{name} = {}", show_value(&result.content)),
+    }
+}
+
+/// JSON, in one line of bounded length; a whole number without its point.
+fn show_value(value: &Value) -> String {
+    let shown = match value.as_f64() {
+        Some(number) => number.to_string(),
+        None => value.to_string(),
+    };
+    match shown.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{} ...", &shown[..end]),
+        None => shown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use open_agent::{ToolUseBlock, json};
+
+    use super::{LONGEST, show_call, show_value};
+
+    #[test]
+    fn calls_read_like_calls() {
+        let call = ToolUseBlock::new("c1", "add", json!({ "a": 25, "b": 1.5, "note": "x" }));
+        assert_eq!(show_call(&call), r#"add(a: 25, b: 1.5, note: "x")"#);
+        assert_eq!(show_value(&json!(42.0)), "42");
+    }
+
+    #[test]
+    fn long_values_are_cut_between_characters() {
+        let shown = show_value(&json!("ä".repeat(2 * LONGEST)));
+        assert_eq!(shown.chars().count(), LONGEST + " ...".len());
+    }
+}

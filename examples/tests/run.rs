@@ -1,0 +1,177 @@
+//! Every example runs without a server, and says what it is there to show.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use examples::{Chat, stand_in};
+use oa_testkit::{Reply, Request, Script, SocketServer};
+
+/// The folder of the built examples. What cargo is asked to test decides whether it builds them; this does.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let test = std::env::current_exe().expect("this program has a path");
+    let profile = test.ancestors().nth(2).expect("it stands in PROFILE/deps");
+    let name = match profile.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(other) => other,
+    };
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--examples"])
+        .args(["--profile", name, "--target-dir"])
+        .arg(profile.parent().unwrap_or(Path::new(".")))
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    // What cargo tells its tests is not for another cargo: build scripts would run again.
+    let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(told) {
+            build.env_remove(name);
+        }
+    }
+    let built = build.status();
+    assert!(built.is_ok_and(|status| status.success()), "the examples do not build");
+    profile.join("examples")
+});
+
+fn example(name: &str) -> Command {
+    let mut command =
+        Command::new(FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION));
+    command.env_remove("OPEN_AGENT_BASE_URL").env_remove("OPEN_AGENT_MODEL");
+    // Whatever runs on this machine: no server is looked for.
+    command.env("OPEN_AGENT_STAND_IN", "1");
+    command
+}
+
+/// Runs a program, which says these things in this order.
+#[track_caller]
+fn check(program: &mut Command, expected: &[&str]) {
+    let output = program.output().expect("the example is built");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(!said.contains('\x1b'), "colours in a pipe: {said}");
+    let mut rest = &*said;
+    for expected in expected {
+        let Some(at) = rest.find(expected) else {
+            panic!("{expected:?} is missing in what is left of it: {rest}");
+        };
+        rest = &rest[at + expected.len()..];
+    }
+}
+
+#[test]
+fn quickstart() {
+    let default = ["few rules and no language model", "add(a: 25, b: 17)", "(25 + 17) × 3 is 126."];
+    check(&mut example("quickstart"), &default);
+    check(example("quickstart").arg("divide 10 by 4"), &["divide(a: 10, b: 4)", "10 ÷ 4 is 2.5."]);
+    let failed = ["divide failed: a number cannot be divided by zero", "7 ÷ 0 has no answer"];
+    check(example("quickstart").args(["7", "/", "0"]), &failed);
+    check(example("quickstart").arg("Who are you?"), &["I am a stand-in", "rounds of tools: 0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quickstart_finds_a_server() -> Result<(), Box<dyn Error>> {
+    let answer = |request: &Request| stand_in::answer(&Chat::of(request));
+    let script = Script::new().models(["some-embedder", "some-model"]);
+    let server = SocketServer::start(script.otherwise(Reply::by(answer))).await?;
+    let mut quickstart = example("quickstart");
+    quickstart.env_remove("OPEN_AGENT_STAND_IN").env("OPEN_AGENT_BASE_URL", server.base_url());
+    let found = format!("Found OPEN_AGENT_BASE_URL at {}, model some-model.", server.base_url());
+    let run = move || check(&mut quickstart, &["Looking", &found, "is 126."]);
+    Ok(tokio::task::spawn_blocking(run).await?)
+}
+
+#[test]
+fn query() {
+    check(
+        &mut example("query"),
+        &["> Why is the sky blue?", "air scatters blue", "finish reason: stop"],
+    );
+}
+
+#[test]
+fn manual_tools() {
+    let expected = [
+        r#"divide {"a":84,"b":2} gives 42.0"#,
+        "fails: a number cannot be divided by zero",
+        "84 ÷ 2 is 42; 7 ÷ 0 has no answer",
+        "history: user, assistant, tool, tool, assistant",
+    ];
+    check(&mut example("manual_tools"), &expected);
+}
+
+#[test]
+fn auto_tools() {
+    let expected = [
+        r#"count = {"pieces":12}"#,
+        r#"order(item: "apples", pieces: 30, speed: "express")"#,
+        "order 3/3 delivered",
+        "forecast: not run: iteration limit",
+        "This program allows two more.",
+        r#"forecast = {"left":7}"#,
+        "about 7 apples.",
+        "finish reason: stop",
+    ];
+    check(&mut example("auto_tools"), &expected);
+}
+
+#[test]
+fn multi_tool() {
+    let expected =
+        ["Sequential", "Weather: sunny", "Parallel", "Weather: sunny", "one by one", "saved"];
+    check(&mut example("multi_tool"), &expected);
+}
+
+#[test]
+fn hooks() {
+    let expected = [
+        r#"key = \"(hidden)\""#,
+        "delete_file failed: a hook blocked the call: only people delete files",
+        "Not sent: a hook blocked the prompt: it has a password in it",
+        r#"sandbox/etc/motd     "configured""#,
+        r#"key = \"s3cr3t\""#,
+        "Audit log",
+        "delete_file blocked",
+        "write_file ok",
+    ];
+    check(&mut example("hooks"), &expected);
+}
+
+#[test]
+fn interrupt() {
+    let interrupted = "finish reason: interrupted";
+    let expected = [
+        "After a time\n1 2 3",
+        interrupted,
+        "By something in its answer\n1 2 3 4 5 6 7 8 9 10 11 12 13\n",
+        interrupted,
+        "From another task\n1 2 3",
+        interrupted,
+        "In the middle of a tool",
+        interrupted,
+        "not 60",
+        "Hello!",
+    ];
+    check(&mut example("interrupt"), &expected);
+}
+
+#[test]
+fn executor_events() {
+    let expected = [
+        "tool_call_start    resize",
+        "tool_retry         fetch, attempt 1: the connection was reset",
+        "tool_call_complete fetch ok",
+        "tool_call_complete resize ok",
+        "tools_end          4 messages for the model",
+        "event: tool_call_complete\ndata: {",
+        r#""cached":true"#,
+        "event: tools_end\ndata: {",
+    ];
+    check(&mut example("executor_events"), &expected);
+}
+
+#[test]
+fn custom_transport() {
+    check(&mut example("custom_transport"), &["call ", "finish reason: tool_calls"]);
+}
