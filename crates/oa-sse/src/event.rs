@@ -171,10 +171,24 @@ impl fmt::Debug for EventBuf {
 #[inline]
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     // The lossy conversion alone would look at every byte by itself.
-    match str::from_utf8(bytes) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => String::from_utf8_lossy(bytes),
+    match utf8(bytes) {
+        Some(text) => Cow::Borrowed(text),
+        None => String::from_utf8_lossy(bytes),
     }
+}
+
+/// Checks a text; `simdutf8` answers as std does, only sooner.
+#[inline]
+fn utf8(bytes: &[u8]) -> Option<&str> {
+    #[cfg(feature = "simd")]
+    {
+        // A short text is checked before a call would have paid.
+        const LONG: usize = 128;
+        if bytes.len() >= LONG {
+            return simdutf8::basic::from_utf8(bytes).ok();
+        }
+    }
+    str::from_utf8(bytes).ok()
 }
 
 fn event_type(name: &[u8]) -> Cow<'_, str> {

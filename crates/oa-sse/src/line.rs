@@ -6,8 +6,6 @@ use std::mem;
 use bytes::Bytes;
 use memchr::memchr2;
 
-use crate::parser::empty;
-
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// Where something lies in a chunk.
@@ -105,7 +103,7 @@ impl Lines {
         if self.in_line {
             // Small reads mostly bring a part of a line and nothing else: it is carried at once, and
             // the chunk is not even stored.
-            match memchr2(b'\n', b'\r', &chunk) {
+            match find_unlikely_line_end(&chunk) {
                 None if self.carried.len() + chunk.len() <= room => {
                     append(&mut self.carried, &chunk);
                     return;
@@ -190,6 +188,10 @@ impl Lines {
             return Some(start);
         }
         let from = start.max(self.searched);
+        if from == self.chunk.len() {
+            // All of it is searched, or there is none: no reason to call `memchr`.
+            return None;
+        }
         Some(from + memchr2(b'\n', b'\r', &self.chunk[from..])?)
     }
 
@@ -213,7 +215,7 @@ impl Lines {
             return true;
         }
         if self.carried.len() + rest.len() > room {
-            self.carried.clear();
+            empty(&mut self.carried);
             self.in_line = false;
             self.skipping = true;
             return false;
@@ -221,6 +223,16 @@ impl Lines {
         append(&mut self.carried, rest);
         self.in_line = true;
         true
+    }
+
+    /// Takes an empty buffer in exchange for a smaller one, if it is so large that one of its kind is
+    /// enough: the next line need not make the other one grow as well.
+    pub(crate) fn offer(&mut self, buffer: &mut Vec<u8>) {
+        const LARGE: usize = 16 << 10;
+        let least = self.carried.capacity().max(LARGE);
+        if buffer.capacity() > least && self.carried.is_empty() {
+            mem::swap(buffer, &mut self.carried);
+        }
     }
 
     /// Ends the input: what is carried becomes a line although it has no terminator.
@@ -267,19 +279,98 @@ impl Lines {
     }
 }
 
+/// Where the first line ends in bytes that probably hold no line end.
+#[inline]
+fn find_unlikely_line_end(bytes: &[u8]) -> Option<usize> {
+    // `memchr` is called through a pointer, which small reads would feel.
+    const SMALL: usize = 2048;
+    if bytes.len() <= SMALL && !has_control(bytes) {
+        return None;
+    }
+    memchr2(b'\n', b'\r', bytes)
+}
+
+/// Whether there is a byte below 14: text has none but tabs and line ends.
+#[inline]
+fn has_control(bytes: &[u8]) -> bool {
+    const LEAST: u8 = b'\r' + 1;
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    // The first and the last block may overlap, so that no rest is left to look at byte by byte.
+    if let Some(&last) = bytes.last_chunk::<16>() {
+        let (blocks, _) = bytes.as_chunks::<16>();
+        let mut least = last;
+        for block in blocks {
+            for (least, &byte) in least.iter_mut().zip(block) {
+                *least = byte.min(*least);
+            }
+        }
+        return least.iter().fold(false, |any, &byte| any | (byte < LEAST));
+    }
+    if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        // Subtracting sets the top bit of a byte that was too small.
+        let below = |word: u64| word.wrapping_sub(EACH * u64::from(LEAST)) & !word & (EACH << 7);
+        return below(u64::from_ne_bytes(first)) | below(u64::from_ne_bytes(last)) != 0;
+    }
+    bytes.iter().any(|&byte| byte < LEAST)
+}
+
 /// Appends to a buffer in pieces of 2 KiB.
 ///
 /// For larger ones the C library turns to string instructions, which take twice as long when the
-/// destination is not aligned; a buffer that grows by whatever the network brings never is.
+/// destination is not aligned, and twenty times as long when it lies a few bytes behind the source
+/// in their pages; a buffer that grows by whatever the network brings lies anywhere.
 #[inline]
-fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
     const PIECE: usize = 2048;
+    if bytes.len() > buffer.capacity() - buffer.len() {
+        grow(buffer, bytes.len());
+    }
     if bytes.len() <= PIECE {
         buffer.extend_from_slice(bytes);
         return;
     }
-    buffer.reserve(bytes.len());
     for piece in bytes.chunks(PIECE) {
         buffer.extend_from_slice(piece);
+    }
+}
+
+/// Makes room for `more` bytes and, in a small buffer, for much more than that: what outgrows one read
+/// mostly outgrows the next as well, and doubling would copy all of it once again.
+#[cold]
+fn grow(buffer: &mut Vec<u8>, more: usize) {
+    // Not a power of two, as reads and payloads like to be: the few bytes around them must fit too.
+    const FACTOR: usize = 6;
+    let ample = (buffer.len() + more).saturating_mul(FACTOR);
+    buffer.reserve(if ample <= KEEP { ample - buffer.len() } else { more });
+}
+
+/// Empties a buffer, and gives it back when one huge event has made it huge.
+pub(crate) fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > KEEP {
+        *buffer = Vec::new();
+    }
+}
+
+/// How large a buffer the parser keeps from one event to the next.
+const KEEP: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_end_is_overlooked_wherever_it_lies() {
+        for size in 0..70 {
+            let mut bytes = vec![b'x'; size];
+            assert!(!has_control(&bytes));
+            for at in 0..size {
+                for byte in 0..=u8::MAX {
+                    bytes[at] = byte;
+                    assert_eq!(has_control(&bytes), byte < 14, "{byte} at {at} of {size}");
+                }
+                bytes[at] = b'x';
+            }
+        }
     }
 }

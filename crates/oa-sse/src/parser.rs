@@ -3,10 +3,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use memchr::memchr2;
 
 use crate::error::Error;
 use crate::event::{Event, Item, Place};
-use crate::line::{Line, Lines, Span, Step};
+use crate::line::{Line, Lines, Span, Step, append, empty};
 
 /// What a peer may make the parser hold.
 #[derive(Clone, Copy, Debug)]
@@ -139,8 +140,7 @@ impl Parser {
     /// passes over the rest of it and goes on with the next.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
-        // In small reads there is mostly nothing to tell.
-        if self.lines.is_spent() && self.end == End::Open && !self.lent {
+        if self.is_idle() && !self.lent {
             return Ok(None);
         }
         self.read_event()
@@ -149,6 +149,9 @@ impl Parser {
     fn read_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         if self.lent {
             self.clear_block();
+            if self.is_idle() {
+                return Ok(None);
+            }
         }
         if self.fresh
             && let Some((name, data)) = self.whole_event()
@@ -179,38 +182,34 @@ impl Parser {
     /// reading.
     #[inline]
     fn whole_event(&mut self) -> Option<(Span, Span)> {
-        let room = self.limits.event_bytes;
+        /// More than the full reading counts: where it is close, that one decides.
+        const PREFIXES: usize = b"event: data:".len();
         let lines = &mut self.lines;
         let chunk = &lines.chunk[..];
-        let mut start = lines.position;
-        let mut name = Span { start, end: start };
-        if chunk[start..].starts_with(b"event: ") {
-            let end = lines.line_end(start)?;
-            name = Span { start: start + 7, end };
-            if end - start > room {
-                return None;
-            }
-            start = end + line_break(&chunk[end..])?;
+        let mut rest = &chunk[lines.position..];
+        let mut name = Span { start: lines.position, end: lines.position };
+        if let Some(value) = rest.strip_prefix(b"event: ") {
+            let end = memchr2(b'\n', b'\r', value)?;
+            rest = after_line_break(&value[end..])?;
+            let start = chunk.len() - value.len();
+            name = Span { start, end: start + end };
         }
-        if !chunk[start..].starts_with(b"data:") {
-            return None;
-        }
-        let Some(end) = lines.line_end(start) else {
+        let value = rest.strip_prefix(b"data:")?;
+        let Some(end) = memchr2(b'\n', b'\r', value) else {
             // The full reading need not search the only line there is again.
-            if start == lines.position {
+            if chunk.len() - rest.len() == lines.position {
                 lines.searched = chunk.len();
             }
             return None;
         };
-        let size = line_break(&chunk[end..])?;
-        let next = end + size + line_break(&chunk[end + size..])?;
-        let space = usize::from(chunk[start + 5] == b' ');
-        let data = Span { start: start + 5 + space, end };
-        if name.len() + (end - start) > room {
+        let next = after_line_break(after_line_break(&value[end..])?)?;
+        if PREFIXES + name.len() + end > self.limits.event_bytes {
             return None;
         }
-        lines.position = next;
-        Some((name, data))
+        let start = chunk.len() - value.len();
+        let space = usize::from(value[0] == b' ');
+        lines.position = chunk.len() - next.len();
+        Some((name, Span { start: start + space, end: start + end }))
     }
 
     /// Returns the next event, comment or line of no known field, or `None` when it needs more input.
@@ -225,6 +224,9 @@ impl Parser {
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
         if self.lent {
             self.clear_block();
+        }
+        if self.is_idle() {
+            return Ok(None);
         }
         if self.fresh
             && let Some((name, data)) = self.whole_event()
@@ -394,9 +396,9 @@ impl Parser {
         self.held.push(b'\n');
         match line {
             Line::Chunk(span) => {
-                self.held.extend_from_slice(&span.of(&self.lines.chunk)[start..]);
+                append(&mut self.held, &span.of(&self.lines.chunk)[start..]);
             }
-            Line::Carried => self.held.extend_from_slice(&self.lines.carried[start..]),
+            Line::Carried => append(&mut self.held, &self.lines.carried[start..]),
         }
         self.used += self.held.len() - before;
     }
@@ -463,7 +465,7 @@ impl Parser {
     fn hold_data(&mut self) {
         if let Data::Chunk(span) = self.data {
             self.held.clear();
-            self.held.extend_from_slice(span.of(&self.lines.chunk));
+            append(&mut self.held, span.of(&self.lines.chunk));
             self.data = Data::Held(0);
         }
     }
@@ -476,6 +478,7 @@ impl Parser {
         self.name = Name::None;
         self.used = 0;
         empty(&mut self.held);
+        self.lines.offer(&mut self.held);
         self.fresh = self.lines.at_line_start();
     }
 
@@ -484,6 +487,12 @@ impl Parser {
         self.lines.reset();
         self.id_buffer.clone_from(&self.id);
         self.end = End::Open;
+    }
+
+    /// Whether there is nothing to read, as mostly after a small read; what is lent is not asked.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.lines.is_spent() && self.end == End::Open
     }
 
     /// How many bytes the line in progress may have.
@@ -525,22 +534,12 @@ impl Parser {
     }
 }
 
-/// How many bytes the line end has that `bytes` begin with; none if that cannot be said yet.
+/// What follows the line break that `bytes` begin with; none if that cannot be said yet.
 #[inline]
-fn line_break(bytes: &[u8]) -> Option<usize> {
+fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {
-        [b'\n', ..] => Some(1),
-        [b'\r', b'\n', ..] => Some(2),
+        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => Some(rest),
         _ => None,
-    }
-}
-
-/// Empties a buffer, and gives it back when one huge event has made it huge.
-pub(crate) fn empty(buffer: &mut Vec<u8>) {
-    const KEEP: usize = 1 << 20;
-    buffer.clear();
-    if buffer.capacity() > KEEP {
-        *buffer = Vec::new();
     }
 }
 

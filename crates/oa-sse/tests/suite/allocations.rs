@@ -57,6 +57,21 @@ fn events_that_straddle_chunks_reuse_their_buffers() {
 }
 
 #[test]
+fn the_second_large_event_reuses_the_buffer_of_the_first() {
+    let stream = Bytes::from(format!("data: {}\n\n", "x".repeat(64 << 10)));
+    let mut parser = Parser::new();
+    let mut feed = || {
+        let mut rest = stream.clone();
+        while !rest.is_empty() {
+            parser.push(rest.split_to(rest.len().min(16 << 10)));
+            count(&mut parser);
+        }
+    };
+    feed();
+    assert_eq!(measure(feed).count_total, 0);
+}
+
+#[test]
 fn an_owned_event_of_one_chunk_is_a_slice_of_it() {
     let chunk = Bytes::from(vec![b'z'; 1000]);
     let mut input = b"data: ".to_vec();

@@ -144,6 +144,26 @@ proptest! {
         }
     }
 
+    /// Whoever checks it, which the length and the feature `simd` decide.
+    #[test]
+    fn text_is_what_std_makes_of_the_bytes(
+        pieces in vec(
+            prop_oneof![
+                8 => prop::sample::select(vec!["plain text ", "\u{e9}", "\u{20ac}", "\u{1f642}"])
+                    .prop_map(|text| text.as_bytes().to_vec()),
+                1 => vec(any::<u8>(), 0..3),
+            ],
+            0..80,
+        ),
+    ) {
+        let mut bytes = pieces.concat();
+        bytes.retain(|byte| !matches!(byte, b'\n' | b'\r'));
+        let mut parser = Parser::new();
+        parser.push([b"data: ", &bytes[..], b"\n\n"].concat().into());
+        let event = parser.next_event().unwrap().unwrap();
+        prop_assert_eq!(event.data(), String::from_utf8_lossy(&bytes));
+    }
+
     #[test]
     fn what_the_encoder_writes_the_parser_reads_back(
         frames in vec((any::<String>(), "[^\r\n]{0,8}", "[^\r\n\0]{0,8}", any::<u32>()), 0..8),
@@ -165,6 +185,37 @@ proptest! {
         let (seen, parser) = run(Parser::new(), cut(&stream, &cuts), End::Strict);
         prop_assert_eq!(seen, expected);
         prop_assert_eq!(parser.retry(), frames.last().map(|last| Duration::from_millis(u64::from(last.3))));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Events so large that buffers grow, change places and are given back.
+    #[test]
+    fn large_events_cut_anywhere_read_as_the_standard_says(
+        lines in vec((prop::sample::select(vec!["data: ", "data:", ": ", "event: ", "odd"]), 0..40_000_usize), 1..6),
+        blank in 1..4_usize,
+        sizes in vec(prop_oneof![1..64_usize, 1_000..20_000_usize], 1..6),
+    ) {
+        let mut input = Vec::new();
+        for (number, (field, size)) in lines.iter().cycle().take(12).enumerate() {
+            let text = "a line\tof text, ".bytes().cycle().take(*size);
+            input.extend(field.bytes().chain(text));
+            input.extend_from_slice(if number % blank == 0 { b"\n\n" } else { b"\r\n" });
+        }
+        let mut chunks = Vec::new();
+        let mut rest = &input[..];
+        for size in sizes.iter().cycle() {
+            let (chunk, after) = rest.split_at(rest.len().min(*size));
+            chunks.push(chunk);
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let (seen, _) = run(Parser::new(), chunks, End::Lenient);
+        prop_assert!(seen == reference::read(&input, End::Lenient).seen);
     }
 }
 
