@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use open_agent::{
-    AgentOptions, Client, ErrorKind, Message, Provider, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolUseBlock, json, tool,
+    AgentOptions, Client, ErrorKind, Message, Provider, TextBlock, Thinking, ThinkingBlock,
+    ToolResultBlock, ToolUseBlock, json, tool,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -158,4 +158,51 @@ fn think_tags_are_split_where_they_are_known_to_be_and_as_one_says() {
     assert_eq!(build(Provider::Ollama).build().unwrap().think_tags(), ThinkTags::Off);
     let off = build(Provider::LmStudio).think_tags(ThinkTags::Off).build().unwrap();
     assert_eq!(off.think_tags(), ThinkTags::Off);
+}
+
+#[test]
+fn each_provider_is_told_in_its_own_way_how_much_to_think() {
+    let said = |provider, thinking: Thinking, extra: Value| {
+        let server = MemoryServer::new(Reply::text("Hm."));
+        let options = AgentOptions::builder().provider(provider).base_url("http://localhost:1/v1");
+        let options =
+            options.model("any").thinking(thinking).extra_body(extra).transport(server.clone());
+        RUNTIME.block_on(async {
+            open_agent::query("Go.", &options.build()?).await?.text().await?;
+            Ok::<_, open_agent::Error>(server.requests()[0].json().clone())
+        })
+    };
+    for (provider, thinking, name, expected) in [
+        (Provider::Ollama, false.into(), "reasoning_effort", json!("none")),
+        (Provider::Ollama, "low".into(), "reasoning_effort", json!("low")),
+        (Provider::OpenRouter, false.into(), "reasoning", json!({"enabled": false})),
+        (Provider::OpenRouter, "high".into(), "reasoning", json!({"effort": "high"})),
+        (
+            Provider::LlamaCpp,
+            false.into(),
+            "chat_template_kwargs",
+            json!({"enable_thinking": false}),
+        ),
+        (
+            Provider::Vllm,
+            "low".into(),
+            "chat_template_kwargs",
+            json!({"enable_thinking": true, "reasoning_effort": "low"}),
+        ),
+        (Provider::DeepSeek, true.into(), "thinking", json!({"type": "enabled"})),
+    ] {
+        assert_eq!(said(provider, thinking, json!({})).unwrap()[name], expected, "{provider:?}");
+    }
+    // What one says oneself stands beside it, and wins.
+    let extra = json!({"chat_template_kwargs": {"language": "de"}});
+    let body = said(Provider::LlamaCpp, false.into(), extra).unwrap();
+    assert_eq!(body["chat_template_kwargs"], json!({"enable_thinking": false, "language": "de"}));
+    let build = |provider, thinking: Thinking| {
+        AgentOptions::builder().provider(provider).model("any").thinking(thinking).build()
+    };
+    let error = build(Provider::DeepSeek, "low".into()).unwrap_err();
+    assert_eq!(error.to_string(), "DeepSeek cannot be told Effort(\"low\")");
+    assert_eq!(build(Provider::LmStudio, true.into()).unwrap_err().kind(), ErrorKind::Config);
+    let error = AgentOptions::builder().model("any").thinking(true).build().unwrap_err();
+    assert_eq!(error.to_string(), "thinking needs a provider: each is told in its own way");
 }

@@ -21,6 +21,7 @@ use crate::provider::{self, Provider};
 use crate::retry::{Budget, RetryConfig};
 use crate::service::AnyService;
 use crate::settings::{Settings, header};
+use crate::thinking::Thinking;
 use crate::wait::Wait;
 
 /// Puts [`AgentOptions`] together. What is wrong is reported by [`build`](Self::build).
@@ -41,6 +42,7 @@ pub struct AgentOptionsBuilder {
     total: Option<Wait>,
     limits: Limits,
     think_tags: Option<ThinkTags>,
+    thinking: Option<Thinking>,
     repair: ArgumentRepair,
     tools: Registry,
     hooks: Hooks,
@@ -331,6 +333,13 @@ impl AgentOptionsBuilder {
         self
     }
 
+    /// Says how much the model is to think: `true`, `false`, or an effort such as `"low"`. Needs a
+    /// [`provider`](Self::provider) that can be told, since each is told in a way of its own.
+    pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
+        self.thinking = Some(thinking.into());
+        self
+    }
+
     /// Says whether thinking stands between tags in the text; by default it does with providers that
     /// are known for it, and otherwise tags are text.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
@@ -436,6 +445,16 @@ impl AgentOptionsBuilder {
         let profile = self.provider.map(Provider::profile).unwrap_or_default();
         self.request.include_usage = profile.asks_for_usage;
         self.request.token_limit = profile.token_limit;
+        if let Some(thinking) = &self.thinking {
+            let members = &mut self.request.extra_body;
+            if profile.thinking.and_then(|field| field.tell(thinking, members)).is_none() {
+                let message = match self.provider {
+                    Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),
+                    None => "thinking needs a provider: each is told in its own way".to_owned(),
+                };
+                return Err(Error::config(message));
+            }
+        }
         let base_url = match (self.base_url, self.provider) {
             (Some(base_url), _) => base_url,
             (None, Some(provider)) => match provider.base_url() {
@@ -492,6 +511,7 @@ impl AgentOptionsBuilder {
             base_url,
             provider: self.provider,
             profile,
+            thinking: self.thinking,
             system_prompt: self.system_prompt,
             api_key: self.api_key,
             headers: self.headers,

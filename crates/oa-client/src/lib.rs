@@ -36,6 +36,7 @@ mod profile;
 mod provider;
 mod query;
 mod stream;
+mod thinking;
 
 mod agent;
 mod agent_tool;
@@ -88,4 +89,5 @@ pub use crate::query::query;
 pub use crate::reply::Reply;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::stream::BlockStream;
+pub use crate::thinking::Thinking;
 pub use crate::wait::Wait;

@@ -15,6 +15,7 @@ use crate::builder::AgentOptionsBuilder;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::settings::Settings;
+use crate::thinking::Thinking;
 
 /// What a server may make the client hold.
 #[derive(Clone, Copy, Debug, Default)]
@@ -268,6 +269,12 @@ impl AgentOptions {
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.0.limits
+    }
+
+    /// Returns how much the model is told to think.
+    #[must_use]
+    pub fn thinking(&self) -> Option<&Thinking> {
+        self.0.thinking.as_ref()
     }
 
     /// Returns where thinking stands in text.

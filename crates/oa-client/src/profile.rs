@@ -1,6 +1,8 @@
 use oa_aggregate::ThinkTags;
 use oa_types::wire::{Form, TokenLimit};
 
+use crate::thinking::ThinkingField;
+
 /// What a server wants to be different; the defaults are what every local server takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Profile {
@@ -12,6 +14,8 @@ pub(crate) struct Profile {
     pub(crate) think_tags: ThinkTags,
     /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
+    /// How it is told how much to think, if it can be told.
+    pub(crate) thinking: Option<ThinkingField>,
 }
 
 impl Default for Profile {
@@ -22,6 +26,7 @@ impl Default for Profile {
             asks_for_usage: true,
             think_tags: ThinkTags::default(),
             bridges_tool_and_user: false,
+            thinking: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use oa_aggregate::ThinkTags;
 use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
 
 use crate::profile::Profile;
+use crate::thinking::ThinkingField;
 
 /// A server, or a service, of which it is known where it is and what it wants to be different.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -72,37 +73,54 @@ impl Provider {
     fn row(self) -> Row {
         let row =
             |name, base_url| Row { name, base_url: Some(base_url), profile: Profile::default() };
+        let new_token_limit = |profile: &mut Profile| {
+            profile.token_limit = TokenLimit::MaxCompletionTokens;
+        };
+        // Models behind gateways refuse empty text (QUIRKS row 84).
+        let no_empty_text = |profile: &mut Profile| {
+            profile.form.empty_content = EmptyContent::Absent;
+        };
+        let tags = |profile: &mut Profile| profile.think_tags = ThinkTags::Split;
         match self {
             Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
-                .with(|profile| profile.token_limit = TokenLimit::MaxCompletionTokens),
+                .with(new_token_limit)
+                .told_by(ThinkingField::ReasoningEffort),
             // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
             Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
-                .with(|profile| profile.form.thinking = ThinkingReplay::ReasoningContent),
+                .with(|profile| profile.form.thinking = ThinkingReplay::ReasoningContent)
+                .told_by(ThinkingField::Type),
             Self::Gemini => {
                 row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
+                    .told_by(ThinkingField::ReasoningEffort)
             }
             Self::Groq => row("Groq", "https://api.groq.com/openai/v1"),
-            // Models behind it refuse empty text (QUIRKS row 84).
             Self::LiteLlm => row("LiteLLM", "http://localhost:4000/v1")
-                .with(|profile| profile.form.empty_content = EmptyContent::Absent),
-            Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1"),
-            Self::LmStudio => row("LM Studio", "http://localhost:1234/v1")
-                .with(|profile| profile.think_tags = ThinkTags::Split),
+                .with(no_empty_text)
+                .told_by(ThinkingField::ReasoningEffort),
+            Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1")
+                .told_by(ThinkingField::TemplateArguments),
+            Self::LmStudio => row("LM Studio", "http://localhost:1234/v1").with(tags),
             // QUIRKS rows 74, 89 and 91.
             Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|profile| {
                 profile.asks_for_usage = false;
                 profile.form.call_ids = CallIds::NineLetters;
                 profile.bridges_tool_and_user = true;
             }),
-            Self::Ollama => row("Ollama", "http://localhost:11434/v1"),
+            Self::Ollama => {
+                row("Ollama", "http://localhost:11434/v1").told_by(ThinkingField::ReasoningEffort)
+            }
             Self::OpenAi => row("OpenAI", "https://api.openai.com/v1")
-                .with(|profile| profile.token_limit = TokenLimit::MaxCompletionTokens),
+                .with(new_token_limit)
+                .told_by(ThinkingField::ReasoningEffort),
             Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
-                .with(|profile| profile.form.empty_content = EmptyContent::Absent),
-            Self::TextGenerationWebui => row("text-generation-webui", "http://localhost:5000/v1")
-                .with(|profile| profile.think_tags = ThinkTags::Split),
+                .with(no_empty_text)
+                .told_by(ThinkingField::Reasoning),
+            Self::TextGenerationWebui => {
+                row("text-generation-webui", "http://localhost:5000/v1").with(tags)
+            }
             Self::Vllm => row("vLLM", "http://localhost:8000/v1")
-                .with(|profile| profile.think_tags = ThinkTags::Split),
+                .with(tags)
+                .told_by(ThinkingField::TemplateArguments),
         }
     }
 }
@@ -114,6 +132,11 @@ struct Row {
 }
 
 impl Row {
+    /// It is told how much to think by this.
+    fn told_by(self, field: ThinkingField) -> Self {
+        self.with(|profile| profile.thinking = Some(field))
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Profile)) -> Self {
         change(&mut self.profile);
         self

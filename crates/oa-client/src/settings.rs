@@ -21,6 +21,7 @@ use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::retry::{Budget, Retry, RetryConfig};
 use crate::service::AnyService;
+use crate::thinking::Thinking;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -30,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) base_url: BaseUrl,
     pub(crate) provider: Option<Provider>,
     pub(crate) profile: Profile,
+    pub(crate) thinking: Option<Thinking>,
     pub(crate) system_prompt: Option<String>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) headers: HeaderMap,
