@@ -1,30 +1,30 @@
-use std::sync::Arc;
+mod assembly;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
-use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
-use oa_executor::{ExecutorOptions, ToolExecutor};
+use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_executor::ExecutorOptions;
 use oa_hooks::Hooks;
 use oa_tools::{Registry, State, Tool};
-use oa_transport::{ApiKey, RequestBody, Timeouts, Transport};
+use oa_transport::{ApiKey, RequestBody};
 use oa_turn::Mode;
+use oa_types::Temperature;
 use oa_types::wire::{ChatRequest, ToolChoice};
-use oa_types::{BaseUrl, ModelName, Temperature};
 use serde_json::Value;
 
-use crate::envelope::Envelope;
-use crate::error::{Error, Result};
-use crate::options::{AgentOptions, Limits};
-use crate::provider::{self, Provider};
-use crate::retry::{Budget, RetryConfig};
+use crate::error::Error;
+use crate::options::Limits;
+use crate::provider::Provider;
+use crate::retry::RetryConfig;
 use crate::service::AnyService;
-use crate::settings::{Settings, header};
+use crate::settings::header;
 use crate::thinking::Thinking;
 use crate::wait::Wait;
 
-/// Puts [`AgentOptions`] together. What is wrong is reported by [`build`](Self::build).
+/// Puts [`AgentOptions`](crate::AgentOptions) together. What is wrong is reported by [`build`](Self::build).
 #[derive(Debug, Default)]
 #[must_use = "options come into being by `build`"]
 pub struct AgentOptionsBuilder {
@@ -59,15 +59,6 @@ pub struct AgentOptionsBuilder {
     unusable: Option<String>,
     error: Option<Error>,
 }
-
-/// Whether options may do without a model.
-#[derive(Clone, Copy, Eq, PartialEq)]
-enum Model {
-    Optional,
-    Required,
-}
-
-const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
 
 impl AgentOptionsBuilder {
     /// Names the model. Without a name `OPEN_AGENT_MODEL` counts.
@@ -378,159 +369,6 @@ impl AgentOptionsBuilder {
     {
         self.service = Some(AnyService::new(service));
         self
-    }
-
-    /// What the environment says; what it says wrongly is told by the first request.
-    pub(crate) fn from_environment() -> AgentOptions {
-        Self::default().finish(Model::Optional).unwrap_or_else(|error| {
-            let builder = Self {
-                base_url: Some(provider::DEFAULT_BASE_URL.to_owned()),
-                model: Some("unusable".to_owned()),
-                unusable: Some(error.to_string()),
-                ..Self::default()
-            };
-            builder.finish(Model::Optional).expect("nothing of this comes from the environment")
-        })
-    }
-
-    /// Checks everything.
-    ///
-    /// # Errors
-    ///
-    /// `Config` for an option that cannot work, and if there is no model.
-    pub fn build(self) -> Result<AgentOptions> {
-        self.finish(Model::Required)
-    }
-
-    fn finish(mut self, need: Model) -> Result<AgentOptions> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
-        }
-        if self.service.is_some() && self.connect.is_some() {
-            return Err(Error::config("connect_timeout has no effect on a transport of your own"));
-        }
-        #[cfg(feature = "tls")]
-        if self.service.is_some() && !self.roots.is_empty() {
-            return Err(Error::config(
-                "root_certificates has no effect on a transport of your own",
-            ));
-        }
-        if self.request.stop.iter().any(String::is_empty) {
-            return Err(Error::config("a stop text is empty"));
-        }
-        if let (Mode::Manual, Some(option)) = (self.turn.mode, self.auto_only.first()) {
-            let message = format!("{option} has no effect without auto_execute_tools");
-            return Err(Error::config(message));
-        }
-        let executor = self.executor.unwrap_or_default();
-        let executor = ToolExecutor::with_options(self.tools.clone(), executor)
-            .map_err(|error| Error::config(error.to_string()))?;
-        self.request.tools = self.tools.specs();
-        if self.request.tools.is_empty() && !self.request.extra_body.contains_key("tools") {
-            for (option, is_set) in [
-                ("tool_choice", self.request.tool_choice.is_some()),
-                ("parallel_tool_calls", self.request.parallel_tool_calls.is_some()),
-            ] {
-                if is_set {
-                    return Err(Error::config(format!("{option} has no effect without tools")));
-                }
-            }
-        }
-        let model = self.model.or_else(provider::model_from_environment);
-        match model {
-            Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
-            None if need == Model::Required => return Err(Error::config(NO_MODEL)),
-            None => self.unusable = Some(NO_MODEL.to_owned()),
-        }
-        let profile = self.provider.map(Provider::profile).unwrap_or_default();
-        self.request.include_usage = profile.asks_for_usage;
-        self.request.token_limit = profile.token_limit;
-        if let Some(thinking) = &self.thinking {
-            let members = &mut self.request.extra_body;
-            if profile.thinking.and_then(|field| field.tell(thinking, members)).is_none() {
-                let message = match self.provider {
-                    Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),
-                    None => "thinking needs a provider: each is told in its own way".to_owned(),
-                };
-                return Err(Error::config(message));
-            }
-        }
-        let base_url = match (self.base_url, self.provider) {
-            (Some(base_url), _) => base_url,
-            (None, Some(provider)) => match provider.base_url() {
-                Some(base_url) => base_url.to_owned(),
-                None => {
-                    let name = provider.name();
-                    return Err(Error::config(format!(
-                        "{name} has no usual address: set base_url"
-                    )));
-                }
-            },
-            (None, None) => provider::base_url_from_environment()
-                .unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned()),
-        };
-        let base_url = BaseUrl::new(base_url)?;
-        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
-            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
-        }
-        let mut quirks = Quirks::default();
-        quirks.think_tags = self.think_tags.unwrap_or(profile.think_tags);
-        quirks.repair = self.repair;
-        let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
-        let service = match self.service {
-            Some(service) => service,
-            None => {
-                // A connection attempt without bound lasts as long as the system lets it.
-                let transport =
-                    Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
-                #[cfg(feature = "tls")]
-                let transport = if self.roots.is_empty() {
-                    transport
-                } else {
-                    let roots = transport.root_certificates(&self.roots);
-                    roots.map_err(|error| Error::config(error.to_string()))?
-                };
-                AnyService::new(transport.build())
-            }
-        };
-        let mut timeouts = Timeouts::default();
-        timeouts.idle = Wait::or(self.idle, timeouts.idle);
-        timeouts.content = Wait::or(self.content, timeouts.content);
-        timeouts.first_token = Wait::or(self.first_token, timeouts.first_token);
-        timeouts.total = Wait::or(self.total, timeouts.total);
-        let envelope = Envelope::new(
-            &base_url,
-            self.api_key.as_ref(),
-            &self.headers,
-            self.system_prompt.as_deref(),
-            &self.request,
-        )?;
-        Ok(AgentOptions(Arc::new(Settings {
-            unusable: self.unusable,
-            request: self.request,
-            base_url,
-            provider: self.provider,
-            profile,
-            thinking: self.thinking,
-            system_prompt: self.system_prompt,
-            api_key: self.api_key,
-            headers: self.headers,
-            timeouts,
-            connect_timeout,
-            limits: self.limits,
-            quirks,
-            tools: self.tools,
-            hooks: self.hooks,
-            turn: self.turn,
-            max_run_time: self.max_run_time,
-            executor,
-            state: self.state,
-            service,
-            retry_budget: Arc::new(Budget::new(self.retry.budget)),
-            retry: self.retry,
-            learned: Arc::default(),
-            envelope,
-        })))
     }
 
     /// Takes note of an option that acts only while tools are run.
