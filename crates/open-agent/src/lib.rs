@@ -29,7 +29,8 @@
 //! The facade is a list of names. Each layer is a crate that can be taken alone, and a module here:
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
-//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop.
+//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop. What a server can make a program
+//! hold stands in [`guide::limits`].
 //!
 //! # Features
 //!
@@ -71,6 +72,12 @@ pub use oa_transport as transport;
 pub use oa_turn as turn;
 #[doc(inline)]
 pub use oa_types as types;
+
+/// Pages of a manual.
+pub mod guide {
+    #[doc = include_str!("guide/limits.md")]
+    pub mod limits {}
+}
 
 /// Compiles the examples of the README.
 #[cfg(doctest)]
