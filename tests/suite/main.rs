@@ -3,6 +3,7 @@
 mod bad_input;
 mod client;
 mod error_bodies;
+mod faults;
 mod limits_table;
 mod providers;
 mod retries;

@@ -91,10 +91,11 @@ impl AnswerStream {
                     Delta::Thinking(thinking) => self.thinking += thinking.len(),
                     _ => {}
                 }
+                // A problem is nothing of the answer.
                 if !matches!(delta, Delta::Problem(_)) {
                     self.watch.note_content();
+                    self.early_end = None;
                 }
-                self.early_end = None;
                 if let Some(picked) = pick(delta) {
                     return Poll::Ready(Some(picked));
                 }
@@ -151,7 +152,7 @@ impl AnswerStream {
     /// Ends the reading, unless the answer is asked for again.
     fn end(&mut self, mut failure: Option<Error>) {
         self.again = None;
-        if let Some(early_end) = self.early_end.take()
+        if let Some(early_end) = self.early_end.take().filter(|_| !self.is_reported())
             && let Some(error) = failure
         {
             match early_end(error) {
@@ -162,11 +163,18 @@ impl AnswerStream {
                 Err(error) => failure = Some(error),
             }
         }
-        let pipeline = &mut self.pipeline;
-        let held_back = pipeline.finish();
-        self.failure = failure
-            .or_else(|| held_back.err().map(|error| Error::pipeline(error, pipeline.received())));
+        let held_back = self.pipeline.finish();
+        let held_back =
+            held_back.err().map(|error| Error::pipeline(error, self.pipeline.received()));
+        // What the server itself said counts for more than how its connection ended after that.
+        self.failure = failure.filter(|_| !self.is_reported()).or(held_back);
         self.reading = false;
+    }
+
+    /// Whether the server reported an error inside the stream.
+    fn is_reported(&self) -> bool {
+        let mut problems = self.pipeline.problems().iter();
+        problems.any(|problem| matches!(problem, Problem::Server(_)))
     }
 
     /// Makes the answer and finds out whether it is one.

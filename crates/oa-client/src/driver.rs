@@ -150,7 +150,10 @@ impl Driver {
                 self.turn.decide(call, decision);
             }
             Done::Delta(event) => {
-                self.turn.begin_answer();
+                // A problem is nothing of the answer: the prompt may still be taken back.
+                if !matches!(event, AgentEvent::Problem(_)) {
+                    self.turn.begin_answer();
+                }
                 return Ok(Some(event));
             }
             Done::Response(response) => {

@@ -1,0 +1,192 @@
+//! Spans, named as OpenTelemetry's conventions for generative AI have it: `invoke_agent` for a turn, in it
+//! `chat` for each request and `execute_tool` for each call. What is said stands in none of them.
+//! Without the feature `tracing` there is nothing here.
+
+use oa_executor::ToolEvent;
+use oa_types::{AssistantMessage, FinishReason};
+
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// The spans of one turn.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    #[cfg(feature = "tracing")]
+    spans: Box<spans::Spans>,
+}
+
+#[cfg(not(feature = "tracing"))]
+impl Trace {
+    pub(crate) fn begin(_: &Settings) -> Self {
+        Self {}
+    }
+
+    pub(crate) fn request(&mut self, _: &Settings) {}
+
+    pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
+
+    pub(crate) fn failed(&mut self, _: &Error) {}
+
+    pub(crate) fn tool(&mut self, _: &ToolEvent) {}
+
+    pub(crate) fn end(self, _: Option<&FinishReason>, _: u32) {}
+}
+
+#[cfg(feature = "tracing")]
+impl Trace {
+    pub(crate) fn begin(settings: &Settings) -> Self {
+        Self { spans: Box::new(spans::Spans::new(settings)) }
+    }
+
+    pub(crate) fn request(&mut self, settings: &Settings) {
+        self.spans.request(settings);
+    }
+
+    pub(crate) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
+        self.spans.answer(message, failure);
+    }
+
+    pub(crate) fn failed(&mut self, error: &Error) {
+        self.spans.failed(error);
+    }
+
+    pub(crate) fn tool(&mut self, event: &ToolEvent) {
+        self.spans.tool(event);
+    }
+
+    /// A turn that a limit ended is a warning: the model was not done.
+    pub(crate) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
+        self.spans.end(reason, rounds);
+    }
+}
+
+#[cfg(feature = "tracing")]
+mod spans {
+    use std::collections::HashMap;
+
+    use oa_types::Usage;
+    use tracing::field::{Empty, display};
+    use tracing::{Span, info_span, warn};
+
+    use super::{AssistantMessage, Error, FinishReason, Settings, ToolEvent};
+
+    #[derive(Debug)]
+    pub(crate) struct Spans {
+        turn: Span,
+        chat: Span,
+        tools: HashMap<String, Span>,
+    }
+
+    impl Spans {
+        pub(super) fn new(settings: &Settings) -> Self {
+            let turn = info_span!(
+                "invoke_agent",
+                gen_ai.operation.name = "invoke_agent",
+                gen_ai.request.model = settings.request.model,
+                gen_ai.response.finish_reasons = Empty,
+                error.type = Empty,
+            );
+            Self { turn, chat: Span::none(), tools: HashMap::new() }
+        }
+
+        pub(super) fn request(&mut self, settings: &Settings) {
+            let request = &settings.request;
+            self.chat = info_span!(
+                parent: &self.turn,
+                "chat",
+                gen_ai.operation.name = "chat",
+                gen_ai.provider.name = settings.provider.map(|provider| provider.name()),
+                gen_ai.request.model = request.model,
+                gen_ai.request.max_tokens = request.max_tokens,
+                gen_ai.request.temperature = request.temperature,
+                gen_ai.request.top_p = request.top_p,
+                gen_ai.request.seed = request.seed,
+                gen_ai.response.id = Empty,
+                gen_ai.response.model = Empty,
+                gen_ai.response.finish_reasons = Empty,
+                gen_ai.usage.input_tokens = Empty,
+                gen_ai.usage.output_tokens = Empty,
+                server.address = %settings.base_url,
+                error.type = Empty,
+            );
+        }
+
+        pub(super) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
+            let chat = std::mem::replace(&mut self.chat, Span::none());
+            if chat.is_disabled() {
+                return;
+            }
+            chat.record("gen_ai.response.finish_reasons", message.finish_reason.as_str());
+            if let Some(id) = &message.id {
+                chat.record("gen_ai.response.id", id.as_str());
+            }
+            if let Some(model) = &message.model {
+                chat.record("gen_ai.response.model", model.as_str());
+            }
+            if let Some(usage) = &message.usage {
+                record_usage(&chat, usage);
+            }
+            if let Some(failure) = failure {
+                chat.record("error.type", display(format_args!("{:?}", failure.kind())));
+            }
+        }
+
+        pub(super) fn failed(&mut self, error: &Error) {
+            let kind = display(format_args!("{:?}", error.kind())).to_string();
+            self.chat.record("error.type", &*kind);
+            self.turn.record("error.type", &*kind);
+            self.chat = Span::none();
+        }
+
+        pub(super) fn tool(&mut self, event: &ToolEvent) {
+            match event {
+                ToolEvent::CallStart(call) => {
+                    let span = info_span!(
+                        parent: &self.turn,
+                        "execute_tool",
+                        gen_ai.operation.name = "execute_tool",
+                        gen_ai.tool.name = call.tool_name,
+                        gen_ai.tool.call.id = call.call_id,
+                        error.type = Empty,
+                    );
+                    if !span.is_disabled() {
+                        self.tools.insert(call.call_id.clone(), span);
+                    }
+                }
+                ToolEvent::CallComplete(result) => {
+                    let span = self.tools.remove(&result.call_id);
+                    if let Some(span) = span.filter(|_| result.is_error()) {
+                        span.record("error.type", result.outcome.as_str());
+                    }
+                }
+                _ => {}
+            }
+        }
+
+        pub(super) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
+            let Some(reason) = reason else { return };
+            self.turn.record("gen_ai.response.finish_reasons", reason.as_str());
+            let is_limit = matches!(
+                reason,
+                FinishReason::MaxRunTime
+                    | FinishReason::MaxRunTokens
+                    | FinishReason::MaxToolCalls
+                    | FinishReason::MaxToolIterations
+                    | FinishReason::RepeatedToolCall
+            );
+            if is_limit {
+                let _entered = self.turn.enter();
+                warn!(reason = reason.as_str(), rounds, "a limit ended the turn");
+            }
+        }
+    }
+
+    fn record_usage(span: &Span, usage: &Usage) {
+        if let Some(tokens) = usage.prompt_tokens {
+            span.record("gen_ai.usage.input_tokens", tokens);
+        }
+        if let Some(tokens) = usage.completion_tokens {
+            span.record("gen_ai.usage.output_tokens", tokens);
+        }
+    }
+}
