@@ -11,7 +11,7 @@ use oa_hooks::{PostToolUseEvent, PreToolUseEvent, Verdict};
 use oa_tools::ErrorBody;
 use oa_transport::Watch;
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
-use oa_types::{AssistantMessage, FinishReason};
+use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
 use tokio::time::sleep;
 
 use crate::answer::{AnswerStream, Concluded};
@@ -20,7 +20,7 @@ use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::log;
 use crate::metadata::TurnMetadata;
-use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::pipeline::PipelineOptions;
 use crate::run::{Cut, Run};
 use crate::service::send;
 use crate::settings::Settings;
@@ -91,6 +91,13 @@ impl Driver {
             if let Some(cut) = self.run.as_mut().and_then(|run| run.is_cut(cx)) {
                 self.cut(cut);
             }
+            // What tools say last comes before anything that follows from it.
+            if self.work.batch.is_some()
+                && !self.turn.calls().iter().any(Call::is_open)
+                && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
+            {
+                return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
+            }
             match self.turn.next_action() {
                 Some(Action::Decide { call }) => self.decide(call),
                 Some(Action::End { reason }) => {
@@ -151,7 +158,10 @@ impl Driver {
                 self.turn.decide(call, decision);
             }
             Done::Delta(event) => {
-                self.turn.begin_answer();
+                // What is wrong with a stream is no word of an answer.
+                if !matches!(event, AgentEvent::Problem(_)) {
+                    self.turn.begin_answer();
+                }
                 return Ok(Some(event));
             }
             Done::Response(response) => {
@@ -217,8 +227,8 @@ impl Driver {
     fn batch(&self, calls: &[usize]) -> Box<BatchStream> {
         let calls = calls.iter().map(|&call| {
             let Call { block, input, .. } = &self.turn.calls()[call];
-            let mut call = block.clone();
-            call.input.clone_from(input);
+            let mut call = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
+            call.extra.clone_from(&block.extra);
             call
         });
         let mut batch = Batch::new().state(self.settings.state.clone());
@@ -246,7 +256,7 @@ impl Driver {
             }
             let mut watch = Watch::new(settings.timeouts);
             let response = send(&settings.service, request, &mut watch).await?;
-            Ok(AnswerStream::new(response, Pipeline::new(options), watch))
+            Ok(AnswerStream::new(response, options, watch))
         })
     }
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use oa_types::wire::{Form, write_message};
-use oa_types::{Message, MessageRole};
+use oa_types::{ContentBlock, Message, MessageRole};
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
-const SEGMENT: usize = 32 * 1024;
+const SEGMENT: usize = 16 * 1024;
 
 /// Writes each message once, however many requests it is sent with.
 ///
@@ -121,11 +121,26 @@ impl Transcript {
 /// A message's JSON with a comma before it; nothing if the message says nothing.
 fn written(message: &Message) -> Bytes {
     // A list is begun, and its bracket becomes the comma.
-    let mut bytes = vec![b'['];
+    let mut bytes = Vec::with_capacity(FRAME + size(message));
+    bytes.push(b'[');
     write_message(message, &Form::default(), &mut bytes);
     if bytes.len() == 1 {
         return Bytes::new();
     }
     bytes[0] = b',';
     bytes.into()
+}
+
+/// About how many bytes of JSON there are around a message's content.
+const FRAME: usize = 64;
+
+/// About how many bytes a message's text has in JSON, if that is most of it.
+fn size(message: &Message) -> usize {
+    let sizes = message.content.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::ToolResult(block) => block.content.as_str().map_or(0, str::len),
+        _ => 0,
+    });
+    // Line breaks and quotes take two bytes.
+    sizes.map(|size| size + size / 8).sum()
 }
