@@ -6,21 +6,34 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{self, Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::instructions::again;
+use crate::answers::{self, Answer, Framing};
+use crate::process::with_files;
 
 /// With this argument the program is the server.
 pub(crate) const ARGUMENT: &str = "serve";
 
-/// Each event is an HTTP chunk, and many leave at once.
-pub(crate) const BURSTS: usize = 0;
-/// Each event is an HTTP chunk, and leaves a millisecond after the one before.
-pub(crate) const PACED: usize = 1;
-/// HTTP chunks of 16 KiB.
-pub(crate) const LARGE: usize = 2;
+// What a path asks for: `/0/2000` is an answer of 2,000 pieces, in bursts.
 
-const BURST: usize = 64 << 10;
+/// Text. Each event is an HTTP chunk, and many leave at once.
+pub(crate) const BURSTS: usize = 0;
+/// Text. Each event is an HTTP chunk, and leaves a millisecond after the one before.
+pub(crate) const PACED: usize = 1;
+/// Text, in HTTP chunks of 16 KiB.
+pub(crate) const LARGE: usize = 2;
+/// A call, in so many fragments of its arguments; as in bursts, and paced.
+pub(crate) const CALL: usize = 3;
+pub(crate) const PACED_CALL: usize = 4;
+/// A call for each request of a connection, so many times, then text.
+pub(crate) const ROUNDS: usize = 5;
+/// One piece of text, and no end until the streams are released.
+pub(crate) const HELD: usize = 6;
+/// So many more pieces for each held stream, one at each beat, and then the end. No answer.
+pub(crate) const RELEASE: usize = 7;
+
+/// How long each held stream waits for its next piece. All of them get theirs at nearly the same time.
+const BEAT: Duration = Duration::from_millis(400);
 
 /// The server's process, which lasts as long as this.
 pub(crate) struct Server {
@@ -30,7 +43,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let mut command = again(&[ARGUMENT]);
+        let mut command = with_files(&[ARGUMENT]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a bench can start itself");
         let mut line = String::new();
@@ -58,10 +71,10 @@ pub(crate) fn serve() -> ! {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     println!("{}", listener.local_addr().expect("a listener has an address").port());
     thread::spawn(move || {
-        let answers = Arc::<Answers>::default();
+        let replay = Arc::<Replay>::default();
         for stream in listener.incoming().flatten() {
-            let answers = Arc::clone(&answers);
-            thread::spawn(move || answers.answer(stream));
+            let replay = Arc::clone(&replay);
+            thread::spawn(move || replay.answer(stream));
         }
     });
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -71,18 +84,35 @@ pub(crate) fn serve() -> ! {
 /// What is written one after the other.
 type Parts = Arc<[Vec<u8>]>;
 
-/// Answers by form and number of pieces of text.
 #[derive(Default)]
-struct Answers(Mutex<HashMap<(usize, usize), Parts>>);
+struct Replay {
+    /// By what was asked for.
+    known: Mutex<HashMap<(usize, usize), Parts>>,
+    held: Mutex<Vec<TcpStream>>,
+}
 
-impl Answers {
+impl Replay {
     /// Answers what comes over one connection.
     fn answer(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).expect("a socket has options");
         let mut reader = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
-        while let Some((form, deltas)) = read_request(&mut reader) {
-            for part in self.of(form, deltas).iter() {
-                if form == PACED {
+        let mut round = 0;
+        while let Some((form, number)) = read_request(&mut reader) {
+            let parts = match form {
+                ROUNDS if round < number => {
+                    round += 1;
+                    answers::round(round).parts(Framing::Bursts).into()
+                }
+                ROUNDS => {
+                    round = 0;
+                    self.of(BURSTS, 1)
+                }
+                HELD => return self.hold(stream),
+                RELEASE => return self.release(number),
+                _ => self.of(form, number),
+            };
+            for part in parts.iter() {
+                if matches!(form, PACED | PACED_CALL) {
                     thread::sleep(Duration::from_millis(1));
                 }
                 if stream.write_all(part).is_err() {
@@ -92,13 +122,52 @@ impl Answers {
         }
     }
 
-    fn of(&self, form: usize, deltas: usize) -> Parts {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(answers.entry((form, deltas)).or_insert_with(|| make(form, deltas).into()))
+    fn of(&self, form: usize, pieces: usize) -> Parts {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || {
+            let answer = match form {
+                CALL | PACED_CALL => answers::call(pieces),
+                _ => answers::text(pieces),
+            };
+            let framing = match form {
+                PACED | PACED_CALL => Framing::Single,
+                LARGE => Framing::Large,
+                _ => Framing::Bursts,
+            };
+            answer.parts(framing).into()
+        };
+        Arc::clone(known.entry((form, pieces)).or_insert_with(make))
+    }
+
+    fn hold(&self, mut stream: TcpStream) {
+        let Answer { begin, .. } = answers::text(0);
+        let first = answers::pieces(1);
+        let begun = [answers::HEAD.into(), answers::chunks(&begin), answers::chunks(&first)];
+        if stream.write_all(&begun.concat()).is_ok() {
+            self.held.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        }
+    }
+
+    fn release(&self, pieces: usize) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = std::mem::take(&mut *held);
+        drop(held);
+        let mut beat = Instant::now();
+        let mut write = |bytes: &[u8]| {
+            streams.retain_mut(|stream| stream.write_all(bytes).is_ok());
+            beat += BEAT;
+            thread::sleep(beat.saturating_duration_since(Instant::now()));
+        };
+        for event in answers::pieces(pieces) {
+            write(&answers::chunks(&[event]));
+        }
+        // What was measured is over by now.
+        let Answer { end, .. } = answers::text(0);
+        write(&[answers::chunks(&end), answers::LAST_CHUNK.into()].concat());
     }
 }
 
-/// The form and the number of pieces, from a path such as `/0/2000/chat/completions`; none at the end.
+/// The two numbers of a path such as `/0/2000/chat/completions`; none at the end.
 fn read_request(reader: &mut impl BufRead) -> Option<(usize, usize)> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
@@ -116,49 +185,4 @@ fn read_request(reader: &mut impl BufRead) -> Option<(usize, usize)> {
     }
     reader.read_exact(&mut vec![0; length]).ok()?;
     Some(request)
-}
-
-fn make(form: usize, deltas: usize) -> Vec<Vec<u8>> {
-    let head =
-        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-    let events = events(deltas);
-    let whole: Vec<u8>;
-    let chunks: Vec<&[u8]> = if form == LARGE {
-        whole = events.concat().into_bytes();
-        whole.chunks(16 << 10).collect()
-    } else {
-        events.iter().map(String::as_bytes).collect()
-    };
-    let framed = chunks
-        .into_iter()
-        .chain([&b""[..]])
-        .map(|chunk| [format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
-    let parts: Vec<Vec<u8>> = [head.as_bytes().to_vec()].into_iter().chain(framed).collect();
-    match form {
-        PACED => parts,
-        _ => parts.concat().chunks(BURST).map(<[u8]>::to_vec).collect(),
-    }
-}
-
-/// Events of some 250 bytes, as llama.cpp's server writes them.
-fn events(deltas: usize) -> Vec<String> {
-    let words = [" the", " quick", " brown", " fox", " jumps", " over", " a", " lazy", " dog", "."];
-    let event = |choices: &str, usage: &str| {
-        format!(
-            "data: {{\"choices\":[{choices}],\"created\":1795226850,\"id\":\"chatcmpl-2kHw4Z24inpMWrdzHVKC5bVLcGmWzvKX\",\"model\":\"tiny-stories.gguf\",\"system_fingerprint\":\"b0-unknown\",\"object\":\"chat.completion.chunk\"{usage}}}\n\n",
-        )
-    };
-    let choice = |delta: &str, reason: &str| {
-        format!(r#"{{"finish_reason":{reason},"index":0,"delta":{{{delta}}}}}"#)
-    };
-    let mut events = vec![event(&choice(r#""role":"assistant","content":null"#, "null"), "")];
-    events.extend((0..deltas).map(|number| {
-        let word = words[number * 7 % words.len()];
-        event(&choice(&format!(r#""content":"{word}""#), "null"), "")
-    }));
-    events.push(event(&choice("", r#""stop""#), ""));
-    let usage = r#","usage":{"completion_tokens":100,"prompt_tokens":25,"total_tokens":125}"#;
-    events.push(event("", usage));
-    events.push("data: [DONE]\n\n".to_owned());
-    events
 }

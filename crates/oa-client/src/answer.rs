@@ -13,7 +13,7 @@ use oa_types::{AssistantMessage, ContentBlock};
 use tokio::time::{Sleep, sleep};
 
 use crate::error::{Error, Result};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::service::AnyBody;
 use crate::work::Future;
 
@@ -55,12 +55,13 @@ pub(crate) struct Concluded {
 }
 
 impl AnswerStream {
-    pub(crate) fn new(response: Response<AnyBody>, pipeline: Pipeline, watch: Watch) -> Self {
+    pub(crate) fn new(response: Response<AnyBody>, options: PipelineOptions, watch: Watch) -> Self {
         let content_type = response.headers().get(http::header::CONTENT_TYPE);
+        // A copy: the value itself would keep the whole buffer that the head was read into.
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
             body: Some(response.into_body()),
-            pipeline: Box::new(pipeline),
+            pipeline: Box::new(Pipeline::new(options)),
             reading: true,
             failure: None,
             content_type,

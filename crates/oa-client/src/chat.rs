@@ -12,7 +12,7 @@ use tower::Service;
 use crate::answer::AnswerStream;
 use crate::envelope::Wanted;
 use crate::error::{Error, Result};
-use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::pipeline::PipelineOptions;
 use crate::service::send;
 use crate::settings::Settings;
 use crate::work::Future;
@@ -71,7 +71,7 @@ impl ChatService {
         aggregator.quirks = settings.quirks;
         aggregator.id_seed = request.id_seed;
         let options = PipelineOptions { parser: settings.limits.events, aggregator };
-        Ok(AnswerStream::new(response, Pipeline::new(options), watch))
+        Ok(AnswerStream::new(response, options, watch))
     }
 }
 

@@ -10,9 +10,9 @@ use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::{PostToolUseEvent, PreToolUseEvent, Verdict};
 use oa_tools::ErrorBody;
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
-use oa_types::{AssistantMessage, FinishReason};
+use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
 use tokio::time::sleep;
-use tower::ServiceExt;
+use tower::Service;
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
@@ -90,6 +90,13 @@ impl Driver {
             if let Some(cut) = self.run.as_mut().and_then(|run| run.is_cut(cx)) {
                 self.cut(cut);
             }
+            // What tools say last comes before anything that follows from it.
+            if self.work.batch.is_some()
+                && !self.turn.calls().iter().any(Call::is_open)
+                && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
+            {
+                return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
+            }
             match self.turn.next_action() {
                 Some(Action::Decide { call }) => self.decide(call),
                 Some(Action::End { reason }) => {
@@ -150,7 +157,7 @@ impl Driver {
                 self.turn.decide(call, decision);
             }
             Done::Delta(event) => {
-                // A problem is nothing of the answer: the prompt may still be taken back.
+                // What is wrong with a stream is no word of an answer.
                 if !matches!(event, AgentEvent::Problem(_)) {
                     self.turn.begin_answer();
                 }
@@ -219,8 +226,8 @@ impl Driver {
     fn batch(&self, calls: &[usize]) -> Box<BatchStream> {
         let calls = calls.iter().map(|&call| {
             let Call { block, input, .. } = &self.turn.calls()[call];
-            let mut call = block.clone();
-            call.input.clone_from(input);
+            let mut call = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
+            call.extra.clone_from(&block.extra);
             call
         });
         let mut batch = Batch::new().state(self.settings.state.clone());
@@ -236,13 +243,14 @@ impl Driver {
         self.answers += 1;
         let id_seed = self.ids.hash_one(self.answers);
         let request = ChatRequest { segments, last, tools, id_seed };
-        let answer = self.settings.chat().oneshot(request);
+        // It is always ready.
+        let answer = self.settings.chat().call(request);
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;
                 answer.await
             }),
-            None => Box::pin(answer),
+            None => answer,
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) struct Envelope {
     chat: Uri,
     models: Uri,
     headers: HeaderMap,
+    /// With the type of a body.
+    chat_headers: HeaderMap,
     /// Up to the messages; ends with `[`, or with the system prompt.
     head: Bytes,
     /// From the messages on, for whatever is wanted.
@@ -59,6 +61,9 @@ impl Envelope {
         for (name, value) in extra {
             headers.insert(name, value.clone());
         }
+        let mut chat_headers = headers.clone();
+        let json = HeaderValue::from_static("application/json");
+        chat_headers.entry(CONTENT_TYPE).or_insert(json);
         let mut head = request.head();
         if let Some(prompt) = system_prompt {
             write_message(&Message::system(prompt), &Form::default(), &mut head);
@@ -75,6 +80,7 @@ impl Envelope {
             chat: uri("/chat/completions")?,
             models: uri("/models")?,
             headers,
+            chat_headers,
             head: head.into(),
             tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
         })
@@ -108,9 +114,7 @@ impl Envelope {
         let mut request = Request::new(RequestBody::from_segments(segments));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.chat.clone();
-        *request.headers_mut() = self.headers.clone();
-        let json = HeaderValue::from_static("application/json");
-        request.headers_mut().entry(CONTENT_TYPE).or_insert(json);
+        *request.headers_mut() = self.chat_headers.clone();
         request
     }
 

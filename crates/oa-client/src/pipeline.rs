@@ -97,12 +97,20 @@ impl Pipeline {
                 return Ok(Progress::More);
             }
         }
-        if self.payloads == 0 && self.head.len() < EXCERPT {
-            let room = EXCERPT - self.head.len();
-            self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        }
+        let begin = (self.payloads == 0).then(|| bytes.clone());
         self.parser.push(bytes);
-        self.read_events()
+        let progress = self.read_events();
+        if let Some(begin) = begin.filter(|_| self.payloads == 0) {
+            let room = EXCERPT.saturating_sub(self.head.len());
+            self.head.extend_from_slice(&begin[..begin.len().min(room)]);
+        }
+        let progress = progress?;
+        if progress == Progress::More {
+            // The parser keeps what it has read until more comes. Without it the transport can read
+            // into the same buffer again.
+            self.parser.push(Bytes::new());
+        }
+        Ok(progress)
     }
 
     /// Ends the body: what was held back can be taken.
@@ -159,8 +167,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns how the body begins, up to about a kilobyte; for messages about bodies that could not
-    /// be understood.
+    /// Returns how a body begins in which no payload has come, up to about a kilobyte; for messages about
+    /// bodies that could not be understood.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -222,3 +230,18 @@ impl fmt::Display for PipelineError {
 }
 
 impl StdError for PipelineError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_let_go() {
+        let mut pipeline = Pipeline::new(PipelineOptions::default());
+        for chunk in ["data: {\"choices\":[]}\n\n", ": a comment\n", "data: {}\n\ndata: {}\n\n"] {
+            let chunk = Bytes::copy_from_slice(chunk.as_bytes());
+            pipeline.push(chunk.clone()).unwrap();
+            assert!(chunk.is_unique(), "{chunk:?} is still held");
+        }
+    }
+}

@@ -22,7 +22,9 @@ use crate::stream::BlockStream;
 ///
 /// Dropping the future closes the connection, and the server stops.
 pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> {
-    let mut driver = Driver::new(Arc::clone(&options.0), oa_turn::Options::default());
+    let driver = Driver::new(Arc::clone(&options.0), oa_turn::Options::default());
+    // Boxed from the start, so that a future of the caller's does not hold it.
+    let mut driver = Box::new(driver);
     driver.submit(Message::user(prompt)).await?;
     Ok(BlockStream::new(driver))
 }

@@ -1,6 +1,7 @@
 //! Trying again: when, after which pause, and how often altogether.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::chat::ChatRequest;
@@ -225,7 +226,12 @@ where
                 if let Some(pause) = pause {
                     sleep(pause).await;
                 }
-                let error = match self.inner.clone().oneshot(request.clone()).await {
+                let mut service = self.inner.clone();
+                let answer = match poll_fn(|cx| service.poll_ready(cx)).await {
+                    Ok(()) => service.call(request.clone()).await,
+                    Err(error) => Err(error),
+                };
+                let error = match answer {
                     Ok(answer) => return Ok(self.watched(answer, request, retry, seed)),
                     Err(error) => error,
                 };

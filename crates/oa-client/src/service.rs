@@ -3,15 +3,14 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use oa_transport::{RequestBody, Watch};
-use tower::ServiceExt;
-use tower::util::BoxCloneSyncService;
 
 use crate::error::{Error, Result};
 
@@ -21,13 +20,26 @@ const LARGEST_BODY: usize = 1 << 20;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A body of any transport.
-pub(crate) type AnyBody = Pin<Box<dyn Body<Data = Bytes, Error = BoxError> + Send>>;
+pub(crate) type AnyBody = Pin<Box<dyn Frames + Send>>;
+
+/// A body whose errors are boxed.
+pub(crate) trait Frames {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+}
 
 /// Any transport, erased once so that no type parameter reaches the user.
 #[derive(Clone)]
-pub(crate) struct AnyService(
-    BoxCloneSyncService<Request<RequestBody>, Response<AnyBody>, BoxError>,
-);
+pub(crate) struct AnyService(Arc<dyn Deliver>);
+
+/// What is left of a service: each request has a clone of its own.
+trait Deliver: Send + Sync {
+    fn deliver(&self, request: Request<RequestBody>) -> Answer;
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, BoxError>> + Send>>;
 
 impl AnyService {
     pub(crate) fn new<S, B>(service: S) -> Self
@@ -42,12 +54,25 @@ impl AnyService {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let service = service
-            .map_response(|response: Response<B>| {
-                response.map(|body| Box::pin(Erased(Box::pin(body))) as AnyBody)
-            })
-            .map_err(Into::into);
-        Self(BoxCloneSyncService::new(service))
+        Self(Arc::new(service))
+    }
+}
+
+impl<S, B> Deliver for S
+where
+    S: tower::Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError> + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn deliver(&self, request: Request<RequestBody>) -> Answer {
+        let mut service = self.clone();
+        Box::pin(async move {
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+            let response = service.call(request).await.map_err(Into::into)?;
+            Ok(response.map(|body| Box::pin(body) as AnyBody))
+        })
     }
 }
 
@@ -57,27 +82,17 @@ impl fmt::Debug for AnyService {
     }
 }
 
-/// A body whose errors are boxed.
-struct Erased<B>(Pin<Box<B>>);
-
-impl<B> Body for Erased<B>
+impl<B> Frames for B
 where
     B: Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    type Data = Bytes;
-    type Error = BoxError;
-
     #[inline]
     fn poll_frame(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.0.as_mut().poll_frame(cx).map_err(Into::into)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        Body::poll_frame(self, cx).map_err(Into::into)
     }
 }
 
@@ -91,7 +106,7 @@ pub(crate) async fn send(
     request: Request<RequestBody>,
     watch: &mut Watch,
 ) -> Result<Response<AnyBody>> {
-    let mut answer = pin!(service.0.clone().oneshot(request));
+    let mut answer = service.0.deliver(request);
     let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
         Poll::Ready(result) => {
             Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))

@@ -29,8 +29,8 @@ pub struct BlockStream {
 }
 
 impl BlockStream {
-    pub(crate) fn new(driver: Driver) -> Self {
-        Self { driver: Box::new(driver) }
+    pub(crate) fn new(driver: Box<Driver>) -> Self {
+        Self { driver }
     }
 
     /// Returns the next block, or `None` at the end.

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use oa_types::wire::{Form, write_message};
-use oa_types::{Message, MessageRole, TextBlock};
+use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::profile::Profile;
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
-const SEGMENT: usize = 32 * 1024;
+const SEGMENT: usize = 16 * 1024;
 
 /// Writes each message once, however many requests it is sent with.
 ///
@@ -151,19 +151,37 @@ struct List {
 
 impl List {
     fn new(form: Form) -> Self {
-        // A list is begun, and its bracket becomes the comma.
-        Self { form, bytes: vec![b'['] }
+        Self { form, bytes: Vec::new() }
     }
 
     fn write(&mut self, message: &Message) {
+        self.bytes.reserve(FRAME + size(message));
+        if self.bytes.is_empty() {
+            // A list is begun, and its bracket becomes the comma.
+            self.bytes.push(b'[');
+        }
         write_message(message, &self.form, &mut self.bytes);
     }
 
     fn into_bytes(mut self) -> Bytes {
-        if self.bytes.len() == 1 {
+        if self.bytes.len() <= 1 {
             return Bytes::new();
         }
         self.bytes[0] = b',';
         self.bytes.into()
     }
+}
+
+/// About how many bytes of JSON there are around a message's content.
+const FRAME: usize = 64;
+
+/// About how many bytes a message's text has in JSON, if that is most of it.
+fn size(message: &Message) -> usize {
+    let sizes = message.content.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::ToolResult(block) => block.content.as_str().map_or(0, str::len),
+        _ => 0,
+    });
+    // Line breaks and quotes take two bytes.
+    sizes.map(|size| size + size / 8).sum()
 }

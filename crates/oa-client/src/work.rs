@@ -68,12 +68,8 @@ impl Work {
             return Poll::Ready(Some(Done::Review(done)));
         }
         // Tools go on while a hook looks at the result of another.
-        if let Some(batch) = &mut self.batch {
-            match futures_core::Stream::poll_next(Pin::new(&mut **batch), cx) {
-                Poll::Ready(Some(event)) => return Poll::Ready(Some(Done::Tool(event))),
-                Poll::Ready(None) => self.batch = None,
-                Poll::Pending => {}
-            }
+        if let Poll::Ready(Some(event)) = self.poll_batch(cx) {
+            return Poll::Ready(Some(Done::Tool(event)));
         }
         if self.is_waiting() {
             return Poll::Pending;
@@ -82,6 +78,16 @@ impl Work {
             return Poll::Ready(None);
         }
         Poll::Pending
+    }
+
+    /// Waits for what tools say next; `None` when no tool runs.
+    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+        let Some(batch) = &mut self.batch else { return Poll::Ready(None) };
+        let event = ready!(futures_core::Stream::poll_next(Pin::new(&mut **batch), cx));
+        if event.is_none() {
+            self.batch = None;
+        }
+        Poll::Ready(event)
     }
 
     fn is_waiting(&self) -> bool {

@@ -42,11 +42,8 @@ impl Connection {
     pub(crate) async fn new(stream: Stream) -> Result<Box<Self>, hyper::Error> {
         let relay = Arc::new(Relay::default());
         let wire = Wire::new(stream, Arc::clone(&relay));
-        let (sender, driver) = http1::Builder::new()
-            .max_headers(MAX_HEADERS)
-            .max_buf_size(MAX_BUFFER)
-            .handshake(TokioIo::new(wire))
-            .await?;
+        let (sender, driver) =
+            http1::Builder::new().max_buf_size(MAX_BUFFER).handshake(TokioIo::new(wire)).await?;
         Ok(Box::new(Self {
             driver: Some(driver),
             sender,
@@ -145,9 +142,6 @@ impl Connection {
         }
     }
 }
-
-/// A head with more headers than this is an error.
-const MAX_HEADERS: usize = 128;
 
 /// A head with more bytes than this is an error. It bounds what is read at once too: reads begin
 /// with 8 KiB and grow while they are filled.

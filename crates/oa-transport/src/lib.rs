@@ -48,7 +48,7 @@
 //!
 //! # Bounds
 //!
-//! The head of an answer may have 128 headers and 64 KiB. The body is unbounded and never collected:
+//! The head of an answer may have 100 headers and 64 KiB. The body is unbounded and never collected:
 //! at most one read of the socket is held.
 //!
 //! # Features

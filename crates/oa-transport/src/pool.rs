@@ -31,11 +31,8 @@ impl Pool {
     pub(crate) fn take(&self, peer: &Peer) -> Option<Box<Connection>> {
         loop {
             let mut idle = self.lock();
-            let connections = idle.get_mut(peer)?;
-            let latest = connections.pop();
-            if connections.is_empty() {
-                idle.remove(peer);
-            }
+            // The place of the last one stays: mostly it comes back.
+            let latest = idle.get_mut(peer)?.pop();
             // What is looked at, or closed, is so outside of the lock.
             drop(idle);
             let mut latest = latest?;
@@ -54,13 +51,13 @@ impl Pool {
         let since = Instant::now();
         let mut idle = self.lock();
         let mut surplus = Vec::new();
-        idle.retain(|_, connections| {
+        idle.retain(|other, connections| {
             let old = connections
                 .iter()
                 .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
                 .count();
             surplus.extend(connections.drain(..old));
-            !connections.is_empty()
+            !connections.is_empty() || other == peer
         });
         let connections = idle.entry(Arc::clone(peer)).or_default();
         if connections.len() == self.max_per_peer {

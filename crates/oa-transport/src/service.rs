@@ -3,12 +3,12 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{Entry, HOST};
-use http::uri::PathAndQuery;
+use http::header::{HOST, HeaderValue};
+use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -44,6 +44,17 @@ pub struct Transport {
 struct Shared {
     connect: Connect,
     pool: Arc<Pool>,
+    /// Whom the request before was for: mostly the next is for the same.
+    latest: Mutex<Option<Whom>>,
+}
+
+/// What follows from where a request goes.
+#[derive(Clone)]
+struct Whom {
+    scheme: Option<Scheme>,
+    authority: Option<Authority>,
+    peer: Arc<Peer>,
+    host: HeaderValue,
 }
 
 impl Transport {
@@ -84,13 +95,25 @@ impl Transport {
     }
 }
 
+impl Whom {
+    fn new(uri: &Uri) -> Result<Self, Error> {
+        let peer = Peer::new(uri)?;
+        Ok(Self {
+            scheme: uri.scheme().cloned(),
+            authority: uri.authority().cloned(),
+            host: peer.host_header(),
+            peer: Arc::new(peer),
+        })
+    }
+}
+
 impl Shared {
     async fn answer(
         self: Arc<Self>,
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Error> {
-        let (peer, mut request) = prepare(request)?;
-        let peer = Arc::new(peer);
+        let Whom { peer, host, .. } = self.whom(request.uri())?;
+        let mut request = prepare(request, host);
         if let Some(mut connection) = self.pool.take(&peer) {
             let again = request.clone();
             match connection.send(request).await {
@@ -112,6 +135,19 @@ impl Shared {
             Ok(response) => Ok(self.wrap(response, connection, peer)),
             Err(Unanswered { error, .. }) => Err(Error::head(&peer, connection.heard(), error)),
         }
+    }
+
+    fn whom(&self, uri: &Uri) -> Result<Whom, Error> {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(whom) = &*latest
+            && uri.authority() == whom.authority.as_ref()
+            && uri.scheme() == whom.scheme.as_ref()
+        {
+            return Ok(whom.clone());
+        }
+        let whom = Whom::new(uri)?;
+        *latest = Some(whom.clone());
+        Ok(whom)
     }
 
     fn wrap(
@@ -227,6 +263,7 @@ impl Builder {
                     self.roots,
                 ),
                 pool: Arc::new(Pool::new(self.max_idle_per_host, self.idle_timeout)),
+                latest: Mutex::default(),
             }),
         }
     }
@@ -268,16 +305,13 @@ impl fmt::Debug for ResponseFuture {
     }
 }
 
-/// Splits a request into whom it is for and what is written to the wire.
-fn prepare(mut request: Request<RequestBody>) -> Result<(Peer, Request<RequestBody>), Error> {
-    let peer = Peer::new(request.uri())?;
+/// Makes of a request what is written to the wire.
+fn prepare(mut request: Request<RequestBody>, host: HeaderValue) -> Request<RequestBody> {
     let path = request.uri().path_and_query().cloned();
     *request.uri_mut() = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
     *request.version_mut() = Version::HTTP_11;
-    if let Entry::Vacant(host) = request.headers_mut().entry(HOST) {
-        host.insert(peer.host_header());
-    }
-    Ok((peer, request))
+    request.headers_mut().entry(HOST).or_insert(host);
+    request
 }
 
 /// Whether a connection that was used before ended without a byte of an answer.

@@ -21,8 +21,9 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
 ///
 /// Every call of an assistant's message is answered directly behind it, in call order, by one message
 /// each: results are moved there, calls without one are answered with "not run", results without a call
-/// and second results go. Malformed calls, calls whose id another call of the message has, and
-/// messages of the assistant without text and calls go. Everything else stays in order.
+/// and second results go. Malformed calls, calls whose id another call of the message has,
+/// messages of the assistant without text and calls, and messages that say nothing go. Everything
+/// else stays in order.
 #[must_use]
 pub fn repair(messages: Vec<Message>) -> Vec<Message> {
     let mut repaired = Vec::with_capacity(messages.len());
@@ -67,7 +68,10 @@ pub fn repair(messages: Vec<Message>) -> Vec<Message> {
                 message.content.retain(|block| {
                     matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_))
                 });
-                repaired.push(message);
+                // What is left out of requests may leave two answers side by side.
+                if message.content.iter().any(|block| block.as_text() != Some("")) {
+                    repaired.push(message);
+                }
             }
         }
     }

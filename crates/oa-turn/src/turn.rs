@@ -152,10 +152,13 @@ impl Turn {
     /// results stand last: nothing is ever prefilled.
     pub fn continue_turn(&mut self) -> Result<(), Error> {
         let open = self.round.open_ids();
-        let answered = self.options.mode == Mode::Manual
-            && matches!(self.phase, Phase::Calling { .. })
-            && !self.has_unshown();
-        if !answered {
+        let answered = match self.phase {
+            Phase::Calling { .. } => !self.has_unshown(),
+            // The last result has set it going, as was wished.
+            Phase::Continuing => self.prompt.is_none() && self.round.handed.is_none(),
+            _ => false,
+        };
+        if self.options.mode == Mode::Auto || !answered {
             self.must_be_idle()?;
         }
         if !open.is_empty() {

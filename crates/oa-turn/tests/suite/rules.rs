@@ -213,7 +213,7 @@ fn in_manual_mode_the_caller_answers_and_says_when_to_go_on() {
 
 #[test]
 fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
-    for told_of_the_end in [false, true] {
+    for (told_of_the_end, says_it_again) in [(false, false), (true, false), (true, true)] {
         let mut turn = manual();
         answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
         assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
@@ -232,6 +232,9 @@ fn a_wish_to_go_on_in_the_middle_of_calls_waits_for_the_last_result() {
             assert_eq!(turn.next_action(), None);
         }
         turn.add_result("2", json!(2), Outcome::Ok).unwrap();
+        if says_it_again {
+            turn.continue_turn().unwrap();
+        }
         assert_eq!(perform(&mut turn), Action::Request { tools: true });
     }
 }
@@ -465,6 +468,7 @@ fn any_list_of_messages_is_repaired() {
         result("2"),
         result("9"),
         Message::assistant(vec![]),
+        Message::user(""),
         Message::user("On."),
         result("1"),
     ]);

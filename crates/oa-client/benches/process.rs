@@ -1,0 +1,58 @@
+//! What the kernel says of a process: its time on the CPU, its memory, and how many files it may have.
+
+use std::fs;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use crate::instructions::again;
+
+/// Whether the kernel tells: other systems have no `/proc`.
+pub(crate) const TELLS: bool = cfg!(target_os = "linux");
+
+/// How long the main thread was on a CPU, in the kernel too.
+pub(crate) fn cpu_time() -> Duration {
+    // The count of a thread that runs is brought up to date when it lets others go first.
+    thread::yield_now();
+    let text = fs::read_to_string("/proc/self/schedstat").expect("Linux counts the time");
+    let nanoseconds = text.split(' ').next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.expect("the first number is the time"))
+}
+
+/// How much memory the process has in use, in bytes.
+pub(crate) fn resident() -> usize {
+    let kibibytes = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_whitespace().next()?.parse::<usize>().ok()
+    };
+    let text = fs::read_to_string("/proc/self/status").expect("Linux tells the memory");
+    kibibytes(text).expect("it is given in KiB") << 10
+}
+
+/// How many files a child may have open at most.
+pub(crate) fn files() -> usize {
+    let hard = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    };
+    // "unlimited" is no number.
+    fs::read_to_string("/proc/self/limits").ok().and_then(hard).unwrap_or(usize::MAX)
+}
+
+/// This program, once more, with as many open files as it may have.
+pub(crate) fn with_files(arguments: &[impl std::fmt::Display]) -> Command {
+    let child = again(arguments);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "ulimit -n \"$(ulimit -H -n)\"; exec \"$0\" \"$@\""]);
+    shell.arg(child.get_program()).args(child.get_args());
+    shell
+}
+
+/// The numbers that a child prints.
+pub(crate) fn measured(mut child: Command) -> Vec<f64> {
+    let output = child.output().expect("a bench can start itself");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "a child failed: {told}");
+    text.split_whitespace().map(|text| text.parse().expect("a child prints numbers")).collect()
+}

@@ -1,0 +1,237 @@
+//! How far one prompt may go, and how many prompts a client takes.
+
+use std::time::Duration;
+
+use oa_testkit::{MemoryServer, Reply, Script};
+use open_agent::{Client, ErrorKind, FinishReason, json};
+
+use crate::talk::{
+    Alive, adder, auto, client, echo, hanging, manual, read, slow, strict, talk, told,
+};
+
+/// An answer with one call, unlike any other.
+fn round(place: u32) -> Reply {
+    Reply::new().call_with_id(format!("c{place}"), "echo", json!({"say": place.to_string()}))
+}
+
+/// A server whose model asks for a tool each time it is offered one, and else says what it was told.
+fn insatiable() -> MemoryServer {
+    let reply = Reply::by(|request| {
+        let number = u32::try_from(request.number()).expect("a small number");
+        if request.json()["tools"].is_array() { round(number) } else { Reply::text("Enough.") }
+    });
+    MemoryServer::new(Script::new().strict().otherwise(reply))
+}
+
+#[track_caller]
+fn ends_with(client: &Client, line: &str) {
+    let told = told(client.history());
+    assert_eq!(told.last().map(String::as_str), Some(line), "{told:#?}");
+}
+
+#[tokio::test]
+async fn after_the_last_round_calls_are_seen_and_not_run() {
+    let server = insatiable();
+    let mut client = client(auto(&server).tool(echo()).max_tool_iterations(2));
+    let seen = talk(&mut client, "Go.").await;
+    assert_eq!(
+        seen,
+        [
+            r#"[c1 echo {"say":"1"}]"#,
+            r#"c1="1""#,
+            r#"[c2 echo {"say":"2"}]"#,
+            r#"c2="2""#,
+            r#"[c3 echo {"say":"3"}]"#,
+            r#"c3!{"error":"not run: iteration limit","tool":"echo"}"#,
+        ]
+    );
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+    ends_with(&client, r#"tool: c3!{"error":"not run: iteration limit","tool":"echo"}"#);
+    // It goes on from there, with a fresh budget.
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await.len(), 6);
+    assert_eq!(server.requests().len(), 6);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+}
+
+#[tokio::test]
+async fn five_rounds_are_the_default_for_each_prompt() {
+    let server = insatiable();
+    let mut client = client(auto(&server).tool(echo()));
+    for prompts in 1..=2 {
+        talk(&mut client, "Go.").await;
+        assert_eq!(server.requests().len(), 6 * prompts);
+        // The one whose calls were not run is counted here too.
+        assert_eq!(client.turn_metadata().rounds, 6);
+    }
+}
+
+#[tokio::test]
+async fn one_last_answer_without_tools_may_follow_a_limit() {
+    let server = insatiable();
+    let options = auto(&server).tool(echo()).max_tool_iterations(1);
+    let mut client = client(options.last_answer_without_tools(true));
+    let seen = talk(&mut client, "Go.").await;
+    assert_eq!((seen.len(), seen[4].as_str()), (5, "Enough."));
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+    let last = server.requests().pop().unwrap();
+    assert!(last.json().get("tools").is_none() && last.json().get("tool_choice").is_none());
+    ends_with(&client, "assistant: Enough.");
+    // The next prompt has tools again.
+    talk(&mut client, "Go.").await;
+    assert!(server.requests()[3].json()["tools"].is_array());
+}
+
+#[tokio::test]
+async fn a_last_answer_that_calls_all_the_same_is_the_last() {
+    let server = strict([round(1), round(2), round(3)]);
+    let options = auto(&server).tool(echo()).max_tool_iterations(1);
+    let mut client = client(options.last_answer_without_tools(true));
+    talk(&mut client, "Go.").await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+    ends_with(&client, r#"tool: c3!{"error":"not run: this was the last answer","tool":"echo"}"#);
+}
+
+#[tokio::test]
+async fn the_same_call_with_the_same_result_is_told_on_the_third_and_ended_on_the_fourth() {
+    let same =
+        |place: u32| Reply::new().call_with_id(format!("c{place}"), "add", json!({"a": 1, "b": 2}));
+    let server = strict([same(1), same(2), same(3), same(4)]);
+    let mut client = client(auto(&server).tool(adder()).max_tool_iterations(9));
+    let seen = talk(&mut client, "Go.").await;
+    assert_eq!((&*seen[1], &*seen[3], &*seen[7]), ("c1=3.0", "c2=3.0", "c4=3.0"));
+    assert!(seen[5].starts_with(r#"c3={"note":"#), "{}", seen[5]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));
+    ends_with(&client, "tool: c4=3.0");
+}
+
+#[tokio::test]
+async fn the_guard_counts_within_one_prompt_and_starts_anew_after_another_call() {
+    let same =
+        |place: u32| Reply::new().call_with_id(format!("c{place}"), "add", json!({"a": 1, "b": 2}));
+    let server = strict([
+        same(1),
+        same(2),
+        round(3),
+        same(4),
+        same(5),
+        Reply::text("Done."),
+        same(6),
+        Reply::text("Done."),
+    ]);
+    let mut client = client(auto(&server).tool(adder()).tool(echo()).max_tool_iterations(9));
+    talk(&mut client, "Go.").await;
+    talk(&mut client, "Go.").await;
+    assert!(!told(client.history()).concat().contains("note"));
+}
+
+#[tokio::test]
+async fn without_the_guard_only_the_rounds_end_it() {
+    let server = MemoryServer::new(
+        Script::new().otherwise(Reply::new().call("add", json!({"a": 1, "b": 2}))),
+    );
+    let mut client = client(auto(&server).tool(adder()).repeat_guard(None));
+    talk(&mut client, "Go.").await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
+    assert_eq!(server.requests().len(), 6);
+}
+
+#[tokio::test]
+async fn max_tool_calls_ends_the_turn_before_one_more_runs() {
+    let pair = |place: u32| {
+        let say = json!({"say": place.to_string()});
+        Reply::new().call_with_id(format!("a{place}"), "echo", say.clone()).call_with_id(
+            format!("b{place}"),
+            "echo",
+            say,
+        )
+    };
+    let server = strict([pair(1), pair(2)]);
+    let mut client = client(auto(&server).tool(echo()).max_tool_calls(3));
+    talk(&mut client, "Go.").await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolCalls));
+    ends_with(&client, r#"tool: b2!{"error":"not run: limit of tool calls","tool":"echo"}"#);
+}
+
+#[tokio::test]
+async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
+    let server = strict([round(1).usage(40, 10), round(2).usage(60, 10), Reply::text("Done.")]);
+    let mut client = client(auto(&server).tool(echo()).max_run_tokens(100));
+    talk(&mut client, "Go.").await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
+    ends_with(&client, r#"tool: c2!{"error":"not run: limit of tokens","tool":"echo"}"#);
+    // A prompt more has its own.
+    assert_eq!(talk(&mut client, "On.").await, ["Done."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn max_run_time_ends_the_turn_in_the_middle_of_a_tool_or_a_word() {
+    let alive = Alive::default();
+    let server = strict([
+        Reply::text("Well").call_with_id("c", "hangs", json!({})),
+        Reply::text("one two three four").delay(Duration::from_secs(2)),
+        Reply::text("Done."),
+    ]);
+    let options = auto(&server).tool(hanging("hangs", &alive)).max_run_time(7);
+    let mut client = client(options);
+    let start = tokio::time::Instant::now();
+    client.send("Go.").await.unwrap();
+    assert_eq!(read(&mut client).await.len(), 2);
+    assert_eq!(start.elapsed(), Duration::from_secs(7));
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));
+    assert_eq!((alive.now(), alive.told()), (0, 1));
+    ends_with(&client, r#"tool: c!{"error":"not run: the budget is used up","tool":"hangs"}"#);
+    let seen = talk(&mut client, "Count.").await;
+    assert_eq!(seen, ["one two"]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));
+    ends_with(&client, "assistant: one two (interrupted)");
+    assert_eq!(talk(&mut client, "On.").await, ["Done."]);
+}
+
+#[tokio::test]
+async fn max_turns_counts_prompts_that_were_answered() {
+    let server = strict([
+        Reply::error(400, "no"),
+        Reply::text("One."),
+        Reply::new().call_with_id("c", "echo", json!({})),
+        Reply::text("Two."),
+    ]);
+    let mut client = client(manual(&server).tool(echo()).max_turns(2));
+    assert_eq!(client.send("Hi.").await.unwrap_err().kind(), ErrorKind::Api);
+    assert_eq!(client.turn_metadata().turns, 0);
+    talk(&mut client, "Hi.").await;
+    talk(&mut client, "Hi.").await;
+    assert_eq!(client.turn_metadata().turns, 2);
+    let error = client.send("Hi.").await.unwrap_err();
+    assert_eq!((error.kind(), client.history().len()), (ErrorKind::MaxTurns, 4));
+    // The refused prompt changed nothing: the call is still open, and going on is no prompt.
+    client.add_tool_result("c", json!("x")).unwrap();
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Two."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_eight_tools_run_at_once() {
+    let reply = (0..9).fold(Reply::new(), |reply, _| reply.call("slow", json!({})));
+    let server = strict([reply, Reply::text("Done.")]);
+    let tool = slow("slow", Duration::from_millis(100));
+    let mut client = client(auto(&server).tool(tool).repeat_guard(None));
+    client.send("Go.").await.unwrap();
+    let start = tokio::time::Instant::now();
+    read(&mut client).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(200));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_final_text_only_nothing_but_the_last_text_is_received_in_one_piece() {
+    let server = strict([
+        Reply::text("I look.").call_with_id("c", "echo", json!({"say": "x"})),
+        Reply::text("It is done.").delay(Duration::from_secs(1)),
+    ]);
+    let mut client = client(auto(&server).tool(echo()).final_text_only(true));
+    client.send("Go.").await.unwrap();
+    let block = client.receive().await.unwrap().unwrap();
+    assert_eq!(block.as_text(), Some("It is done."));
+    assert_eq!(client.receive().await.unwrap(), None);
+    assert_eq!(client.history().len(), 4);
+}

@@ -1,0 +1,259 @@
+//! What the tests of a conversation share: clients, tools, and how blocks and messages read as lines.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_core::Stream;
+use oa_testkit::{MemoryServer, Reply, Script};
+use open_agent::{
+    AgentOptions, AgentOptionsBuilder, Client, ContentBlock, Error, FnTool, Message, ToolError,
+    ToolUseBlock, json, tool,
+};
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
+
+/// A server that plays these replies and refuses whatever a strict server would.
+pub(crate) fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
+    MemoryServer::new(Script::from(replies).strict())
+}
+
+pub(crate) fn manual(server: &MemoryServer) -> AgentOptionsBuilder {
+    AgentOptions::builder().model("any").transport(server.clone())
+}
+
+pub(crate) fn auto(server: &MemoryServer) -> AgentOptionsBuilder {
+    manual(server).auto_execute_tools(true)
+}
+
+pub(crate) fn client(options: AgentOptionsBuilder) -> Client {
+    Client::new(options.build().expect("these options can work")).expect("there is a model")
+}
+
+/// An answer that says these words, a piece each, and then nothing more though there was more to say.
+pub(crate) fn stalling(words: &[&str]) -> Reply {
+    let piece = |word: &str| {
+        let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": word } }] });
+        format!("data: {chunk}\n\n")
+    };
+    let said: String = words.iter().map(|word| piece(word)).collect();
+    Reply::sse(format!("{said}{}", piece("never said"))).stall_after(said.len())
+}
+
+/// Adds two numbers.
+pub(crate) fn adder() -> FnTool {
+    tool("add", "Add two numbers").param("a", "number").param("b", "number").build(
+        |args| async move {
+            let number = |name: &str| args[name].as_f64().unwrap_or(0.0);
+            Ok(json!(number("a") + number("b")))
+        },
+    )
+}
+
+/// Says its argument `say` again.
+pub(crate) fn echo() -> FnTool {
+    tool("echo", "Says it again")
+        .param("say", "string")
+        .optional("say")
+        .build(|args| async move { Ok(args["say"].clone()) })
+}
+
+/// Takes so long.
+pub(crate) fn slow(name: &str, time: Duration) -> FnTool {
+    tool(name, "Takes a while").build(move |_| async move {
+        tokio::time::sleep(time).await;
+        Ok(json!("slept"))
+    })
+}
+
+/// Fails.
+pub(crate) fn failing(name: &str) -> FnTool {
+    tool(name, "Fails").build(|_| async { Err(ToolError::new("the disk is full")) })
+}
+
+/// Never answers. Its guard counts how many runs of it are alive, and remembers whether each had been
+/// told to stop when it was dropped.
+pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
+    let alive = alive.clone();
+    tool(name, "Hangs").build_with_context(move |_, context| {
+        let guard = alive.enter(move || context.is_cancelled());
+        async move {
+            let _guard = guard;
+            std::future::pending::<()>().await;
+            Ok(json!(null))
+        }
+    })
+}
+
+/// Counts what is alive, and what was said when it was dropped.
+#[derive(Clone, Default)]
+pub(crate) struct Alive {
+    now: Arc<AtomicUsize>,
+    ever: Arc<AtomicUsize>,
+    told: Arc<AtomicUsize>,
+}
+
+impl Alive {
+    pub(crate) fn enter(&self, was_told: impl Fn() -> bool + Send + 'static) -> Guard {
+        self.now.fetch_add(1, Ordering::SeqCst);
+        self.ever.fetch_add(1, Ordering::SeqCst);
+        Guard { alive: self.clone(), was_told: Box::new(was_told) }
+    }
+
+    /// How many live now.
+    pub(crate) fn now(&self) -> usize {
+        self.now.load(Ordering::SeqCst)
+    }
+
+    /// How many ever lived.
+    pub(crate) fn ever(&self) -> usize {
+        self.ever.load(Ordering::SeqCst)
+    }
+
+    /// How many were dropped after they had been told.
+    pub(crate) fn told(&self) -> usize {
+        self.told.load(Ordering::SeqCst)
+    }
+}
+
+/// Alive until it is dropped.
+pub(crate) struct Guard {
+    alive: Alive,
+    was_told: Box<dyn Fn() -> bool + Send>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.alive.now.fetch_sub(1, Ordering::SeqCst);
+        self.alive.told.fetch_add(usize::from((self.was_told)()), Ordering::SeqCst);
+    }
+}
+
+/// What happened, in order, from wherever it is written.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub(crate) fn note(&self, line: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line.into());
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A block in one line.
+pub(crate) fn line(block: &ContentBlock) -> String {
+    match block {
+        ContentBlock::Text(text) => text.text.clone(),
+        ContentBlock::Thinking(thinking) => format!("({})", thinking.thinking),
+        ContentBlock::ToolUse(ToolUseBlock { id, name, input, .. }) => {
+            format!("[{id} {name} {input}]")
+        }
+        ContentBlock::ToolUseError(error) => {
+            format!("{}?{}", error.id.as_deref().unwrap_or("-"), error.error)
+        }
+        ContentBlock::ToolResult(result) => {
+            let sign = if result.is_error { "!" } else { "=" };
+            format!("{}{sign}{}", result.tool_use_id, result.content)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// A conversation, a message in a line.
+pub(crate) fn told(history: &[Message]) -> Vec<String> {
+    let told = |message: &Message| {
+        let blocks: Vec<String> = message.content.iter().map(line).collect();
+        let mark = if message.interrupted { " (interrupted)" } else { "" };
+        format!("{}: {}{mark}", message.role.as_str(), blocks.join(" "))
+    };
+    history.iter().map(told).collect()
+}
+
+/// Reads on to the end or an error: blocks as lines, pieces of text joined.
+pub(crate) async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>) {
+    let (mut seen, mut in_text) = (Vec::<String>::new(), false);
+    loop {
+        match client.receive().await {
+            Ok(Some(block)) => {
+                let is_text = matches!(block, ContentBlock::Text(_));
+                match seen.last_mut().filter(|_| is_text && in_text) {
+                    Some(last) => *last += &line(&block),
+                    None => seen.push(line(&block)),
+                }
+                in_text = is_text;
+            }
+            Ok(None) => return (seen, None),
+            Err(error) => return (seen, Some(error)),
+        }
+    }
+}
+
+/// Reads to the end, where nothing may fail.
+pub(crate) async fn read(client: &mut Client) -> Vec<String> {
+    let (seen, error) = read_on(client).await;
+    assert!(error.is_none(), "after {seen:?}: {error:?}");
+    seen
+}
+
+/// Sends a prompt and reads to the end, where nothing may fail.
+pub(crate) async fn talk(client: &mut Client, prompt: &str) -> Vec<String> {
+    client.send(prompt).await.expect("the prompt is taken");
+    read(client).await
+}
+
+/// Interrupts after a while.
+pub(crate) fn interrupt_after(client: &Client, time: Duration) {
+    let handle = client.interrupt_handle();
+    tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        handle.interrupt();
+    });
+}
+
+/// The next item of a stream.
+pub(crate) async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
+    poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
+}
+
+/// Numbers that look random, the same ones for the same seed.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below this one.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((number ^ (number >> 31)) % end as u64).expect("it is below a usize")
+    }
+}
+
+/// Polls a future so many times, or until it is ready, and drops it.
+pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..times {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
+            return Some(output);
+        }
+    }
+    None
+}
+
+/// So many cases of a law, the same ones each time.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let mut config = ProptestConfig::with_cases(cases);
+    config.rng_seed = RngSeed::Fixed(1);
+    config
+}
