@@ -1,7 +1,11 @@
 //! What the whole-system tests share: fixtures and what is expected of them.
 
+mod chance;
 mod fixture;
+mod history;
 mod outcome;
 
+pub use crate::chance::Chance;
 pub use crate::fixture::{Fixture, all, recorded};
+pub use crate::history::{letters, open_calls};
 pub use crate::outcome::Outcome;

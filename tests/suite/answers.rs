@@ -317,9 +317,9 @@ async fn tools_are_found_by_name_and_run_alone() {
     let add = client.get_tool("add").unwrap();
     assert_eq!(add.execute(json!({"a": 1, "b": 2})).await.unwrap(), json!(3.0));
     let error = add.execute(json!({"a": 1})).await.unwrap_err();
-    assert_eq!(error.to_string(), "invalid arguments for the tool add");
-    let field = std::error::Error::source(&error).unwrap().to_string();
-    assert!(field.contains("`b`"), "{field}");
+    let expected =
+        "invalid arguments for the tool add: `b`: required, but missing; expected number";
+    assert_eq!(error.to_string(), expected);
     assert!(client.get_tool("sub").is_none());
 }
 

@@ -387,7 +387,7 @@ async fn a_transport_of_ones_own_and_options_without_a_model() {
 #[test]
 fn options_that_act_only_in_auto_mode_are_refused_in_manual_mode() {
     type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
-    let options: [(&str, Set); 8] = [
+    let options: [(&str, Set); 7] = [
         ("max_tool_iterations", |options| options.max_tool_iterations(3)),
         ("max_tool_calls", |options| options.max_tool_calls(3)),
         ("max_run_tokens", |options| options.max_run_tokens(3)),
@@ -395,7 +395,6 @@ fn options_that_act_only_in_auto_mode_are_refused_in_manual_mode() {
         ("last_answer_without_tools", |options| options.last_answer_without_tools(true)),
         ("final_text_only", |options| options.final_text_only(true)),
         ("executor", |options| options.executor(ExecutorOptions::new())),
-        ("state", |options| options.state(7_u8)),
     ];
     for (name, set) in options {
         let builder = || set(AgentOptions::builder().model("any"));

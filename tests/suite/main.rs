@@ -18,6 +18,7 @@ mod providers;
 mod requests;
 mod retries;
 mod rounds;
+mod soak;
 mod streaming;
 mod streams;
 mod talk;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_core::Stream;
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::{
-    AgentOptions, AgentOptionsBuilder, Client, ContentBlock, Error, FnTool, Message, ToolError,
-    ToolUseBlock, json, tool,
+    AgentOptions, AgentOptionsBuilder, Client, ContentBlock, Error, FnTool, Message, RetryConfig,
+    ToolError, ToolUseBlock, json, tool,
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
@@ -21,7 +21,8 @@ pub(crate) fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
 }
 
 pub(crate) fn manual(server: &MemoryServer) -> AgentOptionsBuilder {
-    AgentOptions::builder().model("any").transport(server.clone())
+    // What is tried again is another file's matter.
+    AgentOptions::builder().model("any").transport(server.clone()).retry(RetryConfig::none())
 }
 
 pub(crate) fn auto(server: &MemoryServer) -> AgentOptionsBuilder {

@@ -133,7 +133,7 @@ impl Client {
     ///
     /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
-    /// back: history is as it was.
+    /// back: history is as it was, but that calls which were open stay answered.
     ///
     /// # Cancel safety
     ///
@@ -356,7 +356,7 @@ impl Client {
     /// Returns the last answer of this turn, once it has ended; what had come of it if it failed.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
-        self.driver.message.as_ref()
+        self.driver.message.as_deref()
     }
 
     /// Ends the run in progress at once; when there is none this does nothing.

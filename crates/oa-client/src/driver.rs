@@ -19,10 +19,10 @@ use crate::chat::ChatRequest;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
-use crate::log;
 use crate::metadata::TurnMetadata;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
+use crate::trace::Trace;
 use crate::transcript::Transcript;
 use crate::work::{Done, Future, Work};
 
@@ -33,9 +33,10 @@ pub(crate) struct Driver {
     pub(crate) interrupt: InterruptHandle,
     /// What happened while nobody listened.
     pub(crate) events: VecDeque<AgentEvent>,
-    pub(crate) message: Option<AssistantMessage>,
+    pub(crate) message: Option<Arc<AssistantMessage>>,
     pub(crate) metadata: TurnMetadata,
     pub(crate) run: Option<Run>,
+    trace: Option<Trace>,
     work: Work,
     transcript: Transcript,
     /// Ids that are made up for calls differ from answer to answer.
@@ -54,6 +55,7 @@ impl Driver {
             message: None,
             metadata: TurnMetadata::default(),
             run: None,
+            trace: None,
             work: Work::default(),
             ids: RandomState::new(),
             answers: 0,
@@ -100,7 +102,6 @@ impl Driver {
             match self.turn.next_action() {
                 Some(Action::Decide { call }) => self.decide(call),
                 Some(Action::End { reason }) => {
-                    log::turn_ended(&reason, self.turn.rounds());
                     self.end_run(Some(reason.clone()));
                     return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
                 }
@@ -135,8 +136,12 @@ impl Driver {
                 let Concluded { message, failure, closing } = *concluded;
                 self.work.closing = closing;
                 self.metadata.count(message.usage);
-                let event = AgentEvent::AnswerEnd(message.clone());
+                if let Some(trace) = &mut self.trace {
+                    trace.answer(&message, failure.as_ref());
+                }
                 let answer = answer(&message);
+                let message = Arc::new(message);
+                let event = AgentEvent::AnswerEnd(Arc::clone(&message));
                 self.message = Some(message);
                 match failure {
                     Some(failure) => return Err(self.fail(failure)),
@@ -177,6 +182,9 @@ impl Driver {
                 change.map_err(|error| self.fail(Error::hook(error)))?;
             }
             Done::Tool(event) => {
+                if let Some(trace) = &mut self.trace {
+                    trace.tool(&event);
+                }
                 if let ToolEvent::CallComplete(result) = &event {
                     let mut calls = self.turn.calls().iter();
                     if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
@@ -241,6 +249,9 @@ impl Driver {
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
         self.answers += 1;
+        if let Some(trace) = &mut self.trace {
+            trace.request(&self.settings);
+        }
         let id_seed = self.ids.hash_one(self.answers);
         let request = ChatRequest { segments, last, tools, id_seed };
         // It is always ready.
@@ -258,6 +269,7 @@ impl Driver {
         let run = Run::new(self.settings.max_run_time);
         self.interrupt.set(Some(run.signal().clone()));
         self.run = Some(run);
+        self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
         self.metadata.finish_reason = None;
     }
@@ -265,6 +277,9 @@ impl Driver {
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
         self.interrupt.set(None);
         self.run = None;
+        if let Some(trace) = self.trace.take() {
+            trace.end(reason.as_ref(), self.turn.rounds());
+        }
         self.metadata.finish_reason = reason;
     }
 
@@ -274,6 +289,8 @@ impl Driver {
         self.work = Work::default();
         self.events.clear();
         self.run = None;
+        // What nobody was shown is no part of the conversation.
+        let answer = answer.filter(|_| self.turn.shows_text());
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
@@ -283,6 +300,9 @@ impl Driver {
 
     /// Ends the turn by an error.
     fn fail(&mut self, error: Error) -> Error {
+        if let Some(trace) = &mut self.trace {
+            trace.failed(&error);
+        }
         self.abort();
         error
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use oa_aggregate::{Delta, Problem};
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason};
@@ -9,7 +11,7 @@ use crate::stream::block;
 #[non_exhaustive]
 pub enum AgentEvent {
     /// An answer of the model has ended, and stands in history.
-    AnswerEnd(AssistantMessage),
+    AnswerEnd(Arc<AssistantMessage>),
     /// An answer begins: the head of the response is there.
     AnswerStart,
     /// What [`Client::receive`](crate::Client::receive) returns: text and thinking as they are

@@ -28,7 +28,7 @@
 //!
 //! # Features
 //!
-//! `tls` adds https, `tracing` lines for a log. Off by default here, on by default in the facade.
+//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn. Off by default here, on by default in the facade.
 
 mod builder;
 mod options;
@@ -47,9 +47,9 @@ mod metadata;
 mod reply;
 
 mod driver;
-mod log;
 mod run;
 mod submit;
+mod trace;
 mod work;
 
 mod answer;

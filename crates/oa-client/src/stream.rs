@@ -76,7 +76,7 @@ impl BlockStream {
     /// Returns the whole answer once it has ended; what had come of it if it failed.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
-        self.driver.message.as_ref()
+        self.driver.message.as_deref()
     }
 
     #[inline]

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{Error, Result};
+use crate::event::AgentEvent;
 use crate::run::Cut;
 
 impl Driver {
@@ -24,6 +25,7 @@ impl Driver {
             Ok(prompt) => this.turn.submit(prompt).map_err(Error::turn)?,
             Err(cut) => {
                 this.end_run(Some(cut.reason()));
+                this.events.push_back(AgentEvent::TurnEnd(cut.reason()));
                 return this.begun();
             }
         }
@@ -60,7 +62,9 @@ impl Driver {
         if !hooks.has_user_prompt_submit() {
             return Ok(Ok(prompt));
         }
-        let event = UserPromptSubmitEvent::new(prompt.text(), self.turn.history().clone());
+        // As it stands in the request.
+        let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
+        let event = UserPromptSubmitEvent::new(words.join("\n"), self.turn.history().clone());
         let mut verdict = pin!(hooks.user_prompt_submit(event, sleep));
         let verdict = poll_fn(|cx| match verdict.as_mut().poll(cx) {
             Poll::Ready(verdict) => Poll::Ready(Ok(verdict)),

@@ -13,6 +13,8 @@ pub(crate) struct Round {
     pub(crate) calls: Vec<Call>,
     /// Where their results begin in history.
     results_at: usize,
+    /// Whether a limit keeps its calls from being run.
+    pub(crate) over_limit: bool,
     /// The call that was handed out to be decided or reviewed.
     pub(crate) handed: Option<usize>,
     /// Results that nobody has looked at, in order of completion.

@@ -438,7 +438,7 @@ impl Turn {
         &self.round.calls
     }
 
-    /// Returns how many rounds of calls this turn has had.
+    /// Returns how many rounds of calls this turn has had; one beyond a limit does not count.
     #[must_use]
     pub fn rounds(&self) -> u32 {
         self.budget.rounds
@@ -525,7 +525,7 @@ impl Turn {
 
     /// After a round of calls: another request, or the end.
     fn end_round(&mut self) {
-        self.budget.rounds += 1;
+        self.budget.rounds += u32::from(!self.round.over_limit);
         self.phase = match &self.last {
             Some(last) if !self.may_ask(last) => Phase::Ending(last.reason.clone()),
             _ => Phase::Requesting { sent: false },
@@ -555,6 +555,7 @@ impl Turn {
         } else {
             return;
         };
+        self.round.over_limit = true;
         self.answer_open_calls(error, Outcome::NotRun);
         self.last.get_or_insert(Last { reason, asked: false });
     }

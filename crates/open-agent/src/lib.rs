@@ -35,7 +35,7 @@
 //! # Features
 //!
 //! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
-//! default) adds lines for a log. `schemars` adds tools over types that derive their schema.
+//! default) adds spans, named as OpenTelemetry has it. `schemars` adds tools over types that derive their schema.
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use oa_client::{AgentOptions, Client, RetryConfig};
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
+use suite::{letters, open_calls};
 
 use super::case::{RECOVERED, Stage};
-use super::{letters, look, served};
+use super::{look, served};
 
 const SIZE: usize = 64 << 20;
-const FRAMINGS: [Framing; 3] = [Framing::Chunked, Framing::Length, Framing::Close];
 
 /// A server in a thread of its own, so that what it holds is not counted here; it ends with the sender.
 fn serve(replies: Vec<Reply>) -> (String, mpsc::Sender<()>) {
@@ -49,6 +49,7 @@ fn swallow(body: Reply, framing: Framing) -> (String, u64, Duration) {
             };
             let again = client.ask("Again.").await.expect("the next prompt is as any other");
             assert_eq!(again.text, RECOVERED);
+            assert_eq!(open_calls(client.history()), [""; 0]);
             history = letters(client.history());
         });
     });
@@ -64,12 +65,9 @@ fn sixty_four_megabytes_of_comments_at_any_stage_are_read_and_not_held() {
         Stage::InArguments,
         Stage::BeforeUsage,
     ];
-    for (number, stage) in stages.into_iter().enumerate() {
+    for stage in stages {
         let body = served::flooded(stage, ": keep-alive\n\n", SIZE);
-        // One stage in every framing, the others in turn: each is a second of work.
-        let framings =
-            if stage == Stage::InText { &FRAMINGS[..] } else { &FRAMINGS[number % 3..][..1] };
-        for &framing in framings {
+        for framing in [Framing::Chunked, Framing::Length, Framing::Close] {
             let (seen, held, time) = swallow(Reply::sse(body.clone()), framing);
             println!("{stage:?}, {framing:?}: {seen}, {held} bytes at most, {time:?}");
             assert_eq!(seen, r#"tool_calls "Hello world" [uctua]"#, "{stage:?} {framing:?}");
