@@ -6,7 +6,10 @@
 //! in for instructions, and hit rates are the same.
 //!
 //! The first table is of chunks made to one pattern, the second of calls, the third of recordings: the
-//! project's own and, where they lie beside it, those of other projects.
+//! project's own and, where they lie beside it, those of other projects. There a *text chunk* is one
+//! that brings text or thinking, the first and the odd ones among them; the chunks of role, calls,
+//! finish and usage between them count in the average over all chunks only. A *hit* is a chunk that was
+//! compared and not read; of those under *deltas* all but the delta was compared.
 //!
 //! `cargo bench -p oa-aggregate` prints the tables.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
@@ -56,14 +59,19 @@ const FEWEST: usize = 8;
 /// Below this hit rate the table says what was read in full.
 const WORTH_A_WORD: f64 = 0.7;
 
+/// The target for a text chunk of a recording that has at least so many of them.
+const TARGET: f64 = 1_200.0;
+const USEFUL: u64 = 20;
+
 /// Who reads a stream.
 type Run = fn(&[Bytes]) -> usize;
 
-const RUNS: [Run; 4] = [push_and_deltas, decoder_alone, serde_minimal, whole_answer];
+const RUNS: [Run; 5] = [push_and_deltas, decoder_alone, serde_minimal, whole_answer, push_by_kind];
 const PUSH: usize = 0;
 const DECODE: usize = 1;
 const SERDE: usize = 2;
 const WHOLE: usize = 3;
+const BY_KIND: usize = 4;
 
 fn main() {
     // A child is told which stream, who reads it, and how many times.
@@ -140,9 +148,14 @@ struct Row {
     misses: [u64; WHYS.len()],
     ours: f64,
     serde: f64,
+    /// What a text chunk costs, if there are any and it can be counted.
+    text: Option<f64>,
 }
 
 const KINDS: [&str; 4] = ["text", "thinking", "argument fragments", "other"];
+
+/// The first of them are text chunks.
+const TEXT_KINDS: usize = 2;
 
 /// Why a chunk is read in full. The last are like others in what they say, and differ elsewhere from
 /// the one before, or are the first of their form.
@@ -154,6 +167,8 @@ const WHYS: [&str; 7] =
 struct Kind {
     chunks: u64,
     hits: u64,
+    /// How many were told but for their delta, which was read.
+    deltas: u64,
     /// Recordings that have such chunks: the first one can be told by no comparison.
     firsts: u64,
 }
@@ -184,46 +199,91 @@ fn print_recordings(valgrind: Option<Valgrind>, unit: &str) {
     });
     rows.sort_by_key(|row| (Reverse((1e6 * row.total().rate()) as u64), row.name.clone()));
     println!(
-        "{:58}{:>8}{:>8}{:>10}{:>16}{:>14}{:>8}   read in full",
-        "", "chunks", "hits", "hit rate", "push + deltas", "serde_json", "ratio",
+        "{:52}{:>8}{:>8}{:>8}{:>10}{:>12}{:>12}{:>16}{:>14}{:>8}   read in full",
+        "",
+        "chunks",
+        "hits",
+        "deltas",
+        "hit rate",
+        "text chunks",
+        "per text",
+        "push + deltas",
+        "serde_json",
+        "ratio",
     );
     for row in &rows {
-        print_row(&row.name, row.total(), row.ours, row.serde, &row.why());
+        print_row(row, &row.why());
     }
     let chunks: u64 = rows.iter().map(|row| row.total().chunks).sum();
     let weigh = |cost: fn(&Row) -> f64| {
         rows.iter().map(|row| cost(row) * row.total().chunks as f64).sum::<f64>() / chunks as f64
     };
-    let all = rows.iter().map(Row::total).fold(Kind::default(), Kind::add);
-    let name = format!("all {} recordings", rows.len());
-    print_row(&name, all, weigh(|row| row.ours), weigh(|row| row.serde), "");
+    let all_of =
+        |number: usize| rows.iter().map(|row| row.kinds[number]).fold(Kind::default(), Kind::add);
+    let texts: u64 = rows.iter().map(|row| row.text_chunks()).sum();
+    let text = rows.iter().map(|row| Some(row.text? * row.text_chunks() as f64));
+    let all = Row {
+        name: format!("all {} recordings", rows.len()),
+        kinds: std::array::from_fn(all_of),
+        misses: [0; WHYS.len()],
+        ours: weigh(|row| row.ours),
+        serde: weigh(|row| row.serde),
+        text: (texts > 0).then(|| text.flatten().sum::<f64>() / texts as f64),
+    };
+    print_row(&all, "");
     println!(
-        "\n{:58}{:>8}{:>8}{:>10}{:>30}",
-        "chunks by what they bring", "chunks", "hits", "hit rate", "but the first of each stream",
+        "\n{:52}{:>8}{:>8}{:>8}{:>10}{:>30}",
+        "chunks by what they bring",
+        "chunks",
+        "hits",
+        "deltas",
+        "hit rate",
+        "but the first of each stream",
     );
-    for (number, name) in KINDS.iter().enumerate() {
-        let kind = rows.iter().map(|row| row.kinds[number]).fold(Kind::default(), Kind::add);
+    for (name, kind) in KINDS.iter().zip(all.kinds) {
         let later = Kind { chunks: kind.chunks - kind.firsts, ..kind };
         let (rate, later) = (100.0 * kind.rate(), 100.0 * later.rate());
-        println!("{name:58}{:>8}{:>8}{rate:>9.1}%{later:>29.1}%", kind.chunks, kind.hits);
+        let Kind { chunks, hits, deltas, .. } = kind;
+        println!("{name:52}{chunks:>8}{hits:>8}{deltas:>8}{rate:>9.1}%{later:>29.1}%");
+    }
+    let useful = rows.iter().filter(|row| row.text_chunks() >= USEFUL);
+    let (within, above): (Vec<&Row>, Vec<&Row>) =
+        useful.partition(|row| row.text.is_none_or(|text| text <= TARGET));
+    println!(
+        "\nat most {} per text chunk: {} of the {} recordings with at least {USEFUL} of them",
+        grouped(TARGET),
+        within.len(),
+        within.len() + above.len(),
+    );
+    for row in above {
+        println!("above: {} ({})", row.name, grouped(row.text.unwrap_or_default()));
     }
 }
 
-fn print_row(name: &str, total: Kind, ours: f64, serde: f64, why: &str) {
+fn print_row(row: &Row, why: &str) {
+    let total = row.total();
     let rate = 100.0 * total.rate();
     println!(
-        "{name:58}{:>8}{:>8}{rate:>9.1}%{:>16}{:>14}{:>7.2}x   {why}",
+        "{:52}{:>8}{:>8}{:>8}{rate:>9.1}%{:>12}{:>12}{:>16}{:>14}{:>7.2}x   {why}",
+        row.name,
         total.chunks,
         total.hits,
-        grouped(ours),
-        grouped(serde),
-        serde / ours,
+        total.deltas,
+        row.text_chunks(),
+        row.text.map_or_else(|| "-".to_owned(), grouped),
+        grouped(row.ours),
+        grouped(row.serde),
+        row.serde / row.ours,
     );
 }
 
 impl Row {
     fn total(&self) -> Kind {
         self.kinds.into_iter().fold(Kind::default(), Kind::add)
+    }
+
+    fn text_chunks(&self) -> u64 {
+        self.kinds[..TEXT_KINDS].iter().map(|kind| kind.chunks).sum()
     }
 
     /// What is read in full, for recordings of which that is a good part.
@@ -242,6 +302,7 @@ impl Kind {
         Self {
             chunks: self.chunks + other.chunks,
             hits: self.hits + other.hits,
+            deltas: self.deltas + other.deltas,
             firsts: self.firsts + other.firsts,
         }
     }
@@ -263,22 +324,28 @@ fn row(valgrind: Option<Valgrind>, recordings: &[PathBuf], path: &PathBuf) -> Op
     let mut misses = [0; WHYS.len()];
     let mut decoder = Decoder::new();
     for payload in &payloads {
-        let before = decoder.hits_and_misses().0;
+        let (hits, in_full) = decoder.hits_and_misses();
+        let deltas = decoder.deltas_read();
         let (kind, why) = match &decoder.decode(payload) {
             Ok(Payload::Chunk(chunk)) => (kind_of(chunk), why(chunk)),
             _ => (KINDS.len() - 1, 0),
         };
-        let is_hit = decoder.hits_and_misses().0 > before;
         kinds[kind].chunks += 1;
         kinds[kind].firsts = 1;
-        kinds[kind].hits += u64::from(is_hit);
-        misses[why] += u64::from(!is_hit);
+        kinds[kind].hits += decoder.hits_and_misses().0 - hits;
+        kinds[kind].deltas += decoder.deltas_read() - deltas;
+        misses[why] += decoder.hits_and_misses().1 - in_full;
     }
     let cost = |run| cost(valgrind, number, run, payloads.len(), 8);
     let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
     let file = path.file_stem().unwrap_or_default();
     let name = format!("{}/{}", folder.display(), file.display());
-    Some(Row { name, kinds, misses, ours: cost(PUSH), serde: cost(SERDE) })
+    let mut row = Row { name, kinds, misses, ours: cost(PUSH), serde: cost(SERDE), text: None };
+    if let Some(valgrind) = valgrind.filter(|_| row.text_chunks() > 0) {
+        let all = valgrind.instructions_in("push_text_chunk", &[number, BY_KIND], 8);
+        row.text = Some(all / row.text_chunks() as f64);
+    }
+    Some(row)
 }
 
 /// Which of [`KINDS`] a chunk is.
@@ -442,12 +509,40 @@ fn whole_answer(payloads: &[Bytes]) -> usize {
 fn read(payloads: &[Bytes]) -> Aggregator {
     let mut aggregator = Aggregator::new();
     for payload in payloads {
-        black_box(&aggregator.push(payload));
-        while let Some(delta) = aggregator.next_delta() {
-            black_box(&delta);
-        }
+        push(&mut aggregator, payload);
     }
     aggregator
+}
+
+/// Reads as [`read`] does, text chunks in a function of their own.
+fn push_by_kind(payloads: &[Bytes]) -> usize {
+    let is_text = |payload: &Bytes| match &Decoder::new().decode(payload) {
+        Ok(Payload::Chunk(chunk)) => kind_of(chunk) < TEXT_KINDS,
+        _ => false,
+    };
+    let mut aggregator = Aggregator::new();
+    for payload in payloads {
+        if is_text(payload) {
+            push_text_chunk(&mut aggregator, payload);
+        } else {
+            push(&mut aggregator, payload);
+        }
+    }
+    usize::from(aggregator.has_begun())
+}
+
+/// Never part of another function: what is counted is what happens in here.
+#[inline(never)]
+fn push_text_chunk(aggregator: &mut Aggregator, payload: &[u8]) {
+    push(aggregator, payload);
+}
+
+#[inline]
+fn push(aggregator: &mut Aggregator, payload: &[u8]) {
+    black_box(&aggregator.push(payload));
+    while let Some(delta) = aggregator.next_delta() {
+        black_box(&delta);
+    }
 }
 
 fn decoder_alone(payloads: &[Bytes]) -> usize {

@@ -24,6 +24,13 @@ impl Valgrind {
         per_unit(units, |units| count(&options, case, units, "Collected : "))
     }
 
+    /// Returns how many of them are spent inside functions whose name has `function` in it.
+    pub(crate) fn instructions_in(self, function: &str, case: &[usize], units: usize) -> f64 {
+        let toggle = format!("--toggle-collect=*{function}*");
+        let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null", &toggle];
+        per_unit(units, |units| count(&options, case, units, "Collected : "))
+    }
+
     /// Returns how many times one unit allocates, reallocations included.
     pub(crate) fn allocations(self, case: &[usize], units: usize) -> f64 {
         let options = ["--tool=memcheck", "--leak-check=no", "--undef-value-errors=no"];

@@ -8,8 +8,9 @@ use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Payload, Rare};
 use crate::decode::Decoder;
 use crate::delta::Delta;
-use crate::details;
+use crate::details::Details;
 use crate::error::{Error, ErrorKind, Problem};
+use crate::form::{Says, Told};
 use crate::ids;
 use crate::quirks::{ChoiceIndex, Quirks};
 use crate::text::TextFilter;
@@ -110,14 +111,21 @@ impl Aggregator {
         if let Some(error) = state.failed {
             return Err(error);
         }
+        if let Some(told) = self.decoder.tell(payload) {
+            return state
+                .take_told(&told)
+                .map(|()| Progress::More)
+                .map_err(|error| state.fail(error));
+        }
+        self.push_what_differs(payload)
+    }
+
+    fn push_what_differs(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+        let state = &mut self.state;
         // By reference: a chunk is some 300 bytes that need not move.
-        match &self.decoder.decode(payload) {
+        match &self.decoder.read(payload) {
             Ok(Payload::Chunk(chunk)) => {
-                if let Err(error) = state.take(chunk) {
-                    state.failed = Some(error);
-                    return Err(error);
-                }
-                Ok(Progress::More)
+                state.take(chunk).map(|()| Progress::More).map_err(|error| state.fail(error))
             }
             Ok(Payload::Done) => {
                 state.done = true;
@@ -195,7 +203,7 @@ struct State {
     finish_reason: FinishReason,
     usage: Option<Usage>,
     problems: Vec<Problem>,
-    details: Vec<Value>,
+    details: Details,
     extra: Map<String, Value>,
     id: Option<String>,
     model: Option<String>,
@@ -216,7 +224,7 @@ impl State {
             finish_reason: FinishReason::Unspecified,
             usage: None,
             problems: Vec::new(),
-            details: Vec::new(),
+            details: Details::default(),
             extra: Map::new(),
             id: None,
             model: None,
@@ -226,8 +234,39 @@ impl State {
         }
     }
 
-    /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
+    /// Takes nothing any more: a limit was passed.
+    fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error);
+        error
+    }
+
+    /// Takes what a chunk says that was told by comparison, in the order of [`take`](Self::take).
     #[inline]
+    fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
+        if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
+            match &told.form.says {
+                Says::Text if told.words.is_empty() => {}
+                Says::Text => self.add_text(told.words)?,
+                Says::Thinking => {
+                    let thinking = told.thinking();
+                    if !thinking.is_empty() {
+                        self.say(Voice::Thinking, thinking)?;
+                    }
+                }
+                Says::Arguments(fragment) => self.add_fragment(fragment, told.words)?,
+            }
+            if let Some(detail) = told.detail {
+                self.keep(detail.json_length())?;
+                self.details.grow(detail);
+            }
+        }
+        if let Some(usage) = told.usage {
+            self.usage.get_or_insert_default().merge(usage);
+        }
+        Ok(())
+    }
+
+    /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
     fn take(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
         if let Some(error) = &chunk.error {
             self.add_problem(Problem::Server(error.clone()));
@@ -238,11 +277,8 @@ impl State {
         if let (None, Some(model)) = (&self.model, &chunk.model) {
             self.model = Some(model.as_ref().to_owned());
         }
-        if let Some(choice) = &chunk.choice {
-            self.take_choice(choice)?;
-        }
-        for choice in &chunk.more {
-            self.take_choice(choice)?;
+        for choice in chunk.choices() {
+            self.take_choice(choice, chunk.detail_form)?;
         }
         if let Some(usage) = &chunk.usage {
             self.usage.get_or_insert_default().merge(usage);
@@ -250,8 +286,7 @@ impl State {
         Ok(())
     }
 
-    #[inline]
-    fn take_choice(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
+    fn take_choice(&mut self, choice: &Choice<'_>, detail_form: u64) -> Result<(), Error> {
         if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
             return Ok(());
         }
@@ -262,13 +297,10 @@ impl State {
             self.add_text(text)?;
         }
         if let Some(rare) = &choice.rare {
-            self.take_rare(rare)?;
+            self.take_rare(rare, detail_form)?;
         }
-        if let Some(fragment) = &choice.call {
-            self.add_fragment(fragment)?;
-        }
-        for fragment in choice.rare.iter().flat_map(|rare| &rare.calls) {
-            self.add_fragment(fragment)?;
+        for fragment in choice.calls() {
+            self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
         }
         if let Some(reason) = &choice.finish_reason {
             self.finish_reason = FinishReason::from(&**reason);
@@ -276,7 +308,7 @@ impl State {
         Ok(())
     }
 
-    fn take_rare(&mut self, rare: &Rare<'_>) -> Result<(), Error> {
+    fn take_rare(&mut self, rare: &Rare<'_>, detail_form: u64) -> Result<(), Error> {
         for part in &rare.parts {
             match part {
                 chunk::Part::Text(text) => self.add_text(text)?,
@@ -286,9 +318,9 @@ impl State {
         if let Some(refusal) = &rare.refusal {
             self.say(Voice::Refusal, refusal)?;
         }
+        self.keep(rare.detail_bytes)?;
         for detail in &rare.details {
-            self.keep(detail.to_string().len())?;
-            details::merge(&mut self.details, detail);
+            self.details.merge(detail, detail_form);
         }
         for (member, value) in &rare.extra {
             self.keep(member.len() + value.to_string().len())?;
@@ -318,8 +350,9 @@ impl State {
         self.blocks.say(voice, words, self.options.limits.text_bytes)
     }
 
+    /// Takes a fragment of a call, and apart from it the piece of arguments that it has.
     #[inline]
-    fn add_fragment(&mut self, fragment: &Fragment<'_>) -> Result<(), Error> {
+    fn add_fragment(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Result<(), Error> {
         let limits = self.options.limits;
         let call = match self.calls.find(fragment) {
             Some(call) => call,
@@ -335,13 +368,10 @@ impl State {
             }
         };
         let assembled = &mut self.calls.list[call];
-        if assembled.arguments.len() + fragment.arguments.as_deref().map_or(0, str::len)
-            > limits.argument_bytes
-        {
+        if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
             // What came of it may be JSON by chance: it must not run.
             assembled.is_too_long = true;
-            let without = Fragment { arguments: None, ..fragment.clone() };
-            self.calls.take(call, &without);
+            self.calls.take(call, fragment, "");
             return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
         }
         if fragment.name.as_deref() != assembled.name.as_deref() {
@@ -352,7 +382,7 @@ impl State {
                 extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
             )?;
         }
-        let (start, end) = self.calls.take(call, fragment);
+        let (start, end) = self.calls.take(call, fragment, arguments);
         self.blocks.call_grew(call, start, end);
         Ok(())
     }
@@ -419,8 +449,8 @@ impl State {
             }),
         });
         let blocks = blocks.collect();
-        if !self.details.is_empty() {
-            self.extra.insert("reasoning_details".into(), self.details.into());
+        if !self.details.list.is_empty() {
+            self.extra.insert("reasoning_details".into(), self.details.list.into());
         }
         Answer {
             blocks,

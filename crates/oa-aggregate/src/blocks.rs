@@ -13,6 +13,9 @@ pub(crate) enum Part {
     Words(usize),
 }
 
+/// Room for a short text, in bytes.
+pub(crate) const ROOM: usize = 1024;
+
 /// A run of words of one kind.
 #[derive(Debug)]
 pub(crate) struct Words {
@@ -58,7 +61,9 @@ impl Blocks {
         };
         if !goes_on {
             self.parts.push(Part::Words(self.words.len()));
-            self.words.push(Words { voice, text: String::new() });
+            // The first few, which are often the only ones, need not grow from nothing.
+            let room = if self.words.len() < 4 { ROOM } else { 0 };
+            self.words.push(Words { voice, text: String::with_capacity(room) });
         }
         let run = self.words.len() - 1;
         let text = &mut self.words[run].text;

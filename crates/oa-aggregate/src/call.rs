@@ -27,14 +27,14 @@ impl Call {
         Self { index: fragment.index, legacy: fragment.legacy, ..Self::default() }
     }
 
-    /// Takes what a fragment adds but for its id, and tells where its piece of the arguments lies.
+    /// Takes what a fragment adds but for its id, and a piece of arguments, and tells where that lies.
     #[inline]
-    pub(crate) fn take(&mut self, fragment: &Fragment<'_>) -> (usize, usize) {
+    pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> (usize, usize) {
         self.take_name(fragment);
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             self.extra.insert(member.clone(), value.clone());
         }
-        self.arguments.push(fragment.arguments.as_deref().unwrap_or_default())
+        self.arguments.push(arguments)
     }
 
     /// A name is set once; another piece is appended only while there are no arguments.

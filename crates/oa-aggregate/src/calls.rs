@@ -60,19 +60,24 @@ impl Calls {
         self.list.len() - 1
     }
 
-    /// Has a call take what a fragment adds, and tells where its piece of the arguments lies.
+    /// Has a call take what a fragment adds, and a piece of arguments, and tells where that lies.
     ///
     /// An id is set once. One that another call has already is not taken over: results could not be
     /// told apart (QUIRKS row 11).
     #[inline]
-    pub(crate) fn take(&mut self, call: usize, fragment: &Fragment<'_>) -> (usize, usize) {
+    pub(crate) fn take(
+        &mut self,
+        call: usize,
+        fragment: &Fragment<'_>,
+        arguments: &str,
+    ) -> (usize, usize) {
         if self.list[call].id.is_none()
             && let Some(id) = fragment.id.as_deref()
             && self.position_of_id(id).is_none()
         {
             self.list[call].id = Some(id.to_owned());
         }
-        self.list[call].take(fragment)
+        self.list[call].take(fragment, arguments)
     }
 
     fn position_of_id(&self, id: &str) -> Option<usize> {

@@ -34,6 +34,8 @@ pub struct Chunk<'a> {
     pub(crate) choice: Option<Choice<'a>>,
     /// Further choices. A list that is not needed costs no allocation.
     pub(crate) more: Vec<Choice<'a>>,
+    /// The number of the form that its only reasoning detail was given; 0 if it was given none.
+    pub(crate) detail_form: u64,
 }
 
 impl<'a> Chunk<'a> {
@@ -42,12 +44,13 @@ impl<'a> Chunk<'a> {
         self.choice.iter().chain(&self.more)
     }
 
-    pub(crate) fn add_choice(&mut self, choice: Choice<'a>) {
+    pub(crate) fn add_choice(&mut self) -> &mut Choice<'a> {
         if self.choice.is_none() {
-            self.choice = Some(choice);
-        } else {
-            self.more.push(choice);
+            return self.choice.insert(Choice::default());
         }
+        self.more.push(Choice::default());
+        let last = self.more.len() - 1;
+        &mut self.more[last]
     }
 }
 
@@ -75,7 +78,18 @@ pub(crate) struct Rare<'a> {
     pub(crate) refusal: Option<Cow<'a, str>>,
     pub(crate) calls: Vec<Fragment<'a>>,
     pub(crate) details: Vec<Value>,
+    /// How long they are in the payload.
+    pub(crate) detail_bytes: usize,
     pub(crate) extra: Map<String, Value>,
+}
+
+impl Rare<'_> {
+    /// Whether it has one item of `reasoning_details`, an object, and nothing else.
+    pub(crate) fn has_one_detail(&self) -> bool {
+        let Self { parts, refusal, calls, details, extra, .. } = self;
+        let nothing = parts.is_empty() && refusal.is_none() && calls.is_empty() && extra.is_empty();
+        nothing && matches!(&details[..], [Value::Object(_)])
+    }
 }
 
 impl<'a> Choice<'a> {
@@ -118,13 +132,6 @@ impl<'a> Choice<'a> {
         } else {
             self.rare().calls.push(call);
         }
-    }
-
-    /// Whether it says exactly one thing, so that chunks like it can be told by their bytes.
-    pub(crate) fn says_one_thing(&self) -> bool {
-        let things =
-            [self.thinking.is_some(), self.text.is_some(), self.call.is_some()].map(usize::from);
-        things.iter().sum::<usize>() == 1 && self.rare.is_none() && self.finish_reason.is_none()
     }
 }
 

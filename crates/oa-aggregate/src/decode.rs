@@ -8,20 +8,23 @@ use serde_json::Value;
 
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 use crate::error::Unreadable;
-use crate::json::{Invalid, Read, Reader, Scalar, Str};
-use crate::template::Template;
+use crate::form::{Target, Told};
+use crate::hole::{Count, Hole, Kind};
+use crate::json::{Invalid, Read, Reader, Str};
+use crate::templates::Templates;
 
 /// Decodes the payloads of one stream.
 ///
-/// The chunks of a stream differ in few places: the decoder remembers the last one and where the text
-/// lay in it, and a chunk that differs only there is not read but compared. Whatever else differs is
-/// read in full, so that the answer is the same either way.
+/// The chunks of a stream differ in few places: the decoder remembers a few forms of them and where the
+/// text lay in each, and a chunk that differs only there is not read but compared. Whatever else
+/// differs is read in full, so that the answer is the same either way.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    template: Template,
-    skipped: Vec<Scalar>,
+    templates: Templates,
+    skipped: Vec<Hole>,
     text: String,
     predicted: u64,
+    framed: u64,
     decoded: u64,
 }
 
@@ -41,11 +44,11 @@ impl Decoder {
     /// The payload is neither `[DONE]` nor JSON.
     #[inline]
     pub fn decode<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
-        if let Some(target) = self.template.match_payload(payload) {
+        if let Some(found) = self.templates.find(payload) {
             self.predicted += 1;
-            return Ok(Payload::Chunk(self.template.chunk(target, &mut self.text)));
+            return Ok(Payload::Chunk(self.templates.told(found).chunk()));
         }
-        self.decode_in_full(payload)
+        self.read(payload)
     }
 
     /// Returns how many payloads were told by comparison, and how many were read in full.
@@ -54,7 +57,26 @@ impl Decoder {
         (self.predicted, self.decoded)
     }
 
-    fn decode_in_full<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
+    /// Returns how many payloads were told by comparison but for their delta, which was read.
+    #[must_use]
+    pub fn deltas_read(&self) -> u64 {
+        self.framed
+    }
+
+    /// Tells a payload by comparison, if it can be.
+    #[inline]
+    pub(crate) fn tell<'a>(&'a mut self, payload: &'a [u8]) -> Option<Told<'a>> {
+        let found = self.templates.find(payload)?;
+        self.predicted += 1;
+        Some(self.templates.told(found))
+    }
+
+    /// Reads a payload, as much of it as differs or all, and learns from it.
+    pub(crate) fn read<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
+        if let Some(chunk) = self.read_in_frame(payload) {
+            self.framed += 1;
+            return Ok(Payload::Chunk(chunk));
+        }
         if payload.trim_ascii() == b"[DONE]" {
             return Ok(Payload::Done);
         }
@@ -67,47 +89,62 @@ impl Decoder {
             }
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut target = None;
+        let mut target = Target::default();
         let mut reader = Reader::new(text, &mut self.skipped);
-        let chunk = chunk(&mut reader, &mut target)
-            .and_then(|chunk| reader.end().map(|()| chunk))
+        let mut chunk = Chunk::default();
+        read_chunk(&mut reader, &mut chunk, &mut target)
+            .and_then(|()| reader.end())
             .map_err(|Invalid { position }| Unreadable::new(text, position))?;
-        self.template.learn(text, &chunk, target, &self.skipped);
+        self.templates.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
         Ok(Payload::Chunk(chunk))
+    }
+
+    /// Reads the delta of a payload whose frame is told by comparison.
+    fn read_in_frame<'a>(&mut self, payload: &'a [u8]) -> Option<Chunk<'a>> {
+        let frame = self.templates.find_frame(payload)?;
+        let mut target = Target::default();
+        let mut chunk = Chunk::default();
+        let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
+        let is_object = read_delta(&mut reader, chunk.add_choice(), &mut target).ok()?;
+        if !is_object || reader.end().is_err() {
+            return None;
+        }
+        let skipped = &mut self.skipped;
+        self.templates.learn_in_frame(payload, frame, &mut chunk, &mut target, skipped);
+        Some(chunk)
     }
 }
 
-/// The string whose changes the template is to follow.
-type Target = Option<(usize, usize)>;
-
-fn chunk<'a>(reader: &mut Reader<'a, '_>, target: &mut Target) -> Read<Chunk<'a>> {
-    let mut chunk = Chunk::default();
-    let mut usage = [None; 3];
+fn read_chunk<'a>(
+    reader: &mut Reader<'a, '_>,
+    chunk: &mut Chunk<'a>,
+    target: &mut Target<'a>,
+) -> Read<()> {
+    // In the order in which they count.
+    let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
     reader.object(|reader, name| {
         match name {
             "choices" => {
                 chunk.choice = None;
                 chunk.more.clear();
-                *target = None;
                 reader.array(|reader| {
-                    let (choice, inside) = choice(reader, target)?;
-                    usage[1] = usage[1].or(inside);
-                    chunk.add_choice(choice);
+                    let inside = read_choice(reader, chunk.add_choice(), target)?;
+                    in_choice = in_choice.or(inside);
                     Ok(())
                 })?;
             }
-            "usage" => usage[0] = read_usage(reader)?,
+            "usage" => top = read_usage(reader, target)?,
             "x_groq" => {
                 reader.object(|reader, name| {
                     match name {
-                        "usage" => usage[2] = read_usage(reader)?,
+                        "usage" => in_groq = read_usage(reader, target)?,
                         _ => reader.skip()?,
                     }
                     Ok(())
                 })?;
             }
-            "error" => failure = present(reader)?.filter(|error| *error != 0),
+            "error" => failure = present(reader.raw()?.raw).filter(|error| *error != 0),
             // Wanted once and no more: some servers send another id with each chunk.
             "id" => chunk.id = reader.text_once()?.map(Str::text),
             "model" => chunk.model = reader.text_once()?.map(Str::text),
@@ -115,50 +152,69 @@ fn chunk<'a>(reader: &mut Reader<'a, '_>, target: &mut Target) -> Read<Chunk<'a>
         }
         Ok(())
     })?;
-    chunk.usage = usage.into_iter().flatten().next();
+    chunk.usage = top.or(in_choice).or(in_groq);
     chunk.error = failure.map(|value| Box::new(ServerError::from_value(value)));
-    Ok(chunk)
+    Ok(())
 }
 
-fn choice<'a>(
+fn read_choice<'a>(
     reader: &mut Reader<'a, '_>,
-    target: &mut Target,
-) -> Read<(Choice<'a>, Option<Usage>)> {
+    choice: &mut Choice<'a>,
+    target: &mut Target<'a>,
+) -> Read<Option<Usage>> {
     let mut index = 0;
     let mut finish_reason = None;
     let mut usage = None;
-    let (mut delta, mut message) = (None, None);
+    let mut has_delta = false;
+    let mut message = None;
+    target.forget_words();
     reader.object(|reader, name| {
         match name {
-            "index" => index = reader.integer()?.unwrap_or(0),
+            "index" => {
+                target.seen.indices += 1;
+                index = reader.noted(Kind::Index)?.unwrap_or(0);
+            }
             "delta" => {
-                let mut choice = Choice::default();
-                delta = says(reader, &mut choice, target)?.then_some(choice);
+                if has_delta {
+                    *choice = Choice::default();
+                }
+                target.forget_words();
+                target.seen.deltas += 1;
+                let start = reader.position();
+                has_delta = read_delta(reader, choice, target)?;
+                target.delta = Some(start..reader.position());
             }
-            // What a body that is not streamed has in place of a delta; beside one it repeats things.
-            "message" => {
-                let mut choice = Choice::default();
-                message = says(reader, &mut choice, &mut None)?.then_some(choice);
-            }
+            "message" => message = Some(reader.pass()?.raw),
             "finish_reason" => finish_reason = reader.text()?.map(Str::text),
-            "usage" => usage = read_usage(reader)?,
+            "usage" => usage = read_usage(reader, target)?,
             _ => reader.skip()?,
         }
         Ok(())
     })?;
-    let choice = delta.or(message).unwrap_or_default();
-    Ok((Choice { index, finish_reason, ..choice }, usage))
+    // What a body that is not streamed has in place of a delta; beside one it repeats things.
+    if let Some(message) = message.filter(|_| !has_delta) {
+        *choice = Choice::default();
+        target.forget_words();
+        // No template passes it over.
+        target.seen.deltas += 2;
+        let mut skipped = Vec::new();
+        let mut reader = Reader::new(message, &mut skipped);
+        read_delta(&mut reader, choice, &mut Target::default())?;
+    }
+    choice.index = index;
+    choice.finish_reason = finish_reason;
+    Ok(usage)
 }
 
 /// Reads a delta or a message; false if it is neither.
-fn says<'a>(
+fn read_delta<'a>(
     reader: &mut Reader<'a, '_>,
     choice: &mut Choice<'a>,
-    target: &mut Target,
+    target: &mut Target<'a>,
 ) -> Read<bool> {
-    let (mut reasoning_content, mut reasoning, mut detail) = (None, None, String::new());
+    let (mut reasoning_content, mut reasoning) = (None, None);
     let mut content = None;
-    let mut arguments = None;
+    let mut detail = String::new();
     let is_object = reader.object(|reader, name| {
         match name {
             "content" => match reader.peek() {
@@ -169,18 +225,22 @@ fn says<'a>(
                         choice.rare().parts = parts;
                     }
                 }
-                _ => content = reader.text()?,
+                _ => content = reader.string_or_absent()?,
             },
-            "reasoning_content" => reasoning_content = reader.text()?,
-            "reasoning" => reasoning = reader.text()?,
+            "reasoning_content" => reasoning_content = reader.string_or_absent()?,
+            "reasoning" => reasoning = reader.string_or_absent()?,
             "reasoning_details" => {
                 reader.array(|reader| {
-                    if let Some(value) = present(reader)? {
+                    let item = reader.raw()?;
+                    if let Some(value) = present(item.raw) {
                         let words = ["text", "summary"].into_iter().find_map(|member| {
                             value.get(member)?.as_str().filter(|text| !text.is_empty())
                         });
                         detail.push_str(words.unwrap_or_default());
-                        choice.rare().details.push(value);
+                        let rare = choice.rare();
+                        rare.details.push(value);
+                        rare.detail_bytes += item.raw.len();
+                        target.detail = Some(item);
                     }
                     Ok(())
                 })?;
@@ -192,19 +252,21 @@ fn says<'a>(
             }
             "tool_calls" => match reader.peek() {
                 Some(b'[') => {
-                    reader.array(|reader| tool_call(reader, choice, &mut arguments))?;
+                    reader.array(|reader| tool_call(reader, choice, target))?;
                 }
-                _ => tool_call(reader, choice, &mut arguments)?,
+                _ => tool_call(reader, choice, target)?,
             },
             "function_call" => {
                 let mut fragment = Fragment { legacy: true, ..Fragment::default() };
+                let mut arguments = None;
                 function(reader, &mut fragment, &mut arguments)?;
                 if fragment.name.is_some() || fragment.arguments.is_some() {
+                    target.arguments = arguments;
                     choice.add_call(fragment);
                 }
             }
             "extra_content" => {
-                if let Some(value) = present(reader)? {
+                if let Some(value) = present(reader.raw()?.raw) {
                     choice.rare().extra.insert(name.to_owned(), value);
                 }
             }
@@ -212,14 +274,15 @@ fn says<'a>(
         }
         Ok(())
     })?;
+    let says = |string: &Str<'_>| !string.raw.is_empty();
     // One of them, never two: some servers say the same under several names.
-    let thinking = reasoning_content.or(reasoning);
-    *target = content.or(thinking).or(arguments).map(|string| (string.start, string.end()));
-    if reasoning_content.is_some() && reasoning.is_some() {
-        // Where one falls silent the other counts: no single place decides.
-        *target = None;
-    }
-    choice.text = content.map(Str::text);
+    let thinking = reasoning_content.filter(says).or_else(|| reasoning.filter(says));
+    // Where one falls silent the other counts: no single place decides.
+    target.is_ambiguous = reasoning_content.is_some_and(|string| says(&string))
+        && reasoning.is_some_and(|string| says(&string));
+    target.thinking = thinking.or(reasoning_content).or(reasoning);
+    target.text = content;
+    choice.text = content.filter(says).map(Str::text);
     choice.thinking = thinking.map(Str::text);
     if choice.thinking.is_none() && !detail.is_empty() {
         choice.thinking = Some(Cow::Owned(detail));
@@ -264,7 +327,7 @@ fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> 
 fn tool_call<'a>(
     reader: &mut Reader<'a, '_>,
     choice: &mut Choice<'a>,
-    target: &mut Option<Str<'a>>,
+    target: &mut Target<'a>,
 ) -> Read<()> {
     let mut fragment = Fragment::default();
     let mut empty = true;
@@ -273,10 +336,10 @@ fn tool_call<'a>(
         match name {
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(Str::text),
-            "function" => function(reader, &mut fragment, target)?,
+            "function" => function(reader, &mut fragment, &mut target.arguments)?,
             "type" => reader.skip()?,
             _ => {
-                if let Some(value) = present(reader)? {
+                if let Some(value) = present(reader.raw()?.raw) {
                     fragment.extra.get_or_insert_default().insert(name.to_owned(), value);
                 }
             }
@@ -288,7 +351,7 @@ fn tool_call<'a>(
     }
     Ok(())
 }
-
+/// Reads what a call's function has; `target` is the string of its arguments, if they are one.
 fn function<'a>(
     reader: &mut Reader<'a, '_>,
     fragment: &mut Fragment<'a>,
@@ -299,13 +362,12 @@ fn function<'a>(
             "name" => fragment.name = reader.text()?.map(Str::text),
             "arguments" => match reader.peek() {
                 Some(b'"') => {
-                    let text = reader.text()?;
-                    *target = text;
-                    fragment.arguments = text.map(Str::text);
+                    *target = reader.string_or_absent()?;
+                    fragment.arguments = target.map(Str::text).filter(|text| !text.is_empty());
                 }
                 // Any JSON value in place of its text (QUIRKS row 19).
                 _ => {
-                    let raw = reader.raw()?;
+                    let raw = reader.raw()?.raw;
                     *target = None;
                     fragment.arguments = (raw != "null").then_some(Cow::Borrowed(raw));
                 }
@@ -317,50 +379,52 @@ fn function<'a>(
     Ok(())
 }
 
-fn read_usage(reader: &mut Reader<'_, '_>) -> Read<Option<Usage>> {
+fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Option<Usage>> {
+    target.seen.usages += 1;
     let mut usage = Usage::default();
-    reader.object(|reader, name| {
-        match name {
-            "prompt_tokens" => usage.prompt_tokens = reader.integer()?,
-            "completion_tokens" => usage.completion_tokens = reader.integer()?,
-            "total_tokens" => usage.total_tokens = reader.integer()?,
-            "prompt_tokens_details" => {
-                reader.object(|reader, name| {
-                    match name {
-                        "cached_tokens" => usage.cached_tokens = reader.integer()?,
-                        _ => reader.skip()?,
-                    }
-                    Ok(())
-                })?;
-            }
-            "completion_tokens_details" => {
-                reader.object(|reader, name| {
-                    match name {
-                        "reasoning_tokens" => usage.reasoning_tokens = reader.integer()?,
-                        _ => reader.skip()?,
-                    }
-                    Ok(())
-                })?;
-            }
-            _ => reader.skip()?,
+    let mut seen = Vec::new();
+    let mut take = |reader: &mut Reader<'_, '_>, count: Count| {
+        if seen.contains(&count) {
+            // Of two members of one name the last counts: no single place decides.
+            target.seen.usages += 1;
+        } else {
+            seen.push(count);
         }
+        *count.of(&mut usage) = reader.noted(Kind::Count(count))?;
         Ok(())
+    };
+    reader.object(|reader, name| match name {
+        "prompt_tokens" => take(reader, Count::Prompt),
+        "completion_tokens" => take(reader, Count::Completion),
+        "total_tokens" => take(reader, Count::Total),
+        "prompt_tokens_details" => reader
+            .object(|reader, name| match name {
+                "cached_tokens" => take(reader, Count::Cached),
+                _ => reader.skip(),
+            })
+            .map(drop),
+        "completion_tokens_details" => reader
+            .object(|reader, name| match name {
+                "reasoning_tokens" => take(reader, Count::Reasoning),
+                _ => reader.skip(),
+            })
+            .map(drop),
+        _ => reader.skip(),
     })?;
     Ok((usage != Usage::default()).then_some(usage))
 }
 
 /// Any value; null, false, `""`, `[]` and `{}` are absent.
-fn present(reader: &mut Reader<'_, '_>) -> Read<Option<Value>> {
-    let raw = reader.raw()?;
+fn present(raw: &str) -> Option<Value> {
     // A lone surrogate is the one thing that passes here and not there.
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
-        return Ok(Some(Value::String(raw.to_owned())));
+        return Some(Value::String(raw.to_owned()));
     };
-    Ok(match &value {
+    match &value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,
         Value::Array(list) if list.is_empty() => None,
         Value::Object(members) if members.is_empty() => None,
         _ => Some(value),
-    })
+    }
 }

@@ -1,36 +1,148 @@
 //! Reasoning details: fragments of a list that goes back to the server (QUIRKS rows 30, 41, 42).
 
+use std::ops::Range;
+
 use serde_json::Value;
+
+use crate::hole::{Hole, Kind};
+use crate::json::Reader;
 
 /// How far back the item of a fragment is looked for; looking through all of them each time would be
 /// quadratic.
 const LATEST: usize = 64;
 
-/// Adds a fragment to the list: members of text grow, others are set, in the latest item of the same
-/// index and type.
-pub(crate) fn merge(list: &mut Vec<Value>, fragment: &Value) {
-    let Value::Object(new) = fragment else {
-        list.push(fragment.clone());
-        return;
-    };
-    let same = |item: &&mut Value| {
-        let same_member = |member: &str| item.get(member) == new.get(member);
-        new.contains_key("index") && same_member("index") && same_member("type")
-    };
-    let latest = list.len().saturating_sub(LATEST);
-    let Some(Value::Object(item)) = list[latest..].iter_mut().rfind(same) else {
-        list.push(fragment.clone());
-        return;
-    };
-    for (member, value) in new {
-        match (item.get_mut(member), value) {
-            (_, Value::Null) => {}
-            (Some(Value::String(text)), Value::String(more))
-                if matches!(&**member, "data" | "summary" | "text") =>
-            {
-                text.push_str(more);
-            }
-            _ => drop(item.insert(member.clone(), value.clone())),
+/// Members of text, which grow; others are set.
+const GROWING: [&str; 3] = ["data", "summary", "text"];
+
+/// The list as it grows.
+#[derive(Debug, Default)]
+pub(crate) struct Details {
+    pub(crate) list: Vec<Value>,
+    /// The form of the fragment that was taken last, and the item that took it.
+    latest: Option<(u64, usize)>,
+}
+
+/// A fragment of which one member varies, by which its item grows.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    json: String,
+    /// Where the string lies in it.
+    string: Range<usize>,
+    member: &'static str,
+    /// Tells it from all others of the stream.
+    pub(crate) number: u64,
+}
+
+/// A fragment of such a form with its words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grown<'a> {
+    pub(crate) form: &'a Growing,
+    pub(crate) words: &'a str,
+    /// How long the words are in the payload.
+    pub(crate) raw: usize,
+}
+
+impl Details {
+    /// Adds a fragment to the list: members of text grow, others are set, in the latest item of the
+    /// same index and type.
+    ///
+    /// It may have been given a form of that number.
+    pub(crate) fn merge(&mut self, fragment: &Value, form: u64) {
+        self.latest = self.merge_into(fragment).map(|item| (form, item));
+    }
+
+    /// Adds a fragment as [`merge`](Self::merge) does.
+    ///
+    /// After a fragment of the same form its item is the same again, and all that is to be set in it
+    /// has been set: the words are what is left to add.
+    #[inline]
+    pub(crate) fn grow(&mut self, fragment: Grown<'_>) {
+        let Grown { form, words, .. } = fragment;
+        if let Some((number, item)) = self.latest
+            && number == form.number
+            && let Some(Value::String(text)) = self.list[item].get_mut(form.member)
+        {
+            text.push_str(words);
+            return;
         }
+        self.merge(&fragment.value(), form.number);
+    }
+
+    /// Which item took the fragment, if the next of the same index and type is for it, too.
+    fn merge_into(&mut self, fragment: &Value) -> Option<usize> {
+        let Value::Object(new) = fragment else {
+            self.list.push(fragment.clone());
+            return None;
+        };
+        let has_index = new.contains_key("index");
+        let same = |item: &Value| {
+            let same_member = |member: &str| item.get(member) == new.get(member);
+            has_index && same_member("index") && same_member("type")
+        };
+        let latest = self.list.len().saturating_sub(LATEST);
+        let place = self.list[latest..].iter().rposition(same).map(|place| latest + place);
+        let Some(Value::Object(item)) = place.map(|place| &mut self.list[place]) else {
+            self.list.push(fragment.clone());
+            return has_index.then(|| self.list.len() - 1);
+        };
+        for (member, value) in new {
+            match (item.get_mut(member), value) {
+                (_, Value::Null) => {}
+                (Some(Value::String(text)), Value::String(more))
+                    if GROWING.contains(&&**member) =>
+                {
+                    text.push_str(more);
+                }
+                _ => drop(item.insert(member.clone(), value.clone())),
+            }
+        }
+        place
+    }
+}
+
+impl Growing {
+    /// The form of fragments like this one, if it is an object with one member of text.
+    pub(crate) fn new(json: &str) -> Option<Self> {
+        let mut strings = Vec::new();
+        let mut seen = [0; GROWING.len()];
+        let mut skipped = Vec::new();
+        let is_object = Reader::new(json, &mut skipped).object(|reader, name| {
+            let string = reader.string_or_absent()?;
+            if let Some(place) = GROWING.iter().position(|member| *member == name) {
+                seen[place] += 1;
+                strings.extend(string.map(|string| (string.start..string.end(), GROWING[place])));
+            }
+            Ok(())
+        });
+        let ([(string, member)], Ok(true)) = (&strings[..], is_object) else { return None };
+        // Of two members of one name the last counts.
+        if seen.iter().any(|times| *times > 1) {
+            return None;
+        }
+        Some(Self { json: json.to_owned(), string: string.clone(), member, number: 0 })
+    }
+
+    /// The hole in a payload in which the fragment begins at `start`.
+    pub(crate) fn hole(&self, start: usize) -> Hole {
+        Hole::new(start + self.string.start, start + self.string.end, Kind::Detail)
+    }
+}
+
+impl<'a> Grown<'a> {
+    /// The fragment as the full reading makes it.
+    pub(crate) fn value(self) -> Value {
+        let mut value: Value = serde_json::from_str(&self.form.json).unwrap_or_default();
+        value[self.form.member] = self.words.into();
+        value
+    }
+
+    /// How long its JSON is.
+    pub(crate) fn json_length(self) -> usize {
+        self.form.json.len() - self.form.string.len() + self.raw
+    }
+
+    /// What of it is thinking.
+    pub(crate) fn thinking(self) -> &'a str {
+        if self.form.member == "data" { "" } else { self.words }
     }
 }

@@ -1,11 +1,12 @@
 //! A reader for one JSON text that borrows what it reads.
 //!
 //! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
-//! members of the wrong type are passed over instead of failing the whole payload, and it can note
-//! where the scalars lie that nobody asked for, from which [`Template`](crate::template::Template)
-//! learns. What it accepts is what serde_json accepts, except that a lone surrogate is read as U+FFFD.
+//! members of the wrong type are passed over instead of failing the whole payload, and it notes where
+//! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. What it accepts is what serde_json accepts, except that a lone surrogate is read as U+FFFD.
 
 use std::borrow::Cow;
+
+use crate::hole::{Hole, Kind};
 
 /// How deeply arrays and objects may be nested, as in serde_json.
 const DEPTH: u32 = 127;
@@ -21,17 +22,27 @@ pub(crate) struct Invalid {
 
 pub(crate) type Read<T> = Result<T, Invalid>;
 
-/// A string between its quotes.
-#[derive(Clone, Copy, Debug)]
+/// A string between its quotes, or the text of any value.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Str<'a> {
     pub(crate) raw: &'a str,
     pub(crate) start: usize,
-    escaped: bool,
+    escapes: Escapes,
+}
+
+/// What escapes a string has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Escapes {
+    #[default]
+    None,
+    Some,
+    /// Surrogates among them, in pairs or not.
+    Surrogates,
 }
 
 impl<'a> Str<'a> {
     pub(crate) fn text(self) -> Cow<'a, str> {
-        if !self.escaped {
+        if self.escapes == Escapes::None {
             return Cow::Borrowed(self.raw);
         }
         let mut text = String::with_capacity(self.raw.len());
@@ -39,30 +50,58 @@ impl<'a> Str<'a> {
         Cow::Owned(text)
     }
 
+    /// As [`text`](Self::text), in a buffer where it has escapes.
+    #[inline]
+    pub(crate) fn text_in(self, buffer: &'a mut String) -> &'a str {
+        if self.escapes == Escapes::None {
+            return self.raw;
+        }
+        buffer.clear();
+        unescape(self.raw, buffer);
+        buffer
+    }
+
+    /// Whether it has surrogates among its escapes, which serde_json takes in pairs only.
+    pub(crate) fn has_surrogates(self) -> bool {
+        self.escapes == Escapes::Surrogates
+    }
+
+    /// Whether `bytes` begin with the same string, up to its closing quote.
+    #[inline]
+    pub(crate) fn is_at(self, bytes: &[u8]) -> bool {
+        let behind = bytes.strip_prefix(self.raw.as_bytes());
+        behind.is_some_and(|behind| behind.first() == Some(&b'"'))
+    }
+
     pub(crate) fn end(self) -> usize {
         self.start + self.raw.len()
     }
-}
-
-/// A scalar that the caller passed over: where it lies, without quotes if it is a string.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Scalar {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-    pub(crate) is_string: bool,
 }
 
 pub(crate) struct Reader<'a, 'n> {
     text: &'a str,
     position: usize,
     depth: u32,
-    skipped: &'n mut Vec<Scalar>,
+    skipped: &'n mut Vec<Hole>,
 }
 
 impl<'a, 'n> Reader<'a, 'n> {
-    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Scalar>) -> Self {
+    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Hole>) -> Self {
         skipped.clear();
+        // Most payloads have fewer.
+        skipped.reserve(16);
         Self { text, position: 0, depth: 0, skipped }
+    }
+
+    /// Reads on in the middle of a text: within the choice of a chunk, where the delta is.
+    pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Hole>) -> Self {
+        skipped.clear();
+        Self { text, position: start, depth: 3, skipped }
+    }
+
+    /// Where the next value begins, or what was read ends.
+    pub(crate) fn position(&self) -> usize {
+        self.position
     }
 
     /// The first byte of the next value.
@@ -132,38 +171,54 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
     }
 
+    /// Reads a string, also an empty one; null and every other type are absent.
+    pub(crate) fn string_or_absent(&mut self) -> Read<Option<Str<'a>>> {
+        if self.peek() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|()| None) }
+    }
+
     /// Reads a string; null, the empty string and every other type are absent.
     pub(crate) fn text(&mut self) -> Read<Option<Str<'a>>> {
-        if self.peek() != Some(b'"') {
-            self.skip()?;
-            return Ok(None);
-        }
-        Ok(Some(self.string()?).filter(|string| !string.raw.is_empty()))
+        Ok(self.string_or_absent()?.filter(|string| !string.raw.is_empty()))
     }
 
     /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
     pub(crate) fn text_once(&mut self) -> Read<Option<Str<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
-            self.note(string.start, string.end(), true);
+            self.note(string.start, string.end(), Kind::String);
         }
         Ok(string)
     }
 
     /// Reads a whole number; anything else is absent.
     pub(crate) fn integer<T: std::str::FromStr>(&mut self) -> Read<Option<T>> {
-        Ok(self.raw()?.parse().ok())
+        Ok(self.raw()?.raw.parse().ok())
+    }
+
+    /// Reads a whole number as [`integer`](Self::integer) does, and notes it if it is a number at all.
+    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: Kind) -> Read<Option<T>> {
+        let Str { raw, start, .. } = self.raw()?;
+        if number_length(raw.as_bytes()).is_some() {
+            self.note(start, start + raw.len(), kind);
+        }
+        Ok(raw.parse().ok())
     }
 
     /// Reads any value as its JSON text.
-    pub(crate) fn raw(&mut self) -> Read<&'a str> {
-        self.skip_space();
-        let start = self.position;
+    pub(crate) fn raw(&mut self) -> Read<Str<'a>> {
         // What is taken is not passed over.
         let noted = self.skipped.len();
-        self.skip()?;
+        let raw = self.pass()?;
         self.skipped.truncate(noted);
-        Ok(&self.text[start..self.position])
+        Ok(raw)
+    }
+
+    /// Passes over any value as [`skip`](Self::skip) does, and lends its JSON text.
+    pub(crate) fn pass(&mut self) -> Read<Str<'a>> {
+        self.skip_space();
+        let start = self.position;
+        self.skip()?;
+        Ok(Str { raw: &self.text[start..self.position], start, escapes: Escapes::None })
     }
 
     /// Passes over any value and notes the scalars in it.
@@ -171,7 +226,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         match self.peek() {
             Some(b'"') => {
                 let string = self.string()?;
-                self.note(string.start, string.end(), true);
+                self.note(string.start, string.end(), Kind::String);
                 Ok(())
             }
             Some(b'{') => self.object(|reader, _| reader.skip()).map(drop),
@@ -185,7 +240,7 @@ impl<'a, 'n> Reader<'a, 'n> {
                     return self.invalid();
                 };
                 self.position += length;
-                self.note(start, self.position, false);
+                self.note(start, self.position, Kind::Number);
                 Ok(())
             }
         }
@@ -199,28 +254,25 @@ impl<'a, 'n> Reader<'a, 'n> {
     fn string(&mut self) -> Read<Str<'a>> {
         let start = self.position + 1;
         let bytes = &self.text.as_bytes()[start..];
-        let Some((length, escaped)) = string_length(bytes) else {
+        let Some((length, escapes)) = string_length(bytes) else {
             return self.invalid();
         };
         let raw = &self.text[start..start + length];
-        if escaped && !escapes_are_valid(raw.as_bytes()) {
-            return self.invalid();
-        }
         self.position = start + length + 1;
-        Ok(Str { raw, start, escaped })
+        Ok(Str { raw, start, escapes })
     }
 
     fn word(&mut self, word: &str) -> Read<()> {
-        if !self.text[self.position..].starts_with(word) {
+        if !self.text.as_bytes()[self.position..].starts_with(word.as_bytes()) {
             return self.invalid();
         }
         self.position += word.len();
         Ok(())
     }
 
-    fn note(&mut self, start: usize, end: usize, is_string: bool) {
+    fn note(&mut self, start: usize, end: usize, kind: Kind) {
         if self.skipped.len() < MOST_NOTED {
-            self.skipped.push(Scalar { start, end, is_string });
+            self.skipped.push(Hole { start, end, kind });
         }
     }
 
@@ -250,32 +302,56 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 }
 
-/// How long a string is up to its closing quote, and whether it has escapes; none if it does not end
-/// or has control characters.
+/// The string between quotes whose first character `bytes` begin with.
 #[inline]
-pub(crate) fn string_length(bytes: &[u8]) -> Option<(usize, bool)> {
-    let mut at = plain_length(bytes);
-    let mut escaped = false;
-    while *bytes.get(at)? == b'\\' {
-        escaped = true;
-        at += 2;
+pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
+    let (length, escapes) = string_length(bytes)?;
+    Some(Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes })
+}
+
+/// How long a string is up to its closing quote, and what escapes it has; none if it does not end, has
+/// control characters or an escape that RFC 8259 does not know.
+#[inline]
+fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
+    let at = plain_length(bytes);
+    match bytes.get(at)? {
+        b'"' => Some((at, Escapes::None)),
+        b'\\' => escaped_length(bytes, at),
+        _ => None,
+    }
+}
+
+/// The same from the first backslash on.
+fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
+    let mut escapes = Escapes::Some;
+    while bytes.get(at)? == &b'\\' {
+        at += match bytes.get(at + 1)? {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+            b'u' => {
+                let digits = bytes.get(at + 2..at + 6)?;
+                if !digits.iter().all(u8::is_ascii_hexdigit) {
+                    return None;
+                }
+                if matches!(digits, [b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', ..]) {
+                    escapes = Escapes::Surrogates;
+                }
+                6
+            }
+            _ => return None,
+        };
         at += plain_length(bytes.get(at..)?);
     }
-    (bytes[at] == b'"').then_some((at, escaped))
+    (bytes[at] == b'"').then_some((at, escapes))
 }
 
 /// How many bytes come before the first quote, backslash or control character; eight at a time.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    // A high bit for each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most.
-    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
-    let equal = |word: u64, byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
     let (words, rest) = bytes.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        let ends = below(word, 0x20) | equal(word, b'"') | equal(word, b'\\');
+        // With this bit turned over the quote comes right behind the control characters.
+        let ends = (below(word ^ each(0x02), 0x21) | below(word ^ each(b'\\'), 1)) & each(0x80);
         if ends != 0 {
             return number * 8 + ends.trailing_zeros() as usize / 8;
         }
@@ -314,26 +390,10 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Whether every backslash begins an escape of RFC 8259.
-pub(crate) fn escapes_are_valid(raw: &[u8]) -> bool {
-    let mut rest = raw;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        rest = match rest.get(at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => &rest[at + 2..],
-            Some(b'u') => match rest.get(at + 2..at + 6) {
-                Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => &rest[at + 6..],
-                _ => return false,
-            },
-            _ => return false,
-        };
-    }
-    true
-}
-
 /// Appends the characters that `raw`, whose escapes are valid, stands for.
-pub(crate) fn unescape(raw: &str, text: &mut String) {
+fn unescape(raw: &str, text: &mut String) {
     let mut rest = raw;
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+    while let Some(at) = backslash(rest.as_bytes()) {
         text.push_str(&rest[..at]);
         let kind = rest.as_bytes()[at + 1];
         rest = &rest[at + 2..];
@@ -352,6 +412,32 @@ pub(crate) fn unescape(raw: &str, text: &mut String) {
         });
     }
     text.push_str(rest);
+}
+
+/// Where the first backslash lies; eight bytes at a time.
+#[inline]
+fn backslash(raw: &[u8]) -> Option<usize> {
+    let (words, rest) = raw.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let ends = below(u64::from_le_bytes(*word) ^ each(b'\\'), 1) & each(0x80);
+        if ends != 0 {
+            return Some(number * 8 + ends.trailing_zeros() as usize / 8);
+        }
+    }
+    let place = rest.iter().position(|&byte| byte == b'\\')?;
+    Some(raw.len() - rest.len() + place)
+}
+
+/// The byte, eight times.
+const fn each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// A high bit for each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
+/// other bits mean nothing.
+#[inline]
+const fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(each(limit)) & !word
 }
 
 /// The character that begins with these four digits, with the second half of a pair if it follows.
@@ -462,7 +548,7 @@ mod tests {
         fn every_value_is_taken_whole(value in value(), pretty in any::<bool>()) {
             let json = if pretty { format!("{value:#}") } else { value.to_string() };
             let mut skipped = Vec::new();
-            prop_assert_eq!(Reader::new(&json, &mut skipped).raw().unwrap(), &json);
+            prop_assert_eq!(Reader::new(&json, &mut skipped).raw().unwrap().raw, &json);
             prop_assert!(skipped.is_empty());
         }
     }

@@ -41,7 +41,7 @@
 //!
 //! # What it costs
 //!
-//! A chunk that differs from the one before only in its text is compared, not read; see [`Decoder`].
+//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`].
 //! Deltas are slices of the answer as it grows: nothing is allocated for them.
 
 mod aggregator;
@@ -60,8 +60,11 @@ mod think;
 
 mod chunk;
 mod decode;
+mod form;
+mod hole;
 mod json;
 mod template;
+mod templates;
 
 mod error;
 mod quirks;

@@ -1,5 +1,6 @@
 //! Text deltas that add to the text, or repeat all of it (QUIRKS row 55).
 
+use crate::blocks::ROOM;
 use crate::quirks::TextMode;
 
 /// From this many repeats in a row on, and this many bytes, a stream is held to be cumulative.
@@ -56,6 +57,9 @@ impl TextFilter {
             self.links = 1;
             self.held.push_str(delta);
             return Ok(());
+        }
+        if self.seen.is_empty() {
+            self.seen.reserve(ROOM);
         }
         self.seen.push_str(delta);
         out(delta)

@@ -2,6 +2,7 @@
 
 mod calls;
 mod decoding;
+mod frames;
 mod ids;
 mod limits;
 mod payloads;

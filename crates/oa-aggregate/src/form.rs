@@ -1,0 +1,165 @@
+//! What chunks of one form bring, but for the values in which they differ.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use oa_types::Usage;
+
+use crate::chunk::{Choice, Chunk, Fragment};
+use crate::details::{Growing, Grown};
+use crate::json::Str;
+
+/// What a chunk says beside its words and the numbers of the usage.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) index: i64,
+    pub(crate) says: Says,
+    pub(crate) detail: Option<Box<Growing>>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Says {
+    Arguments(Box<Fragment<'static>>),
+    Text,
+    Thinking,
+}
+
+/// Where the full reading found what a template could follow.
+#[derive(Debug, Default)]
+pub(crate) struct Target<'a> {
+    pub(crate) text: Option<Str<'a>>,
+    pub(crate) thinking: Option<Str<'a>>,
+    pub(crate) arguments: Option<Str<'a>>,
+    /// The last item of the reasoning details.
+    pub(crate) detail: Option<Str<'a>>,
+    /// Thinking stands in two places.
+    pub(crate) is_ambiguous: bool,
+    /// Where the last delta lies.
+    pub(crate) delta: Option<Range<usize>>,
+    pub(crate) seen: Seen,
+}
+
+/// How many members there were of which a template follows at most one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) deltas: usize,
+    pub(crate) indices: usize,
+    pub(crate) usages: usize,
+}
+
+/// What a payload says that was told by comparison.
+#[derive(Debug)]
+pub(crate) struct Told<'a> {
+    pub(crate) form: &'a Form,
+    /// Text, thinking or a piece of arguments; empty if there is none.
+    pub(crate) words: &'a str,
+    pub(crate) detail: Option<Grown<'a>>,
+    pub(crate) usage: Option<&'a Usage>,
+}
+
+impl Form {
+    /// The form of a chunk that says one thing at most, and the string by which it says it.
+    pub(crate) fn of<'a>(
+        chunk: &Chunk<'_>,
+        target: &Target<'a>,
+    ) -> Option<(Self, Option<Str<'a>>)> {
+        let choice = chunk.choice.as_ref().filter(|choice| choice.finish_reason.is_none())?;
+        if chunk.error.is_some() || !chunk.more.is_empty() || target.is_ambiguous {
+            return None;
+        }
+        let detail = match &choice.rare {
+            None => None,
+            Some(rare) if rare.has_one_detail() => {
+                Some(Box::new(Growing::new(target.detail?.raw)?))
+            }
+            Some(_) => return None,
+        };
+        let has_detail = detail.is_some();
+        let form = |says| Self { index: choice.index, says, detail };
+        Some(match (&choice.text, &choice.thinking, &choice.call) {
+            // Thinking that the detail alone has stands in no other place.
+            (None, Some(_), None) if has_detail => {
+                (form(Says::Thinking), target.thinking.filter(|string| !string.raw.is_empty()))
+            }
+            _ if has_detail => return None,
+            (Some(_), None, None) => (form(Says::Text), Some(target.text?)),
+            (None, Some(_), None) => (form(Says::Thinking), Some(target.thinking?)),
+            (None, None, Some(call)) => {
+                let words = target.arguments?;
+                (form(Says::Arguments(Box::new(own(call, words)?))), Some(words))
+            }
+            // An empty string is where words will stand.
+            (None, None, None) => match (target.text, target.thinking) {
+                (None, Some(thinking)) => (form(Says::Thinking), Some(thinking)),
+                (text, _) => (form(Says::Text), text),
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// The fragment without its arguments, if each fragment like it is one.
+fn own(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
+    if call.extra.is_some() || call.arguments.is_none() != arguments.raw.is_empty() {
+        return None;
+    }
+    // A name alone begins a call, and no other will be like it. The other, without a word, would be
+    // no fragment at all.
+    if (call.arguments.is_none() && call.name.is_some()) || (call.legacy && call.name.is_none()) {
+        return None;
+    }
+    let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
+    Some(Fragment {
+        index: call.index,
+        id: own(&call.id),
+        name: own(&call.name),
+        arguments: None,
+        legacy: call.legacy,
+        extra: None,
+    })
+}
+
+impl Target<'_> {
+    /// Forgets all but what it counts: another choice or delta is to be read.
+    pub(crate) fn forget_words(&mut self) {
+        *self = Self { seen: self.seen, ..Self::default() };
+    }
+}
+
+impl<'a> Told<'a> {
+    /// Thinking: where it has fallen silent that of the detail counts.
+    #[inline]
+    pub(crate) fn thinking(&self) -> &'a str {
+        match &self.detail {
+            Some(detail) if self.words.is_empty() => detail.thinking(),
+            _ => self.words,
+        }
+    }
+
+    /// The chunk that the full reading would have made, but for its id and model.
+    pub(crate) fn chunk(self) -> Chunk<'a> {
+        let some = |words: &'a str| (!words.is_empty()).then_some(Cow::Borrowed(words));
+        let mut choice = Choice { index: self.form.index, ..Choice::default() };
+        match &self.form.says {
+            Says::Text => choice.text = some(self.words),
+            Says::Thinking => choice.thinking = some(self.thinking()),
+            Says::Arguments(fragment) => {
+                let lend = |text: &'a Option<Cow<'static, str>>| text.as_deref().map(Cow::Borrowed);
+                choice.call = Some(Fragment {
+                    index: fragment.index,
+                    id: lend(&fragment.id),
+                    name: lend(&fragment.name),
+                    arguments: some(self.words),
+                    legacy: fragment.legacy,
+                    extra: None,
+                });
+            }
+        }
+        if let Some(detail) = &self.detail {
+            let rare = choice.rare();
+            rare.details.push(detail.value());
+            rare.detail_bytes = detail.json_length();
+        }
+        Chunk { choice: Some(choice), usage: self.usage.copied(), ..Chunk::default() }
+    }
+}
