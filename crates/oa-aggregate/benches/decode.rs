@@ -342,7 +342,7 @@ fn row(valgrind: Option<Valgrind>, recordings: &[PathBuf], path: &PathBuf) -> Op
     let name = format!("{}/{}", folder.display(), file.display());
     let mut row = Row { name, kinds, misses, ours: cost(PUSH), serde: cost(SERDE), text: None };
     if let Some(valgrind) = valgrind.filter(|_| row.text_chunks() > 0) {
-        let all = valgrind.instructions_in("push_text_chunk", &[number, BY_KIND], 8);
+        let all = valgrind.instructions(Some("push_text_chunk"), &[number, BY_KIND], 8);
         row.text = Some(all / row.text_chunks() as f64);
     }
     Some(row)
@@ -383,7 +383,7 @@ fn why(chunk: &Chunk<'_>) -> usize {
 /// What one chunk costs: instructions, or nanoseconds where those cannot be counted.
 fn cost(valgrind: Option<Valgrind>, stream: usize, run: usize, chunks: usize, times: usize) -> f64 {
     let whole = match valgrind {
-        Some(valgrind) => valgrind.instructions(&[stream, run], times),
+        Some(valgrind) => valgrind.instructions(None, &[stream, run], times),
         None => nanoseconds(RUNS[run], &payloads(stream)),
     };
     whole / chunks as f64

@@ -18,16 +18,12 @@ impl Valgrind {
         version.is_ok_and(|output| output.status.success()).then_some(Self(()))
     }
 
-    /// Returns how many instructions one unit takes. The child is told the case and how many units.
-    pub(crate) fn instructions(self, case: &[usize], units: usize) -> f64 {
-        let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-        per_unit(units, |units| count(&options, case, units, "Collected : "))
-    }
-
-    /// Returns how many of them are spent inside functions whose name has `function` in it.
-    pub(crate) fn instructions_in(self, function: &str, case: &[usize], units: usize) -> f64 {
-        let toggle = format!("--toggle-collect=*{function}*");
-        let options = ["--tool=callgrind", "--callgrind-out-file=/dev/null", &toggle];
+    /// Returns how many instructions one unit takes, of them those inside functions whose name has
+    /// `within` in it. The child is told the case and how many units.
+    pub(crate) fn instructions(self, within: Option<&str>, case: &[usize], units: usize) -> f64 {
+        let toggle = within.map(|function| format!("--toggle-collect=*{function}*"));
+        let mut options = vec!["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+        options.extend(toggle.as_deref());
         per_unit(units, |units| count(&options, case, units, "Collected : "))
     }
 

@@ -92,7 +92,7 @@ fn print_counts(valgrind: Valgrind, port: usize) {
     );
     for (place, case) in CASES.iter().enumerate() {
         let child = |who: Who| [PIECES, port, place, who.place()];
-        let count = |who| valgrind.instructions(&child(who), case.units);
+        let count = |who| valgrind.instructions(None, &child(who), case.units);
         let allocations = |who| match case.form {
             // The same as in bursts.
             PACED | PACED_CALL => "-".to_owned(),

@@ -35,7 +35,7 @@ pub(crate) fn print(server: &Server) {
     for who in [Who::Client, Who::Loop] {
         let per_round = LENGTHS.map(|rounds| {
             let child = [ROUNDS, server.port(), who.place(), rounds];
-            valgrind.instructions(&child, 1) / rounds as f64
+            valgrind.instructions(None, &child, 1) / rounds as f64
         });
         print!("{who:10}");
         for count in per_round {
