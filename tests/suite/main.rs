@@ -1,5 +1,6 @@
 //! The whole system against recorded and written streams.
 
+mod agents;
 mod answers;
 mod bad_input;
 mod client;
