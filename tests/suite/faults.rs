@@ -212,7 +212,8 @@ async fn every_fault_at_every_stage_has_its_documented_outcome_and_the_client_go
     let mut order = Vec::new();
     let mut lines: BTreeMap<String, Line> = BTreeMap::new();
     for Done { case, outcome, time, .. } in &done {
-        let name = format!("{:12} {}", format!("{:?}", case.stage), format!("{:?}", case.fault));
+        let stage = format!("{:?}", case.stage);
+        let name = format!("{stage:12} {:?}", case.fault);
         if !order.contains(&name) {
             order.push(name.clone());
         }

@@ -8,7 +8,8 @@ use oa_testkit::{MemoryServer, Reply};
 use open_agent::{AgentOptions, Client, FinishReason, ToolError, json, tool};
 use tracing::field::{Field, Visit};
 use tracing::span;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Keeps each line: level and fields; and each span: name, parent, what was recorded, when it closed.
 #[derive(Clone, Default)]
@@ -25,7 +26,20 @@ impl Visit for Line {
     }
 }
 
+/// Listens until it is dropped.
+struct Listening {
+    _here: DefaultGuard,
+    /// With one listener alone, whatever another thread comes to first would be thought to interest
+    /// nobody.
+    _second: Dispatch,
+}
+
 impl Lines {
+    fn listen(&self) -> Listening {
+        let second = Dispatch::new(self.clone());
+        Listening { _here: tracing::subscriber::set_default(self.clone()), _second: second }
+    }
+
     fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines.lock().expect("nothing panics here"))
     }
@@ -79,7 +93,7 @@ impl Subscriber for Lines {
 #[tokio::test]
 async fn a_turn_that_a_limit_ends_is_one_warning() {
     let lines = Lines::default();
-    let _guard = tracing::subscriber::set_default(lines.clone());
+    let _guard = lines.listen();
     let again = || Reply::new().call("look", json!({}));
     let options = AgentOptions::builder()
         .model("any")
@@ -99,7 +113,7 @@ async fn a_turn_that_a_limit_ends_is_one_warning() {
 #[tokio::test]
 async fn a_turn_a_request_and_a_call_are_spans_with_the_usual_names_and_nothing_that_was_said() {
     let lines = Lines::default();
-    let _guard = tracing::subscriber::set_default(lines.clone());
+    let _guard = lines.listen();
     let fails = || async { Err(ToolError::new("secret words")) };
     let options = AgentOptions::builder()
         .model("any")

@@ -67,7 +67,9 @@ fn reply(case: &Case) -> Option<Reply> {
     let ended_by = |words: &str| Reply::sse(format!("{before}{words}"));
     let with = |words: &str| Reply::sse(format!("{before}{words}{after}"));
     let reply = match (case.stage, case.fault) {
-        (Stage::BeforeHead, fault) => return head(fault, &whole).map(|reply| framed(reply, case)),
+        (Stage::BeforeHead, fault) => {
+            return head(fault, &whole).map(|reply| reply.framing(case.framing));
+        }
         (_, Fault::Close) => Reply::sse(whole).close_after(at),
         (_, Fault::Reset) => Reply::sse(whole).reset_after(at),
         (_, Fault::Stall) => Reply::sse(whole).stall_after(at),
@@ -75,7 +77,10 @@ fn reply(case: &Case) -> Option<Reply> {
             let next = events(&EVENTS[events_before..=events_before]);
             Reply::sse(whole).close_after(at + next.len() / 2)
         }
-        (_, Fault::Garbage) => with("\u{0}\u{fffd}\u{1b}[31m%%%\r\nx: y\r\n\u{7f}garbage\n\n"),
+        (_, Fault::Garbage) => {
+            let garbage = &b"\x00\xff\xfe\x1b[31m%%%\r\nx: y\r\n\xc3\x28garbage\n\n"[..];
+            Reply::sse([before.as_bytes(), garbage, after.as_bytes()].concat())
+        }
         (_, Fault::BadPayload) => with("data: {oops\n\n"),
         (_, Fault::Comments) => with(&": keep-alive\n\n".repeat((64 << 10) / 14)),
         (_, Fault::Html) => ended_by(HTML),
@@ -108,11 +113,7 @@ fn reply(case: &Case) -> Option<Reply> {
         }
         (_, fault) => panic!("{fault:?} strikes before the head"),
     };
-    Some(framed(reply, case))
-}
-
-fn framed(reply: Reply, case: &Case) -> Reply {
-    reply.framing(case.framing)
+    Some(reply.framing(case.framing))
 }
 
 /// The reply that makes a fault in place of the head.

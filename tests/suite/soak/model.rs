@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 pub(super) struct Model {
     pub(super) base_url: String,
     stop: oneshot::Sender<()>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<usize>,
 }
 
 impl Model {
@@ -23,7 +23,8 @@ impl Model {
         let (stop, stopped) = oneshot::channel();
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime is there").block_on(async {
+            let runtime = runtime.expect("a runtime is there");
+            runtime.block_on(async {
                 let passed = Mutex::default();
                 let rule = Reply::by(move |request| reply(request, &passed));
                 // Every request is checked as the strictest server would.
@@ -32,21 +33,20 @@ impl Model {
                 let server = server.expect("loopback sockets are there");
                 told.send(server.base_url()).expect("the test waits for it");
                 let _ = stopped.await;
-                println!("  {} connections", server.connections());
                 server.wait_for_close(Duration::from_secs(30)).await;
                 server.verify();
-            });
+                server.connections()
+            })
         });
         Self { base_url: address.recv().expect("the server starts"), stop, thread }
     }
 
-    /// Waits until no connection is open, and panics if one stays, or if a request was not as it must be.
-    pub(super) fn assert_left(self) {
+    /// Waits until no connection is open, and returns how many there were; panics if one stays, or if a
+    /// request was not as it must be.
+    pub(super) fn assert_left(self) -> usize {
         // If it is gone, it panicked: that comes out of the thread.
         let _ = self.stop.send(());
-        if let Err(panic) = self.thread.join() {
-            std::panic::resume_unwind(panic);
-        }
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

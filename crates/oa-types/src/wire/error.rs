@@ -144,24 +144,22 @@ fn shorten(text: &str, characters: usize) -> String {
     }
 }
 
-/// The text of an HTML page: no tags, no scripts or styles, white space folded.
+/// The text of an HTML page: no tags, no scripts or styles, white space folded. Linear in its length.
 fn without_tags(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
     let mut words = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('<') {
-        words.push_str(&rest[..start]);
+    let mut at = 0;
+    while let Some(tag) = text[at..].find('<') {
+        words.push_str(&text[at..at + tag]);
         words.push(' ');
-        rest = &rest[start..];
-        for element in ["script", "style"] {
-            let opens = rest.get(1..=element.len());
-            if opens.is_some_and(|name| name.eq_ignore_ascii_case(element)) {
-                let lower = rest.to_ascii_lowercase();
-                let end = lower.find(&format!("</{element}")).unwrap_or(rest.len());
-                rest = &rest[end..];
+        at += tag;
+        for (opens, closes) in [("<script", "</script"), ("<style", "</style")] {
+            if lower[at..].starts_with(opens) {
+                at = lower[at..].find(closes).map_or(text.len(), |end| at + end);
             }
         }
-        rest = rest.find('>').map_or("", |end| &rest[end + 1..]);
+        at = text[at..].find('>').map_or(text.len(), |end| at + end + 1);
     }
-    words.push_str(rest);
+    words.push_str(&text[at..]);
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }

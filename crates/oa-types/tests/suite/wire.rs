@@ -1,7 +1,9 @@
 //! What goes to servers, byte for byte.
 
 use insta::assert_snapshot;
-use oa_types::wire::{ChatRequest, EmptyContent, Form, ThinkingReplay, ToolChoice, write_message};
+use oa_types::wire::{
+    ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice, write_message,
+};
 use oa_types::{
     ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock, ToolResultBlock,
     ToolSpec, ToolUseBlock, ToolUseError,
@@ -129,4 +131,14 @@ fn what_is_not_set_is_not_sent() {
     chat.extra_body =
         json!({"model": "other", "tool_choice": "auto", "num_ctx": 1}).as_object().unwrap().clone();
     assert_snapshot!(request(&chat), @r#"{"model":"other","messages":[],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"temperature":0.7,"num_ctx":1,"tool_choice":"auto"}"#);
+}
+
+#[test]
+fn a_page_of_nothing_but_scripts_is_read_once() {
+    // To read the rest of the page again at each would take a minute.
+    let page =
+        "<html>".to_owned() + &"<SCRIPT>let a = '<b>';</script><style>".repeat(1 << 16) + "lost";
+    assert_eq!(ServerError::from_body(page.as_bytes()).message, "");
+    let page = "<p>502</p><Style>p { }</STYLE> Bad\n<b>Gateway</b> <";
+    assert_eq!(ServerError::from_body(page.as_bytes()).message, "502 Bad Gateway");
 }
