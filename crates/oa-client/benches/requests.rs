@@ -1,6 +1,9 @@
 //! How long is a request on the CPU, the user's and the kernel's, on a warm connection?
 //!
 //! Each is answered at once with one piece of text. `Client` is a new one for each request.
+//!
+//! On a machine that has nothing else to do the processor sleeps before each answer and wakes with cold
+//! caches: then all times are higher, and what is larger loses more. With a load beside it stays awake.
 
 use crate::by_hand::Loop;
 use crate::process::{self, cpu_time, measured};
