@@ -38,9 +38,7 @@ impl Driver {
         self.check_usable()?;
         self.settle();
         self.turn.continue_turn().map_err(Error::turn)?;
-        let mut this = Beginning::of(self);
-        poll_fn(|cx| this.poll_answer(cx)).await?;
-        this.begun()
+        self.begun_again().await
     }
 
     /// As [`go_on`](Self::go_on), but in the middle of an answer's calls it only marks the wish.
@@ -48,11 +46,16 @@ impl Driver {
         self.check_usable()?;
         self.settle();
         if self.turn.continue_when_answered().map_err(Error::turn)? {
-            let mut this = Beginning::of(self);
-            poll_fn(|cx| this.poll_answer(cx)).await?;
-            return this.begun();
+            self.begun_again().await?;
         }
         Ok(())
+    }
+
+    /// Waits for the answer of a turn that goes on to begin.
+    async fn begun_again(&mut self) -> Result<()> {
+        let mut this = Beginning::of(self);
+        poll_fn(|cx| this.poll_answer(cx)).await?;
+        this.begun()
     }
 
     /// The prompt that is sent: the user's, or what a hook put in its place; unless the run is cut

@@ -18,12 +18,6 @@ impl History {
     pub fn make_mut(&mut self) -> &mut Vec<Message> {
         Arc::make_mut(&mut self.0)
     }
-
-    /// Returns the messages, copied if they are shared.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<Message> {
-        Arc::unwrap_or_clone(self.0)
-    }
 }
 
 impl Deref for History {

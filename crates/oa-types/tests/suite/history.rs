@@ -28,7 +28,7 @@ fn a_history_reads_as_a_slice_and_is_written_as_a_list() {
     let json = serde_json::to_string(&history).unwrap();
     assert_eq!(json, serde_json::to_string(&history.to_vec()).unwrap());
     assert_eq!(serde_json::from_str::<History>(&json).unwrap(), history);
-    assert_eq!(History::from(history.clone().into_vec()), history);
+    assert_eq!(History::from(history.to_vec()), history);
 }
 
 #[test]
