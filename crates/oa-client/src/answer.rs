@@ -15,14 +15,22 @@ use tokio::time::{Sleep, sleep};
 use crate::error::{Error, Result};
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::service::AnyBody;
-use crate::work::Future;
+use crate::work::BoxFuture;
 
 /// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
-/// Reads one answer. Dropping it closes the connection, and the server stops.
-pub(crate) struct AnswerStream {
+/// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a [`ChatRequest`].
+///
+/// The agent reads it. Services in between may ask to be told how it ends, and may ask somebody else if
+/// it breaks before it has begun.
+///
+/// # Cancel safety
+///
+/// Dropping it closes the connection, and the server stops.
+#[must_use = "an answer is nothing unless it is read"]
+pub struct AnswerStream {
     /// None once it has ended or was given up.
     body: Option<AnyBody>,
     pipeline: Box<Pipeline>,
@@ -34,15 +42,19 @@ pub(crate) struct AnswerStream {
     watch: Watch,
     /// What to do if it breaks before anything was handed out.
     early_end: Option<EarlyEnd>,
+    on_end: Option<OnEnd>,
     /// The answer that comes in its place.
-    again: Option<Future<Result<Self>>>,
+    again: Option<BoxFuture<Result<Self>>>,
     /// How many bytes of text and of thinking were handed out.
     text: usize,
     thinking: usize,
 }
 
 /// Asks again, or gives the error back.
-pub(crate) type EarlyEnd = Box<dyn FnOnce(Error) -> Result<Future<Result<AnswerStream>>> + Send>;
+type EarlyEnd = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<AnswerStream>>> + Send>;
+
+/// Is told how an answer has ended.
+type OnEnd = Box<dyn FnOnce(Option<&Error>) + Send>;
 
 /// What an answer has come to.
 pub(crate) struct Concluded {
@@ -67,15 +79,51 @@ impl AnswerStream {
             content_type,
             watch,
             early_end: None,
+            on_end: None,
             again: None,
             text: 0,
             thinking: 0,
         }
     }
 
-    /// Sets what is done if it breaks before anything was handed out.
-    pub(crate) fn on_early_end(&mut self, early_end: EarlyEnd) {
-        self.early_end = Some(early_end);
+    /// Has another answer put in the place of this one if it breaks before anything of it was handed
+    /// out: `ask_again` is given the error, and asks, or gives an error back.
+    ///
+    /// Of several the one that was set first is asked first, and the next one if that fails too.
+    pub fn on_early_end<F>(&mut self, ask_again: F)
+    where
+        F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
+    {
+        self.early_end = Some(match self.early_end.take() {
+            None => Box::new(ask_again),
+            Some(first) => Box::new(move |error| match first(error) {
+                Ok(again) => Ok(Box::pin(async move {
+                    match again.await {
+                        Ok(mut answer) => {
+                            answer.on_early_end(ask_again);
+                            Ok(answer)
+                        }
+                        Err(error) => ask_again(error)?.await,
+                    }
+                })),
+                Err(error) => ask_again(error),
+            }),
+        });
+    }
+
+    /// Has `told` called when the answer has ended: with nothing, or with what it failed by. If the
+    /// answer is given up before, by an interrupt or since its client was dropped, it is dropped
+    /// without a call.
+    ///
+    /// Of several each is called, in the order in which they were set.
+    pub fn on_end(&mut self, told: impl FnOnce(Option<&Error>) + Send + 'static) {
+        self.on_end = Some(match self.on_end.take() {
+            None => Box::new(told),
+            Some(first) => Box::new(move |failure| {
+                first(failure);
+                told(failure);
+            }),
+        });
     }
 
     /// Reads until `pick` wants something of a delta; `None` at the end of the answer.
@@ -156,6 +204,9 @@ impl AnswerStream {
         if let Some(early_end) = self.early_end.take().filter(|_| !self.is_reported())
             && let Some(error) = failure
         {
+            if let Some(told) = self.on_end.take() {
+                told(Some(&error));
+            }
             match early_end(error) {
                 Ok(again) => {
                     (self.again, self.body) = (Some(again), None);
@@ -189,6 +240,9 @@ impl AnswerStream {
         });
         let answer = self.pipeline.into_answer();
         let failure = self.failure.take().or_else(|| failure(&answer, received, strange));
+        if let Some(told) = self.on_end.take() {
+            told(failure.as_ref());
+        }
         // After a failure nothing of use can follow; closing tells the server to stop.
         let body = self.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing { body, timer: None });
@@ -252,7 +306,7 @@ pub(crate) struct Closing {
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl std::future::Future for Closing {
+impl Future for Closing {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,26 +1,28 @@
 mod assembly;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::{Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_executor::ExecutorOptions;
 use oa_hooks::Hooks;
 use oa_tools::{Registry, State, Tool};
-use oa_transport::{ApiKey, RequestBody};
+use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::Temperature;
-use oa_types::wire::{ChatRequest, ToolChoice};
+use oa_types::wire::{ChatRequest as Wire, ToolChoice};
 use serde_json::Value;
+use tower::Service;
 
-use crate::error::Error;
-use crate::options::Limits;
+use crate::answer::AnswerStream;
+use crate::chat::{AnyChat, ChatRequest};
+use crate::endpoint::EndpointBuilder;
+use crate::options::{Limits, SystemRole};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::service::AnyService;
-use crate::settings::header;
 use crate::thinking::Thinking;
 use crate::wait::Wait;
 
@@ -28,17 +30,15 @@ use crate::wait::Wait;
 #[derive(Debug, Default)]
 #[must_use = "options come into being by `build`"]
 pub struct AgentOptionsBuilder {
-    request: ChatRequest,
+    endpoint: EndpointBuilder,
+    chat: Option<AnyChat>,
+    request: Wire,
     model: Option<String>,
-    base_url: Option<String>,
-    provider: Option<Provider>,
-    system_prompt: Option<String>,
-    api_key: Option<ApiKey>,
-    headers: HeaderMap,
+    system_prompt: Option<Arc<str>>,
+    system_role: Option<SystemRole>,
     idle: Option<Wait>,
     content: Option<Wait>,
     first_token: Option<Wait>,
-    connect: Option<Wait>,
     total: Option<Wait>,
     limits: Limits,
     think_tags: Option<ThinkTags>,
@@ -53,11 +53,7 @@ pub struct AgentOptionsBuilder {
     retry: RetryConfig,
     /// The options that were set and act only while tools are run.
     auto_only: Vec<&'static str>,
-    service: Option<AnyService>,
-    #[cfg(feature = "tls")]
-    roots: Vec<u8>,
     unusable: Option<String>,
-    error: Option<Error>,
 }
 
 impl AgentOptionsBuilder {
@@ -71,37 +67,38 @@ impl AgentOptionsBuilder {
     /// the end is harmless. Without one `OPEN_AGENT_BASE_URL` counts, then the provider's, then LM
     /// Studio's.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
-        self.base_url = Some(base_url.into());
+        self.endpoint = self.endpoint.base_url(base_url);
         self
     }
 
     /// Names the server, for its usual address and for what it wants to be different.
     pub fn provider(mut self, provider: Provider) -> Self {
-        self.provider = Some(provider);
+        self.endpoint = self.endpoint.provider(provider);
         self
     }
 
     /// Sets the first message of every request.
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.system_prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
+        let prompt: String = prompt.into();
+        self.system_prompt = (!prompt.is_empty()).then(|| prompt.into());
+        self
+    }
+
+    /// Says how the system prompt is sent: as a message of its own, unless a model knows no such role.
+    pub fn system_role(mut self, role: SystemRole) -> Self {
+        self.system_role = Some(role);
         self
     }
 
     /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
-        match ApiKey::new(key) {
-            Ok(key) => self.api_key = Some(key),
-            Err(error) => self.refuse(error.to_string()),
-        }
+        self.endpoint = self.endpoint.api_key(key);
         self
     }
 
     /// Adds a header to every request; it replaces a default one of the same name.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
-        match header(name.as_ref(), value.as_ref()) {
-            Ok((name, value)) => drop(self.headers.insert(name, value)),
-            Err(message) => self.refuse(message),
-        }
+        self.endpoint = self.endpoint.header(name, value);
         self
     }
 
@@ -302,7 +299,7 @@ impl AgentOptionsBuilder {
 
     /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
     pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.connect = Some(timeout.into());
+        self.endpoint = self.endpoint.connect_timeout(timeout);
         self
     }
 
@@ -348,8 +345,7 @@ impl AgentOptionsBuilder {
     /// certificate of your own making. Not for a transport of your own.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.roots.extend_from_slice(pem.as_ref());
-        self.roots.push(b'\n');
+        self.endpoint = self.endpoint.root_certificates(pem);
         self
     }
 
@@ -357,17 +353,27 @@ impl AgentOptionsBuilder {
     /// middleware, or a model in memory.
     pub fn transport<S, B>(mut self, service: S) -> Self
     where
-        S: tower::Service<Request<RequestBody>, Response = Response<B>>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
         S::Future: Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        self.service = Some(AnyService::new(service));
+        self.endpoint = self.endpoint.transport(service);
+        self
+    }
+
+    /// Has requests answered by a chat service of your own: an [`Endpoint`](crate::Endpoint) with layers
+    /// around it, or something that chooses among several. Whatever belongs to a server (address,
+    /// provider, key, headers, transport) is set there, and an error here at [`build`](Self::build).
+    /// Retries are made around it.
+    pub fn chat_service<S>(mut self, service: S) -> Self
+    where
+        S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        S::Future: Send,
+    {
+        self.chat = Some(AnyChat::new(service));
         self
     }
 
@@ -379,6 +385,6 @@ impl AgentOptionsBuilder {
 
     /// Keeps the first thing that is wrong.
     fn refuse(&mut self, message: String) {
-        self.error.get_or_insert_with(|| Error::config(message));
+        self.endpoint.refuse(message);
     }
 }

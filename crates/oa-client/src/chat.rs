@@ -1,25 +1,39 @@
-//! From a conversation's bytes to an answer: the service that retries are a layer around.
+//! The chat-request service: from a conversation to an answer. Retries are a layer around it, and so is
+//! whatever chooses among several servers.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use oa_transport::Watch;
+use oa_types::{History, Message};
 use tower::Service;
 
 use crate::answer::AnswerStream;
-use crate::envelope::Wanted;
+use crate::endpoint::Endpoint;
+use crate::envelope::{Envelope, Wanted};
 use crate::error::{Error, Result};
+use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
 use crate::service::send;
 use crate::settings::Settings;
-use crate::work::Future;
+use crate::transcript::Transcript;
+use crate::work::BoxFuture;
 
-/// One request for an answer; a clone shares its bytes.
+/// One request for an answer, on its way to a server. A clone shares all it has.
+///
+/// An [`Endpoint`] answers it. What lies between may look at it, hold it back or choose who is to
+/// answer; it cannot be changed.
 #[derive(Clone)]
-pub(crate) struct ChatRequest {
+pub struct ChatRequest {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) history: History,
+    /// The history as it was written for a server of this manner.
+    pub(crate) manner: Manner,
     /// The messages, each with a comma before it.
     pub(crate) segments: Arc<[Bytes]>,
     /// Those that are in no segment yet.
@@ -28,69 +42,144 @@ pub(crate) struct ChatRequest {
     pub(crate) tools: bool,
     /// What ids are made of that the server leaves out.
     pub(crate) id_seed: u64,
+    pub(crate) conversation: u64,
 }
 
-/// What was learned about a server; shared by all who ask it with the same options.
-#[derive(Debug, Default)]
-pub(crate) struct Learned {
-    /// It refuses to be asked for usage (QUIRKS row 74).
-    refuses_usage: AtomicBool,
-}
-
-/// Sends chat requests over the transport.
-#[derive(Clone)]
-pub(crate) struct ChatService(Arc<Settings>);
-
-impl ChatService {
-    pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self(settings)
+impl ChatRequest {
+    /// Returns a number that is the same for all requests of one conversation, and differs from that of
+    /// any other: a server that has answered one has most of the next in its prompt cache.
+    #[must_use]
+    pub fn conversation(&self) -> u64 {
+        self.conversation
     }
 
-    async fn answer(self, request: ChatRequest) -> Result<AnswerStream> {
-        let settings = &self.0;
-        let refuses_usage = &settings.learned.refuses_usage;
-        let usage = !refuses_usage.load(Ordering::Relaxed);
-        match self.send(&request, usage).await {
-            Err(error) if usage && error.refuses("stream_options") => {
-                let answer = self.send(&request, false).await?;
-                refuses_usage.store(true, Ordering::Relaxed);
-                Ok(answer)
-            }
-            answer => answer,
+    /// Returns the messages, without the system prompt.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// Returns the model's name, as the agent has it.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.settings.request.model
+    }
+
+    /// Returns whether tools are offered to the model.
+    #[must_use]
+    pub fn offers_tools(&self) -> bool {
+        self.tools
+    }
+
+    /// The messages for a server of this manner; those at hand, unless it wants them otherwise.
+    fn written(&self, manner: Manner) -> (Arc<[Bytes]>, Bytes) {
+        if manner == self.manner {
+            return (Arc::clone(&self.segments), self.last.clone());
         }
-    }
-
-    async fn send(&self, request: &ChatRequest, usage: bool) -> Result<AnswerStream> {
-        let settings = &self.0;
-        let wanted = Wanted { tools: request.tools, usage };
-        let http = settings.envelope.chat(&request.segments, &request.last, wanted);
-        let mut watch = Watch::new(settings.timeouts);
-        let response = send(&settings.service, http, &mut watch).await?;
-        let mut aggregator = oa_aggregate::Options::default();
-        aggregator.limits = settings.limits.answer;
-        aggregator.quirks = settings.quirks;
-        aggregator.id_seed = request.id_seed;
-        let options = PipelineOptions { parser: settings.limits.events, aggregator };
-        Ok(AnswerStream::new(response, options, watch))
+        let revisions: Vec<u64> = (0..).take(self.history.len()).collect();
+        let mut transcript = Transcript::new(manner);
+        transcript.follow(&self.history, &revisions);
+        transcript.bytes()
     }
 }
 
-impl Service<ChatRequest> for ChatService {
+impl fmt::Debug for ChatRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatRequest")
+            .field("model", &self.model())
+            .field("messages", &self.history.len())
+            .field("conversation", &self.conversation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Has an endpoint answer.
+pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<AnswerStream> {
+    let envelope = request.settings.envelope(&endpoint)?;
+    let refuses_usage = &endpoint.0.learned.refuses_usage;
+    let usage = !refuses_usage.load(Ordering::Relaxed);
+    match try_answer(&endpoint, &envelope, &request, usage).await {
+        Err(error) if usage && error.refuses("stream_options") => {
+            let answer = try_answer(&endpoint, &envelope, &request, false).await?;
+            refuses_usage.store(true, Ordering::Relaxed);
+            Ok(answer)
+        }
+        answer => answer,
+    }
+}
+
+async fn try_answer(
+    endpoint: &Endpoint,
+    envelope: &Envelope,
+    request: &ChatRequest,
+    usage: bool,
+) -> Result<AnswerStream> {
+    let (settings, destination) = (&request.settings, &endpoint.0);
+    let (segments, last) = request.written(settings.manner(destination));
+    let wanted = Wanted { tools: request.tools, usage };
+    let http = envelope.chat(&segments, &last, wanted);
+    let mut watch = Watch::new(settings.timeouts);
+    let response = send(&destination.service, http, &mut watch).await?;
+    let mut aggregator = oa_aggregate::Options::default();
+    aggregator.limits = settings.limits.answer;
+    aggregator.quirks = settings.quirks(destination);
+    aggregator.id_seed = request.id_seed;
+    let options = PipelineOptions { parser: settings.limits.events, aggregator };
+    Ok(AnswerStream::new(response, options, watch))
+}
+
+/// Any chat service, erased once so that no type parameter reaches the user.
+#[derive(Clone)]
+pub(crate) struct AnyChat(Arc<dyn Ask>);
+
+/// What is left of a service: each request has a clone of its own.
+trait Ask: Send + Sync {
+    fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>>;
+}
+
+impl<S> Ask for S
+where
+    S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
+    S::Error: Into<Box<dyn StdError + Send + Sync>>,
+    S::Future: Send,
+{
+    fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
+        let mut service = self.clone();
+        Box::pin(async move {
+            let ready = poll_fn(|cx| service.poll_ready(cx)).await;
+            ready.map_err(|error| Error::chat(error.into()))?;
+            service.call(request).await.map_err(|error| Error::chat(error.into()))
+        })
+    }
+}
+
+impl AnyChat {
+    pub(crate) fn new<S>(service: S) -> Self
+    where
+        S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn StdError + Send + Sync>>,
+        S::Future: Send,
+    {
+        Self(Arc::new(service))
+    }
+}
+
+impl Service<ChatRequest> for AnyChat {
     type Response = AnswerStream;
     type Error = Error;
-    type Future = Future<Result<AnswerStream>>;
+    type Future = BoxFuture<Result<AnswerStream>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: ChatRequest) -> Self::Future {
-        Box::pin(self.clone().answer(request))
+        self.0.ask(request)
     }
 }
 
-impl fmt::Debug for ChatService {
+impl fmt::Debug for AnyChat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ChatService").finish()
+        f.debug_struct("AnyChat").finish_non_exhaustive()
     }
 }

@@ -24,6 +24,7 @@ use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::reply::Reply;
 use crate::service::AnyService;
+use crate::settings::Settings;
 
 /// A conversation with a model, with tools.
 ///
@@ -93,7 +94,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and `Config` for options with a
+    /// [`chat_service`](crate::AgentOptionsBuilder::chat_service), which has its own transports.
     pub fn with_transport<S, B>(options: AgentOptions, service: S) -> Result<Self>
     where
         S: tower::Service<Request<RequestBody>, Response = Response<B>>
@@ -107,7 +109,7 @@ impl Client {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut client = Self::new(options)?;
-        client.change(|settings| settings.service = AnyService::new(service))?;
+        client.change(|settings| settings.use_transport(AnyService::new(service)))?;
         Ok(client)
     }
 
@@ -306,7 +308,10 @@ impl Client {
     /// `Config` if it is no name.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
-        self.change(|settings| model.as_str().clone_into(&mut settings.request.model))
+        self.change(|settings| {
+            model.as_str().clone_into(&mut settings.request.model);
+            Ok(())
+        })
     }
 
     /// Sets the first message of every request, from the next one on; an empty one is none.
@@ -315,8 +320,11 @@ impl Client {
     ///
     /// None today: any text can be sent.
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
-        let prompt = Some(prompt.into()).filter(|prompt| !prompt.is_empty());
-        self.change(|settings| settings.system_prompt = prompt)
+        let prompt = Some(prompt.into()).filter(|prompt: &String| !prompt.is_empty());
+        self.change(|settings| {
+            settings.system_prompt = prompt.map(Arc::from);
+            Ok(())
+        })
     }
 
     /// Offers these tools in place of others, from the next request on.
@@ -329,7 +337,10 @@ impl Client {
         tools: impl IntoIterator<Item = T>,
     ) -> Result<()> {
         let tools = Registry::from_tools(tools)?;
-        self.change(|settings| settings.set_tools(tools))
+        self.change(|settings| {
+            settings.set_tools(tools);
+            Ok(())
+        })
     }
 
     /// Returns what is known of the turns so far.
@@ -392,9 +403,9 @@ impl Client {
         debug_assert!(idle.is_ok(), "a turn in progress was ended before");
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut crate::settings::Settings)) -> Result<()> {
+    fn change(&mut self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<()> {
         let mut settings = (**self.options.settings()).clone();
-        change(&mut settings);
+        change(&mut settings)?;
         settings.prepare()?;
         self.options = AgentOptions(Arc::new(settings));
         self.driver.settings = Arc::clone(&self.options.0);

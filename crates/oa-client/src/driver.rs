@@ -12,7 +12,6 @@ use oa_tools::ErrorBody;
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
 use tokio::time::sleep;
-use tower::Service;
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
@@ -24,7 +23,7 @@ use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::trace::Trace;
 use crate::transcript::Transcript;
-use crate::work::{Done, Future, Work};
+use crate::work::{BoxFuture, Done, Work};
 
 /// A conversation and everything that is in progress for it.
 pub(crate) struct Driver {
@@ -47,7 +46,7 @@ pub(crate) struct Driver {
 impl Driver {
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Self {
         Self {
-            transcript: Transcript::new(settings.profile),
+            transcript: Transcript::new(settings.own_manner()),
             settings,
             turn: Turn::new(turn),
             interrupt: InterruptHandle::default(),
@@ -245,7 +244,12 @@ impl Driver {
         Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }
 
-    fn request(&mut self, tools: bool) -> Future<Result<AnswerStream>> {
+    fn request(&mut self, tools: bool) -> BoxFuture<Result<AnswerStream>> {
+        // Something about it may have been changed since the last request.
+        let manner = self.settings.own_manner();
+        if manner != *self.transcript.manner() {
+            self.transcript = Transcript::new(manner.clone());
+        }
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
         self.answers += 1;
@@ -253,9 +257,17 @@ impl Driver {
             trace.request(&self.settings);
         }
         let id_seed = self.ids.hash_one(self.answers);
-        let request = ChatRequest { segments, last, tools, id_seed };
-        // It is always ready.
-        let answer = self.settings.chat().call(request);
+        let request = ChatRequest {
+            settings: Arc::clone(&self.settings),
+            history: self.turn.history().clone(),
+            manner,
+            segments,
+            last,
+            tools,
+            id_seed,
+            conversation: self.ids.hash_one(0_u64),
+        };
+        let answer = self.settings.ask(request);
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;

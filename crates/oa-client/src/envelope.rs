@@ -1,16 +1,16 @@
-//! What is the same in every chat request of one agent, made once.
+//! What is the same in every chat request of one agent to one server, made once.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use oa_transport::{ApiKey, RequestBody};
+use oa_transport::RequestBody;
+use oa_types::Message;
 use oa_types::wire::{ChatRequest, Form, write_message};
-use oa_types::{BaseUrl, Message};
 
+use crate::endpoint::Destination;
 use crate::error::{Error, Result};
 
 /// Address, headers, and the bytes around the messages.
-#[derive(Clone)]
 pub(crate) struct Envelope {
     chat: Uri,
     models: Uri,
@@ -40,12 +40,11 @@ impl Wanted {
 
 impl Envelope {
     pub(crate) fn new(
-        base_url: &BaseUrl,
-        api_key: Option<&ApiKey>,
-        extra: &HeaderMap,
+        destination: &Destination,
         system_prompt: Option<&str>,
         request: &ChatRequest,
     ) -> Result<Self> {
+        let Destination { base_url, api_key, headers: extra, .. } = destination;
         let uri = |path: &str| {
             let uri = format!("{base_url}{path}").parse();
             uri.map_err(|_| Error::config(format!("the base URL is no address: {base_url}")))

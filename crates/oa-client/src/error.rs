@@ -223,6 +223,14 @@ impl Error {
         error
     }
 
+    /// What a chat service says: an error of ours, unless a layer in between has one of its own.
+    pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
+        match source.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(source) => Self::transport(source, 0, false),
+        }
+    }
+
     pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
         let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes had come"));
         this.0.received = Some(received);

@@ -31,6 +31,7 @@
 //! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn. Off by default here, on by default in the facade.
 
 mod builder;
+mod endpoint;
 mod options;
 mod profile;
 mod provider;
@@ -55,6 +56,7 @@ mod work;
 mod answer;
 mod chat;
 mod envelope;
+mod manner;
 mod pipeline;
 mod retry;
 mod service;
@@ -75,14 +77,17 @@ pub use oa_types::wire::ToolChoice;
 
 pub use crate::agent::{AgentService, AgentStream};
 pub use crate::agent_tool::AgentTool;
+pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
+pub use crate::chat::ChatRequest;
 pub use crate::client::{Client, ClientStream, HistoryMut};
+pub use crate::endpoint::{Endpoint, EndpointBuilder};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{AgentEvent, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::models::list_models;
-pub use crate::options::{AgentOptions, Limits};
+pub use crate::options::{AgentOptions, Limits, SystemRole};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
 pub use crate::query::query;

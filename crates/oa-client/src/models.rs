@@ -11,15 +11,20 @@ use crate::service::{collect, send};
 ///
 /// # Errors
 ///
-/// `Connect`, `Timeout`, `Api`, and `Stream` if the answer is no list of models.
+/// `Connect`, `Timeout`, `Api`, `Config` for options with a
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the answer is no list of models.
 ///
 /// # Cancel safety
 ///
 /// Nothing is lost: the list can be asked for again.
 pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let settings = options.settings();
+    let Some(endpoint) = settings.endpoint() else {
+        return Err(Error::config("a chat service of your own has no list of models"));
+    };
+    let request = settings.envelope(endpoint)?.models();
     let mut watch = Watch::new(settings.timeouts);
-    let response = send(&settings.service, settings.envelope.models(), &mut watch).await?;
+    let response = send(&endpoint.0.service, request, &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;
     let list: Option<Value> = serde_json::from_slice(&body).ok();
     let names = |models: &Vec<Value>| {

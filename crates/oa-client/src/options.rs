@@ -12,6 +12,7 @@ use oa_types::wire::ToolChoice;
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
+use crate::endpoint::Endpoint;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::settings::Settings;
@@ -25,6 +26,18 @@ pub struct Limits {
     pub answer: oa_aggregate::Limits,
     /// One event of the stream, or a body of plain JSON.
     pub events: oa_sse::Limits,
+}
+
+/// How the system prompt is sent.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum SystemRole {
+    /// As a message of the system, before all others.
+    #[default]
+    System,
+    /// At the beginning of the user's first message, for models whose templates know no system role
+    /// (QUIRKS row 95).
+    User,
 }
 
 /// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
@@ -62,16 +75,17 @@ impl AgentOptions {
         &self.0.request.model
     }
 
-    /// Returns the address that paths are appended to.
+    /// Returns the address that paths are appended to; empty with a
+    /// [`chat_service`](AgentOptionsBuilder::chat_service), which has its own.
     #[must_use]
     pub fn base_url(&self) -> &str {
-        self.0.base_url.as_str()
+        self.0.endpoint().map_or("", Endpoint::base_url)
     }
 
     /// Returns the provider, if one was named.
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
-        self.0.provider
+        self.0.provider()
     }
 
     /// Returns the system prompt.
@@ -80,16 +94,22 @@ impl AgentOptions {
         self.0.system_prompt.as_deref()
     }
 
+    /// Returns how the system prompt is sent.
+    #[must_use]
+    pub fn system_role(&self) -> SystemRole {
+        self.0.system_role
+    }
+
     /// Returns the API key, which does not show itself.
     #[must_use]
     pub fn api_key(&self) -> Option<&ApiKey> {
-        self.0.api_key.as_ref()
+        self.0.endpoint()?.0.api_key.as_ref()
     }
 
     /// Returns the value of an extra header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers.get(name)?.to_str().ok()
+        self.0.endpoint()?.0.headers.get(name)?.to_str().ok()
     }
 
     /// Returns the longest answer, in tokens.
@@ -250,7 +270,7 @@ impl AgentOptions {
     /// Returns the longest wait for a connection.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
-        self.0.connect_timeout
+        self.0.endpoint()?.0.connect_timeout
     }
 
     /// Returns the longest time for a whole answer.
@@ -280,7 +300,8 @@ impl AgentOptions {
     /// Returns where thinking stands in text.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
-        self.0.quirks.think_tags
+        let profile = self.0.endpoint().map(|endpoint| endpoint.0.profile);
+        self.0.think_tags.unwrap_or_else(|| profile.unwrap_or_default().think_tags)
     }
 
     /// Whether broken argument JSON is mended.

@@ -14,7 +14,7 @@ use tower::Service;
 use crate::answer::AnswerStream;
 use crate::chat::ChatRequest;
 use crate::error::{Error, Result};
-use crate::work::Future;
+use crate::work::BoxFuture;
 
 /// How failed requests are tried again, as long as nothing of an answer was delivered.
 ///
@@ -158,7 +158,7 @@ impl Default for RetryConfig {
 pub async fn retry_with_backoff<T, F, Fut>(config: &RetryConfig, mut operation: F) -> Result<T>
 where
     F: FnMut() -> Fut,
-    Fut: std::future::Future<Output = Result<T>>,
+    Fut: Future<Output = Result<T>>,
 {
     let seed = random();
     let mut retry = 0;
@@ -219,7 +219,7 @@ where
         pause: Duration,
         mut retry: u32,
         seed: u64,
-    ) -> Future<Result<AnswerStream>> {
+    ) -> BoxFuture<Result<AnswerStream>> {
         Box::pin(async move {
             let mut pause = Some(pause).filter(|pause| !pause.is_zero());
             loop {
@@ -254,10 +254,10 @@ where
     ) -> AnswerStream {
         self.budget.give_back();
         if retry < self.config.max_retries {
-            answer.on_early_end(Box::new(move |error| match self.pause(&error, retry, seed) {
+            answer.on_early_end(move |error| match self.pause(&error, retry, seed) {
                 Some(pause) => Ok(self.send(request, pause, retry + 1, seed)),
                 None => Err(error),
-            }));
+            });
         }
         answer
     }
@@ -274,7 +274,7 @@ where
 {
     type Response = AnswerStream;
     type Error = Error;
-    type Future = Future<Result<AnswerStream>>;
+    type Future = BoxFuture<Result<AnswerStream>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         self.inner.poll_ready(cx)

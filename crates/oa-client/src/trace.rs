@@ -96,7 +96,7 @@ mod spans {
                 parent: &self.turn,
                 "chat",
                 gen_ai.operation.name = "chat",
-                gen_ai.provider.name = settings.provider.map(|provider| provider.name()),
+                gen_ai.provider.name = settings.provider().map(|provider| provider.name()),
                 gen_ai.request.model = request.model,
                 gen_ai.request.max_tokens = request.max_tokens,
                 gen_ai.request.temperature = request.temperature,
@@ -107,7 +107,7 @@ mod spans {
                 gen_ai.response.finish_reasons = Empty,
                 gen_ai.usage.input_tokens = Empty,
                 gen_ai.usage.output_tokens = Empty,
-                server.address = %settings.base_url,
+                server.address = settings.endpoint().map(|endpoint| endpoint.base_url()),
                 error.type = Empty,
             );
         }

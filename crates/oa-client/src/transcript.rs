@@ -7,7 +7,7 @@ use bytes::Bytes;
 use oa_types::wire::{Form, write_message};
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
-use crate::profile::Profile;
+use crate::manner::Manner;
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
@@ -19,7 +19,7 @@ const SEGMENT: usize = 16 * 1024;
 /// here, since many servers want roles to alternate (QUIRKS row 88).
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    profile: Profile,
+    manner: Manner,
     /// One for each message.
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
@@ -43,8 +43,12 @@ struct Segment {
 }
 
 impl Transcript {
-    pub(crate) fn new(profile: Profile) -> Self {
-        Self { profile, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+    pub(crate) fn new(manner: Manner) -> Self {
+        Self { manner, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+    }
+
+    pub(crate) fn manner(&self) -> &Manner {
+        &self.manner
     }
 
     /// Follows the conversation: writes what is new or has changed since the last time.
@@ -69,23 +73,28 @@ impl Transcript {
             while is_user(place) && is_user(end) {
                 end += 1;
             }
-            let bridged = self.profile.bridges_tool_and_user
+            let bridged = self.manner.bridges_tool_and_user
                 && is_user(place)
                 && place
                     .checked_sub(1)
                     .is_some_and(|before| history[before].role == MessageRole::Tool);
-            let alone = end - place == 1 && !bridged;
+            let opening = self.manner.opening.as_deref();
+            let opening = opening.filter(|_| is_user(place) && !(0..place).any(is_user));
+            let alone = end - place == 1 && !bridged && opening.is_none();
             let known = dropped.get(&revisions[place]).filter(|_| alone);
             let bytes = known.cloned().unwrap_or_else(|| {
-                let mut list = List::new(self.profile.form);
+                let mut list = List::new(self.manner.form);
                 if bridged {
                     list.write(&Message::assistant(vec![TextBlock::new(BRIDGE).into()]));
                 }
-                match &history[place..end] {
-                    [message] => list.write(message),
-                    several => {
-                        let blocks = several.iter().flat_map(|message| message.content.clone());
-                        list.write(&Message::user_with_blocks(blocks.collect()));
+                match (&history[place..end], opening) {
+                    ([message], None) => list.write(message),
+                    (messages, opening) => {
+                        let opening =
+                            opening.map(|words| TextBlock::new(format!("{words}\n")).into());
+                        let blocks = messages.iter().flat_map(|message| message.content.clone());
+                        let blocks = opening.into_iter().chain(blocks).collect();
+                        list.write(&Message::user_with_blocks(blocks));
                     }
                 }
                 list.into_bytes()

@@ -12,7 +12,8 @@ use crate::answer::{AnswerStream, Closing, Concluded};
 use crate::error::Result;
 use crate::event::AgentEvent;
 
-pub(crate) type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
+/// A future that a client waits for.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A call, by its place, and what hooks say.
 pub(crate) type Decided = (usize, Result<Verdict<Value>, oa_hooks::Error>);
@@ -21,11 +22,11 @@ pub(crate) type Reviewed = (usize, Result<Option<Change<Value>>, oa_hooks::Error
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
 pub(crate) struct Work {
-    pub(crate) request: Option<Future<Result<AnswerStream>>>,
+    pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
     pub(crate) answer: Option<AnswerStream>,
     /// What hooks say of a call, and to a result.
-    pub(crate) decision: Option<Future<Decided>>,
-    pub(crate) review: Option<Future<Reviewed>>,
+    pub(crate) decision: Option<BoxFuture<Decided>>,
+    pub(crate) review: Option<BoxFuture<Reviewed>>,
     pub(crate) batch: Option<Box<BatchStream>>,
     /// The last bytes of the answer before.
     pub(crate) closing: Option<Closing>,
@@ -99,10 +100,7 @@ impl Work {
 }
 
 /// Polls a future if there is one; once it is ready it is gone.
-fn poll_slot<F: std::future::Future + Unpin>(
-    slot: &mut Option<F>,
-    cx: &mut Context<'_>,
-) -> Option<F::Output> {
+fn poll_slot<F: Future + Unpin>(slot: &mut Option<F>, cx: &mut Context<'_>) -> Option<F::Output> {
     match Pin::new(slot.as_mut()?).poll(cx) {
         Poll::Ready(output) => {
             *slot = None;

@@ -39,9 +39,9 @@
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
-    BlockStream, Client, ClientStream, Error, ErrorKind, HistoryMut, InterruptHandle, Limits,
-    Provider, Reply, Result, RetryConfig, Thinking, TurnMetadata, list_models, query,
-    retry_with_backoff,
+    AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Endpoint, EndpointBuilder, Error,
+    ErrorKind, HistoryMut, InterruptHandle, Limits, Provider, Reply, Result, RetryConfig,
+    SystemRole, Thinking, TurnMetadata, list_models, query, retry_with_backoff,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{HookDecision, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};

@@ -1,0 +1,359 @@
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body::Body;
+use oa_transport::{ApiKey, RequestBody, Transport};
+use oa_types::{BaseUrl, ModelName};
+use tower::Service;
+
+use crate::answer::AnswerStream;
+use crate::chat::{self, ChatRequest};
+use crate::error::{Error, Result};
+use crate::profile::Profile;
+use crate::provider::Provider;
+use crate::service::AnyService;
+use crate::wait::Wait;
+use crate::work::BoxFuture;
+
+/// One server: where requests go, with which key, and what it wants to be different.
+///
+/// Options have one of their own, and nobody needs another. It is for those who bring together several,
+/// or put a layer between the agent and its server: an endpoint is a tower service from [`ChatRequest`]
+/// to [`AnswerStream`], and
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service) takes whatever is made of it. It does not
+/// try again: the options' [`RetryConfig`](crate::RetryConfig) is a layer around all of it.
+///
+/// What is asked, the agent decides: system prompt, tools, sampling. How it is written follows from the
+/// endpoint's provider.
+///
+/// ```
+/// use oa_client::{AgentOptions, Client, Endpoint};
+/// use oa_testkit::{MemoryServer, Reply};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> oa_client::Result<()> {
+/// let server = Endpoint::builder()
+///     .base_url("http://gpu:8000/v1")
+/// #   .transport(MemoryServer::new(Reply::text("Hello!")))
+///     .build()?;
+/// let options = AgentOptions::builder().model("any").chat_service(server).build()?;
+/// assert_eq!(Client::new(options)?.ask("Say hello.").await?.text, "Hello!");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Endpoint(pub(crate) Arc<Destination>);
+
+/// What an endpoint is made of.
+pub(crate) struct Destination {
+    pub(crate) base_url: BaseUrl,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) profile: Profile,
+    /// Its own name for the agent's model.
+    pub(crate) model: Option<ModelName>,
+    pub(crate) api_key: Option<ApiKey>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) service: AnyService,
+    pub(crate) learned: Learned,
+}
+
+/// What was learned about a server; shared by all who ask it.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// It refuses to be asked for usage (QUIRKS row 74).
+    pub(crate) refuses_usage: AtomicBool,
+}
+
+impl Endpoint {
+    /// Begins with nothing set.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Returns the address that paths are appended to.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        self.0.base_url.as_str()
+    }
+
+    /// Returns the provider, if one was named.
+    #[must_use]
+    pub fn provider(&self) -> Option<Provider> {
+        self.0.provider
+    }
+
+    /// Whether this is that endpoint, or a clone of it.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The same place, asked over another transport.
+    pub(crate) fn over(&self, service: AnyService) -> Self {
+        let Destination { base_url, provider, profile, model, api_key, headers, .. } = &*self.0;
+        Self(Arc::new(Destination {
+            base_url: base_url.clone(),
+            provider: *provider,
+            profile: *profile,
+            model: model.clone(),
+            api_key: api_key.clone(),
+            headers: headers.clone(),
+            connect_timeout: self.0.connect_timeout,
+            service,
+            learned: Learned::default(),
+        }))
+    }
+}
+
+impl Service<ChatRequest> for Endpoint {
+    type Response = AnswerStream;
+    type Error = Error;
+    type Future = BoxFuture<Result<AnswerStream>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ChatRequest) -> Self::Future {
+        Box::pin(chat::answer(self.clone(), request))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("base_url", &self.0.base_url)
+            .field("provider", &self.0.provider)
+            .field("model", &self.0.model)
+            .field("api_key", &self.0.api_key)
+            .field("headers", &Masked(&self.0.headers))
+            .field("connect_timeout", &self.0.connect_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Puts an [`Endpoint`] together. What is wrong is reported by [`build`](Self::build).
+#[derive(Default)]
+#[must_use = "an endpoint comes into being by `build`"]
+pub struct EndpointBuilder {
+    pub(crate) base_url: Option<String>,
+    pub(crate) provider: Option<Provider>,
+    model: Option<String>,
+    api_key: Option<ApiKey>,
+    headers: HeaderMap,
+    connect: Option<Wait>,
+    service: Option<AnyService>,
+    #[cfg(feature = "tls")]
+    roots: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl EndpointBuilder {
+    /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
+    /// the end is harmless. Without one the provider's counts.
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Names the server, for its usual address and for what it wants to be different.
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Says how this server calls the agent's model. Without it the agent's own name counts.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
+    pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
+        match ApiKey::new(key) {
+            Ok(key) => self.api_key = Some(key),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Adds a header to every request; it replaces a default one of the same name.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(message) => self.refuse(message),
+        }
+        self
+    }
+
+    /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
+    pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.connect = Some(timeout.into());
+        self
+    }
+
+    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
+    /// certificate of your own making. Not for a transport of your own.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
+    /// Sends requests over a service of your own in place of the built-in transport: one with
+    /// middleware, or a model in memory.
+    pub fn transport<S, B>(mut self, service: S) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.service = Some(AnyService::new(service));
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for what cannot work, and if neither an address nor a provider with one is named.
+    pub fn build(mut self) -> Result<Endpoint> {
+        if let Some(error) = self.take_error() {
+            return Err(error);
+        }
+        self.check_effects()?;
+        let base_url = self.address()?;
+        let model = self.model.take().map(ModelName::new).transpose()?;
+        let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
+        let service = self.any_service(connect_timeout)?;
+        Ok(Endpoint(Arc::new(Destination {
+            base_url,
+            provider: self.provider,
+            profile: self.provider.map(Provider::profile).unwrap_or_default(),
+            model,
+            api_key: self.api_key,
+            headers: self.headers,
+            connect_timeout,
+            service,
+            learned: Learned::default(),
+        })))
+    }
+
+    /// Keeps the first thing that is wrong.
+    pub(crate) fn refuse(&mut self, message: String) {
+        self.error.get_or_insert_with(|| Error::config(message));
+    }
+
+    pub(crate) fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
+    }
+
+    /// The name of something that was set, if anything was.
+    pub(crate) fn what_was_set(&self) -> Option<&'static str> {
+        [
+            (self.base_url.is_some(), "base_url"),
+            (self.provider.is_some(), "provider"),
+            (self.api_key.is_some(), "api_key"),
+            (!self.headers.is_empty(), "header"),
+            (self.service.is_some(), "transport"),
+            (self.connect.is_some(), "connect_timeout"),
+            #[cfg(feature = "tls")]
+            (!self.roots.is_empty(), "root_certificates"),
+        ]
+        .into_iter()
+        .find_map(|(is_set, name)| is_set.then_some(name))
+    }
+
+    /// Refuses what cannot act.
+    fn check_effects(&self) -> Result<()> {
+        let refused = [
+            (self.connect.is_some(), "connect_timeout"),
+            #[cfg(feature = "tls")]
+            (!self.roots.is_empty(), "root_certificates"),
+        ];
+        match refused.into_iter().find(|(is_set, _)| *is_set && self.service.is_some()) {
+            Some((_, name)) => {
+                Err(Error::config(format!("{name} has no effect on a transport of your own")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn address(&mut self) -> Result<BaseUrl> {
+        let base_url = match (self.base_url.take(), self.provider) {
+            (Some(base_url), _) => base_url,
+            (None, Some(provider)) => match provider.base_url() {
+                Some(base_url) => base_url.to_owned(),
+                None => {
+                    let name = provider.name();
+                    let message = format!("{name} has no usual address: set base_url");
+                    return Err(Error::config(message));
+                }
+            },
+            (None, None) => {
+                return Err(Error::config("no address: set base_url, or a provider that has one"));
+            }
+        };
+        let base_url = BaseUrl::new(base_url)?;
+        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
+            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
+        }
+        Ok(base_url)
+    }
+
+    fn any_service(&mut self, connect_timeout: Option<Duration>) -> Result<AnyService> {
+        if let Some(service) = self.service.take() {
+            return Ok(service);
+        }
+        // A connection attempt without bound lasts as long as the system lets it.
+        let transport =
+            Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
+        #[cfg(feature = "tls")]
+        let transport = if self.roots.is_empty() {
+            transport
+        } else {
+            let roots = transport.root_certificates(&self.roots);
+            roots.map_err(|error| Error::config(error.to_string()))?
+        };
+        Ok(AnyService::new(transport.build()))
+    }
+}
+
+impl fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointBuilder")
+            .field("base_url", &self.base_url)
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("api_key", &self.api_key)
+            .field("headers", &Masked(&self.headers))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Headers without their values: any of them may be a secret.
+struct Masked<'a>(&'a HeaderMap);
+
+impl fmt::Debug for Masked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.keys().map(|name| (name, "****"))).finish()
+    }
+}
+
+/// A header of the user's, checked; its value is marked as a secret.
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
+    let mut value: HeaderValue = value
+        .parse()
+        .map_err(|_| format!("the value of header {name} has forbidden characters"))?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
