@@ -3,7 +3,7 @@
 use open_agent::FinishReason;
 use tower::service_fn;
 
-use crate::answer::ask;
+use crate::answer::{Answer, ask};
 use crate::server::{Wanted, check, lacking, skipped};
 use crate::wire;
 
@@ -22,7 +22,8 @@ fn streams_in_many_blocks_which_joined_are_the_unstreamed_answer() {
         if server.is_tiny {
             assert_eq!(streamed.text(), whole.text());
             assert_eq!(streamed.finish(), whole.finish());
-            assert_eq!(streamed.message.usage, whole.message.usage);
+            let tokens = |answer: &Answer| answer.message.usage.and_then(|usage| usage.total());
+            assert_eq!(tokens(&streamed), tokens(&whole));
         } else {
             skipped("whether the texts are equal: not every server keeps to a seed");
         }
@@ -37,7 +38,8 @@ fn usage_is_reported_and_the_message_is_whole() {
         assert_eq!(*answer.finish(), FinishReason::Stop, "{answer:#?}");
         assert!(!answer.message.text().is_empty());
         assert_eq!(answer.message.model.is_some(), answer.message.id.is_some());
-        let Some(usage) = answer.message.usage else {
+        let usage = answer.message.usage.filter(|usage| usage.total().is_some());
+        let Some(usage) = usage else {
             return server.lacks("usage", &answer);
         };
         println!("{usage:?} in {} pieces of text", answer.pieces());

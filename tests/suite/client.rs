@@ -206,9 +206,29 @@ async fn metadata_tells_of_turns_rounds_usage_and_reason() {
     assert_eq!(client.message().unwrap().text(), "It is 3.");
     talk(&mut client, "Hi.").await;
     let metadata = client.turn_metadata();
-    assert_eq!((metadata.turns, metadata.rounds, metadata.usage), (2, 0, None));
+    assert_eq!((metadata.turns, metadata.rounds), (2, 0));
+    assert_eq!(metadata.usage.unwrap().total(), None, "the server said nothing");
     assert_eq!(metadata.total_usage.total(), Some(27));
     assert_eq!(client.finish_reason(), Some(&FinishReason::Length));
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_tells_how_long_the_first_token_took_and_how_fast_the_others_came() {
+    let paced = Reply::text("One two three.").usage(5, 12).comment_every(1);
+    let paced = paced.delay_first(Duration::from_secs(2)).delay(Duration::from_secs(1));
+    let server = strict([paced, Reply::text("At once.").without_usage()]);
+    let mut client = client(manual(&server));
+    let usage = client.ask("Count.").await.unwrap().usage.unwrap();
+    let (first, then) = (usage.time_to_first_token.unwrap(), usage.generation_time.unwrap());
+    assert!(first >= Duration::from_secs(2) && then >= Duration::from_secs(1), "{usage:?}");
+    assert_eq!(usage.tokens_per_second(), Some(12.0 / then.as_secs_f64()));
+    let usage = client.ask("Again.").await.unwrap().usage.unwrap();
+    assert_eq!(
+        (usage.time_to_first_token, usage.tokens_per_second()),
+        (Some(Duration::ZERO), None)
+    );
+    let total = client.turn_metadata().total_usage;
+    assert_eq!((total.time_to_first_token, total.generation_time), (Some(first), Some(then)));
 }
 
 #[tokio::test]

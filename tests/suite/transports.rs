@@ -73,7 +73,8 @@ fn check(fixture: &Fixture, seen: &Seen, cut: &Cut) {
         assert_eq!(message.map(|message| &message.finish_reason), Some(&FinishReason::Refusal));
     }
     assert_eq!(seen.thinking, text("thinking"), "thinking of {name}");
-    let usage = message.and_then(|message| message.usage).map(|usage| {
+    let usage = message.and_then(|message| message.usage);
+    let usage = usage.filter(|usage| usage.total().is_some()).map(|usage| {
         json!({
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,

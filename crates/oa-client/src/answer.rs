@@ -40,6 +40,10 @@ pub struct AnswerStream {
     failure: Option<Error>,
     content_type: Option<String>,
     watch: Watch,
+    /// How long its first token took.
+    first_token: Option<Duration>,
+    /// How long all of it took, once it has ended.
+    whole: Option<Duration>,
     /// What to do if it breaks before anything was handed out.
     early_end: Option<EarlyEnd>,
     on_end: Option<OnEnd>,
@@ -78,6 +82,8 @@ impl AnswerStream {
             failure: None,
             content_type,
             watch,
+            first_token: None,
+            whole: None,
             early_end: None,
             on_end: None,
             again: None,
@@ -143,7 +149,10 @@ impl AnswerStream {
                 // A problem is nothing of the answer.
                 if !matches!(delta, Delta::Problem(_)) {
                     self.watch.note_content();
-                    self.early_end = None;
+                    if self.first_token.is_none() {
+                        self.first_token = Some(self.watch.elapsed());
+                        self.early_end = None;
+                    }
                 }
                 if let Some(picked) = pick(delta) {
                     return Poll::Ready(Some(picked));
@@ -221,6 +230,7 @@ impl AnswerStream {
         // What the server itself said counts for more than how its connection ended after that.
         self.failure = failure.filter(|_| !self.is_reported()).or(held_back);
         self.reading = false;
+        self.whole = Some(self.watch.elapsed());
     }
 
     /// Whether the server reported an error inside the stream.
@@ -246,7 +256,13 @@ impl AnswerStream {
         // After a failure nothing of use can follow; closing tells the server to stop.
         let body = self.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing { body, timer: None });
-        Concluded { message: AssistantMessage::from(answer), failure, closing }
+        let mut message = AssistantMessage::from(answer);
+        if let (Some(first_token), Some(whole)) = (self.first_token, self.whole) {
+            let usage = message.usage.get_or_insert_default();
+            usage.time_to_first_token = Some(first_token);
+            usage.generation_time = Some(whole.saturating_sub(first_token));
+        }
+        Concluded { message, failure, closing }
     }
 
     /// Gives the answer up: what was handed out of its text and thinking.

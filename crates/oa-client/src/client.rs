@@ -358,7 +358,7 @@ impl Client {
         self.driver.metadata.finish_reason.as_ref()
     }
 
-    /// Returns what the last answer cost, if the server said so.
+    /// Returns what the last answer cost: tokens if the server said so, and time.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage

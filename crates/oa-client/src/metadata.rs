@@ -8,9 +8,9 @@ pub struct TurnMetadata {
     pub turns: u32,
     /// How many rounds of tool calls the last turn has had.
     pub rounds: u32,
-    /// What the last answer cost, if the server said so.
+    /// What the last answer cost: tokens if the server said so, and time.
     pub usage: Option<Usage>,
-    /// What all answers cost together, as far as the server said so.
+    /// What all answers cost together, tokens as far as the server said so.
     pub total_usage: Usage,
     /// Why the last turn ended; none while it goes on, and if it failed.
     pub finish_reason: Option<FinishReason>,

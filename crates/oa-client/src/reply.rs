@@ -8,7 +8,7 @@ pub struct Reply {
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,
-    /// What the last answer cost, if the server said so.
+    /// What the last answer cost: tokens if the server said so, and time.
     pub usage: Option<Usage>,
     /// Why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,

@@ -67,7 +67,7 @@ impl BlockStream {
         Some(&self.message()?.finish_reason)
     }
 
-    /// Returns what the answer cost, once it has ended and if the server said so.
+    /// Returns what the answer cost, once it has ended: tokens if the server said so, and time.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.message()?.usage

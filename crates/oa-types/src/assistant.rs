@@ -14,7 +14,7 @@ pub struct AssistantMessage {
     pub content: Vec<ContentBlock>,
     /// Why the answer ended.
     pub finish_reason: FinishReason,
-    /// What it cost, if the server said so.
+    /// What it cost, as far as that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The model that answered, as the server named it.

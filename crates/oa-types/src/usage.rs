@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
-/// What an answer cost, in tokens, as far as the server said.
+/// What an answer cost: in tokens, as far as the server said, and in time, as far as somebody watched.
 ///
 /// The numbers are the server's: a total need not be the sum of its parts (QUIRKS row 61).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -22,6 +24,12 @@ pub struct Usage {
     /// Tokens of the answer that were thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
+    /// From sending the request until the first of the answer came: text, thinking or a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_to_first_token: Option<Duration>,
+    /// From then to the end, pauses of a slow reader included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation_time: Option<Duration>,
 }
 
 impl Usage {
@@ -33,25 +41,35 @@ impl Usage {
             total_tokens,
             cached_tokens,
             reasoning_tokens,
+            time_to_first_token,
+            generation_time,
         } = later;
         self.prompt_tokens = prompt_tokens.or(self.prompt_tokens);
         self.completion_tokens = completion_tokens.or(self.completion_tokens);
         self.total_tokens = total_tokens.or(self.total_tokens);
         self.cached_tokens = cached_tokens.or(self.cached_tokens);
         self.reasoning_tokens = reasoning_tokens.or(self.reasoning_tokens);
+        self.time_to_first_token = time_to_first_token.or(self.time_to_first_token);
+        self.generation_time = generation_time.or(self.generation_time);
     }
 
     /// Adds the numbers of another answer.
     pub fn add(&mut self, other: &Self) {
-        let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.saturating_add(b)),
-            (a, b) => a.or(b),
-        };
+        fn both<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(add(a, b)),
+                (a, b) => a.or(b),
+            }
+        }
+        let sum = |a, b| both(a, b, u64::saturating_add);
+        let time = |a, b| both(a, b, Duration::saturating_add);
         self.prompt_tokens = sum(self.prompt_tokens, other.prompt_tokens);
         self.completion_tokens = sum(self.completion_tokens, other.completion_tokens);
         self.total_tokens = sum(self.total_tokens, other.total_tokens);
         self.cached_tokens = sum(self.cached_tokens, other.cached_tokens);
         self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
+        self.time_to_first_token = time(self.time_to_first_token, other.time_to_first_token);
+        self.generation_time = time(self.generation_time, other.generation_time);
     }
 
     /// Returns the total: the server's, or the sum of what it said of request and answer.
@@ -62,5 +80,13 @@ impl Usage {
             (prompt, completion) => prompt.or(completion),
         };
         self.total_tokens.or_else(sum)
+    }
+
+    /// Returns how fast the answer was generated, in tokens per second, once its first token had come;
+    /// `None` if the server counts no tokens, or sent all at once.
+    #[must_use]
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let seconds = self.generation_time?.as_secs_f64();
+        (seconds > 0.0).then_some(self.completion_tokens? as f64 / seconds)
     }
 }
