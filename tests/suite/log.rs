@@ -13,7 +13,7 @@ use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// Keeps each line: level and fields; and each span: name, parent, what was recorded, when it closed.
 #[derive(Clone, Default)]
-struct Lines {
+pub(crate) struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
     spans: Arc<Mutex<Vec<String>>>,
 }
@@ -27,7 +27,7 @@ impl Visit for Line {
 }
 
 /// Listens until it is dropped.
-struct Listening {
+pub(crate) struct Listening {
     _here: DefaultGuard,
     /// With one listener alone, whatever another thread comes to first would be thought to interest
     /// nobody.
@@ -35,16 +35,16 @@ struct Listening {
 }
 
 impl Lines {
-    fn listen(&self) -> Listening {
+    pub(crate) fn listen(&self) -> Listening {
         let second = Dispatch::new(self.clone());
         Listening { _here: tracing::subscriber::set_default(self.clone()), _second: second }
     }
 
-    fn take_lines(&self) -> Vec<String> {
+    pub(crate) fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines.lock().expect("nothing panics here"))
     }
 
-    fn take_spans(&self) -> Vec<String> {
+    pub(crate) fn take_spans(&self) -> Vec<String> {
         std::mem::take(&mut self.spans.lock().expect("nothing panics here"))
     }
 }

@@ -20,6 +20,7 @@ mod providers;
 mod requests;
 mod retries;
 mod rounds;
+mod secrets;
 mod soak;
 mod streaming;
 mod streams;

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use oa_types::mask_secret;
 use oa_types::wire::ServerError;
 
 /// How much of an unreadable payload is kept, in bytes.
@@ -77,6 +78,13 @@ impl Unreadable {
         &self.excerpt
     }
 
+    /// Takes a secret out, which the server may have repeated.
+    pub fn mask(&mut self, secret: &str) {
+        let mut excerpt = std::mem::take(&mut self.excerpt).into_string();
+        mask_secret(&mut excerpt, secret);
+        self.excerpt = excerpt.into();
+    }
+
     /// Returns where it ceases to be JSON, in bytes.
     #[must_use]
     pub fn position(&self) -> usize {
@@ -100,6 +108,16 @@ pub enum Problem {
     Server(Box<ServerError>),
     /// A payload was not JSON.
     Unreadable(Unreadable),
+}
+
+impl Problem {
+    /// Takes a secret out, which the server may have repeated.
+    pub fn mask(&mut self, secret: &str) {
+        match self {
+            Self::Server(error) => error.mask(secret),
+            Self::Unreadable(error) => error.mask(secret),
+        }
+    }
 }
 
 impl fmt::Display for Problem {

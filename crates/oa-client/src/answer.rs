@@ -12,6 +12,7 @@ use oa_types::wire::ServerError;
 use oa_types::{AssistantMessage, ContentBlock};
 use tokio::time::{Sleep, sleep};
 
+use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::service::AnyBody;
@@ -31,6 +32,8 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 /// Dropping it closes the connection, and the server stops.
 #[must_use = "an answer is nothing unless it is read"]
 pub struct AnswerStream {
+    /// Who answers.
+    endpoint: Endpoint,
     /// None once it has ended or was given up.
     body: Option<AnyBody>,
     pipeline: Box<Pipeline>,
@@ -71,11 +74,17 @@ pub(crate) struct Concluded {
 }
 
 impl AnswerStream {
-    pub(crate) fn new(response: Response<AnyBody>, options: PipelineOptions, watch: Watch) -> Self {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        response: Response<AnyBody>,
+        options: PipelineOptions,
+        watch: Watch,
+    ) -> Self {
         let content_type = response.headers().get(http::header::CONTENT_TYPE);
         // A copy: the value itself would keep the whole buffer that the head was read into.
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
+            endpoint,
             body: Some(response.into_body()),
             pipeline: Box::new(Pipeline::new(options)),
             reading: true,
@@ -154,8 +163,14 @@ impl AnswerStream {
                         self.early_end = None;
                     }
                 }
-                if let Some(picked) = pick(delta) {
-                    return Poll::Ready(Some(picked));
+                let picked = match delta {
+                    Delta::Problem(problem) => {
+                        pick(Delta::Problem(&masked(problem, &self.endpoint)))
+                    }
+                    delta => pick(delta),
+                };
+                if picked.is_some() {
+                    return Poll::Ready(picked);
                 }
             }
             if !self.reading {
@@ -249,7 +264,10 @@ impl AnswerStream {
             format!("no event stream but {received} bytes of {content_type}: {head}")
         });
         let answer = self.pipeline.into_answer();
-        let failure = self.failure.take().or_else(|| failure(&answer, received, strange));
+        let mut failure = self.failure.take().or_else(|| failure(&answer, received, strange));
+        if let Some(failure) = &mut failure {
+            failure.mask(self.endpoint.0.secrets());
+        }
         if let Some(told) = self.on_end.take() {
             told(failure.as_ref());
         }
@@ -283,6 +301,14 @@ impl AnswerStream {
     pub(crate) fn arrived(self) -> Vec<ContentBlock> {
         self.pipeline.into_answer().blocks
     }
+}
+
+/// A problem as it may be shown.
+#[cold]
+fn masked(problem: &Problem, endpoint: &Endpoint) -> Problem {
+    let mut problem = problem.clone();
+    endpoint.0.secrets().for_each(|secret| problem.mask(secret));
+    problem
 }
 
 /// Keeps what is left of a length, in bytes.
@@ -343,8 +369,8 @@ impl Future for Closing {
 impl fmt::Debug for AnswerStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnswerStream")
-            .field("pipeline", &self.pipeline)
-            .field("failure", &self.failure)
+            .field("endpoint", &self.endpoint)
+            .field("received", &self.pipeline.received())
             .finish_non_exhaustive()
     }
 }

@@ -119,13 +119,13 @@ async fn try_answer(
     let wanted = Wanted { tools: request.tools, usage };
     let http = envelope.chat(&segments, &last, wanted);
     let mut watch = Watch::new(settings.timeouts);
-    let response = send(&destination.service, http, &mut watch).await?;
+    let response = send(endpoint, http, &mut watch).await?;
     let mut aggregator = oa_aggregate::Options::default();
     aggregator.limits = settings.limits.answer;
     aggregator.quirks = settings.quirks(destination);
     aggregator.id_seed = request.id_seed;
     let options = PipelineOptions { parser: settings.limits.events, aggregator };
-    Ok(AnswerStream::new(response, options, watch))
+    Ok(AnswerStream::new(endpoint.clone(), response, options, watch))
 }
 
 /// Any chat service, erased once so that no type parameter reaches the user.

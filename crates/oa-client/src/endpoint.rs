@@ -110,6 +110,18 @@ impl Endpoint {
     }
 }
 
+/// What is shorter is no secret but a word, such as the key that local servers are given in its place.
+const SHORTEST_SECRET: usize = 16;
+
+impl Destination {
+    /// What may not be shown though a server repeats it: the key, and the values of headers.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
+        let key = self.api_key.as_ref().map(ApiKey::expose);
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
+        key.into_iter().chain(headers).filter(|secret| secret.len() >= SHORTEST_SECRET)
+    }
+}
+
 impl Service<ChatRequest> for Endpoint {
     type Response = AnswerStream;
     type Error = Error;

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
 use oa_transport::{TimeoutKind, Watch};
+use oa_types::mask_secret;
 use oa_types::wire::ServerError;
 
 use crate::date;
@@ -182,6 +183,16 @@ impl Error {
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
         (error.0.status, error.0.code) = (status, code.cloned());
         error
+    }
+
+    /// Takes secrets out, which a server may have repeated.
+    pub(crate) fn mask<'a>(&mut self, secrets: impl IntoIterator<Item = &'a str>) {
+        for secret in secrets {
+            let Inner { message, code, request_id, .. } = &mut *self.0;
+            for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
+                mask_secret(word, secret);
+            }
+        }
     }
 
     /// A failure of the transport before or inside the answer.

@@ -24,7 +24,7 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     };
     let request = settings.envelope(endpoint)?.models();
     let mut watch = Watch::new(settings.timeouts);
-    let response = send(&endpoint.0.service, request, &mut watch).await?;
+    let response = send(endpoint, request, &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;
     let list: Option<Value> = serde_json::from_slice(&body).ok();
     let names = |models: &Vec<Value>| {

@@ -12,6 +12,7 @@ use http::{Request, Response};
 use http_body::{Body, Frame};
 use oa_transport::{RequestBody, Watch};
 
+use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 
 /// Error bodies and model lists are read up to this size, in bytes.
@@ -102,11 +103,11 @@ where
 ///
 /// Dropping the future closes the connection; the server sees that and stops.
 pub(crate) async fn send(
-    service: &AnyService,
+    endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
 ) -> Result<Response<AnyBody>> {
-    let mut answer = service.0.deliver(request);
+    let mut answer = endpoint.0.service.0.deliver(request);
     let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
         Poll::Ready(result) => {
             Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
@@ -123,7 +124,9 @@ pub(crate) async fn send(
     let (head, body) = response.into_parts();
     // What can be read of it is better than nothing.
     let body = collect(body, watch).await.unwrap_or_default();
-    Err(Error::response(head.status, &head.headers, &body))
+    let mut error = Error::response(head.status, &head.headers, &body);
+    error.mask(endpoint.0.secrets());
+    Err(error)
 }
 
 /// Reads a small body, up to its limit.

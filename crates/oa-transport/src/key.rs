@@ -9,6 +9,9 @@ use crate::error::Error;
 #[derive(Clone)]
 pub struct ApiKey(HeaderValue);
 
+/// What stands before the key in a header.
+const SCHEME: &str = "Bearer ";
+
 impl ApiKey {
     /// Checks a key.
     ///
@@ -26,10 +29,16 @@ impl ApiKey {
                 "the API key has characters other than visible ASCII, perhaps a line break",
             ));
         }
-        let mut value = HeaderValue::try_from(format!("Bearer {key}"))
+        let mut value = HeaderValue::try_from(format!("{SCHEME}{key}"))
             .expect("visible ASCII is a header value");
         value.set_sensitive(true);
         Ok(Self(value))
+    }
+
+    /// Returns the key itself. Not to be shown: this is for taking it out of what is.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.to_str().ok().and_then(|value| value.strip_prefix(SCHEME)).unwrap_or_default()
     }
 
     /// Returns the value of an `Authorization` header: `Bearer` and the key, marked as sensitive.

@@ -30,6 +30,7 @@ mod tool;
 mod usage;
 
 mod name;
+mod secret;
 
 pub mod wire;
 
@@ -46,5 +47,6 @@ pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
+pub use crate::secret::mask_secret;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

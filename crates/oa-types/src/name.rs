@@ -95,9 +95,13 @@ impl BaseUrl {
     }
 }
 
-/// An address as it may be shown: what may be a password is left out.
+/// An address as it may be shown: what may be a password or a key is left out.
 fn shown(url: &str) -> String {
     let text: String = url.chars().take(200).collect();
+    let text = match text.split_once('?') {
+        Some((address, _)) => format!("{address}?****"),
+        None => text,
+    };
     match text.rsplit_once('@') {
         Some((_, rest)) => format!("\"****@{}\"", rest.escape_debug()),
         None => format!("{text:?}"),

@@ -2,6 +2,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::secret::mask_secret;
+
 /// Texts shown to people are cut to this many characters.
 const SHOWN: usize = 2_000;
 
@@ -87,6 +89,13 @@ impl ServerError {
         .any(|mark| message.contains(mark))
     }
 
+    /// Takes a secret out, wherever the server has repeated it.
+    pub fn mask(&mut self, secret: &str) {
+        let words = [Some(&mut self.message), self.code.as_mut(), self.kind.as_mut()];
+        words.into_iter().flatten().for_each(|word| mask_secret(word, secret));
+        mask(&mut self.raw, secret);
+    }
+
     /// The size of the prompt and of the context, in tokens, if the server told them.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
@@ -115,6 +124,24 @@ fn innermost(value: &Value) -> &Value {
         }
     }
     value
+}
+
+fn mask(value: &mut Value, secret: &str) {
+    match value {
+        Value::String(text) => mask_secret(text, secret),
+        Value::Array(list) => list.iter_mut().for_each(|value| mask(value, secret)),
+        Value::Object(members) => {
+            if members.keys().any(|key| key.contains(secret)) {
+                let named = std::mem::take(members).into_iter();
+                members.extend(named.map(|(mut key, value)| {
+                    mask_secret(&mut key, secret);
+                    (key, value)
+                }));
+            }
+            members.values_mut().for_each(|value| mask(value, secret));
+        }
+        _ => {}
+    }
 }
 
 fn message(value: &Value) -> Option<String> {
