@@ -294,3 +294,16 @@ fn a_request_costs_no_more_after_four_hundred_messages_than_after_twenty() {
     assert!(many.count_total <= few.count_total + 8);
     assert!(many.bytes_total <= few.bytes_total + 48 * 1024);
 }
+
+#[tokio::test]
+async fn a_name_that_a_model_made_up_is_sent_back_in_letters_that_every_server_takes() {
+    let made_up = "functions.read file";
+    let server = strict([Reply::new().call(made_up, json!({})), Reply::text("Done.")]);
+    let mut client = client(auto(&server).tool(echo()));
+    let lines = talk(&mut client, "Hi.").await;
+    assert!(lines[0].contains(made_up), "the caller sees what the model wrote: {lines:?}");
+    let [.., call, result] = &server.requests()[1].messages().to_vec()[..] else { panic!() };
+    assert_eq!(call["tool_calls"][0]["function"]["name"], "functions_read_file");
+    assert_eq!(result["name"], "functions_read_file");
+    assert!(result["content"].as_str().unwrap().contains(made_up), "{result}");
+}

@@ -6,6 +6,7 @@
 mod error;
 mod message;
 mod request;
+mod tool_name;
 
 pub use self::error::ServerError;
 pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, write_message};

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use crate::block::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use crate::image::ImageDetail;
 use crate::message::{Message, MessageRole};
+use crate::wire::tool_name::tool_name;
 
 /// How a server wants messages written; the defaults are what every local server takes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -116,7 +117,7 @@ struct Wire<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     tool_call_id: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    name: Option<Cow<'a, str>>,
     #[serde(flatten)]
     extra: Map<String, Value>,
 }
@@ -180,7 +181,7 @@ struct Call<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: String,
 }
 
@@ -230,7 +231,12 @@ fn tool_call<'a>(block: &'a ContentBlock, form: &Form) -> Option<Call<'a>> {
     let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
     let extra = without(extra, &["id", "type", "function"]);
     let id = form.call_ids.write(id);
-    Some(Call { id, kind: "function", function: Function { name, arguments }, extra })
+    Some(Call {
+        id,
+        kind: "function",
+        function: Function { name: tool_name(name), arguments },
+        extra,
+    })
 }
 
 fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
@@ -241,7 +247,7 @@ fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
     let wire = Wire {
         content: Some(Content::Text(content)),
         tool_call_id: form.call_ids.write(&result.tool_use_id),
-        name: result.name.as_deref(),
+        name: result.name.as_deref().map(tool_name),
         ..Wire::new(MessageRole::Tool)
     };
     write(&wire, out);

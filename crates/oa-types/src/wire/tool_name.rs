@@ -1,0 +1,32 @@
+use std::borrow::Cow;
+
+/// How long a tool's name may be, in characters.
+const LONGEST: usize = 64;
+
+/// A name that servers take back: letters, digits, `_` and `-`, 64 at most. Tools have such names; what
+/// a model made up may be anything, and a server that checks refuses the whole conversation for it.
+pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.len() <= LONGEST && !name.is_empty() && name.chars().all(is_allowed) {
+        return name.into();
+    }
+    let written = name.chars().take(LONGEST).map(|c| if is_allowed(c) { c } else { '_' });
+    let written: String = written.collect();
+    if written.is_empty() { "_".into() } else { written.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tool_name;
+
+    #[test]
+    fn only_what_a_server_would_refuse_is_written_otherwise() {
+        for name in ["get_weather", "a", "A-1", &"x".repeat(64)] {
+            assert_eq!(tool_name(name), name);
+        }
+        assert_eq!(tool_name("functions.read file"), "functions_read_file");
+        assert_eq!(tool_name("天気"), "__");
+        assert_eq!(tool_name(""), "_");
+        assert_eq!(tool_name(&"é".repeat(100)), "_".repeat(64));
+    }
+}
