@@ -4,6 +4,7 @@ mod agents;
 mod answers;
 mod bad_input;
 mod client;
+mod compatibility;
 mod endpoints;
 mod error_bodies;
 mod failures;

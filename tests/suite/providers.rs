@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-const ALL: [Provider; 13] = [
+pub(crate) const ALL: [Provider; 13] = [
     Provider::Azure,
     Provider::DeepSeek,
     Provider::Gemini,
