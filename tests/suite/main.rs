@@ -16,6 +16,7 @@ mod leaks;
 mod limits;
 mod limits_table;
 mod log;
+mod permissions;
 mod prefixes;
 mod providers;
 mod requests;

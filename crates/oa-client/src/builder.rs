@@ -8,7 +8,7 @@ use http::{Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_executor::ExecutorOptions;
-use oa_hooks::Hooks;
+use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
 use oa_tools::{Registry, State, Tool};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
@@ -46,6 +46,7 @@ pub struct AgentOptionsBuilder {
     repair: ArgumentRepair,
     tools: Registry,
     hooks: Hooks,
+    permissions: Permissions,
     turn: oa_turn::Options,
     max_run_time: Option<Duration>,
     executor: Option<ExecutorOptions>,
@@ -239,6 +240,57 @@ impl AgentOptionsBuilder {
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
         self
+    }
+
+    /// Allows these tools and no others: the rest are not offered to the model, and do not run. A name
+    /// may end in `*`. One that no tool has is an error at [`build`](Self::build).
+    pub fn allowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.permissions = self.permissions.allow_only(tools);
+        self
+    }
+
+    /// Forbids these tools: they are not offered to the model, and do not run. A name may end in `*`.
+    /// One that no tool has is an error at [`build`](Self::build).
+    pub fn disallowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.permissions = self.permissions.disallow(tools);
+        self
+    }
+
+    /// Says what holds for calls that no rule is about; they run by default, unless there is
+    /// [`can_use_tool`](Self::can_use_tool) to be asked. For auto mode.
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.permissions = self.permissions.mode(mode);
+        self.auto_only("permission_mode")
+    }
+
+    /// Adds a rule about the calls of a tool, or some of them by their arguments. For auto mode.
+    pub fn tool_rule(mut self, rule: ToolRule) -> Self {
+        self.permissions = self.permissions.rule(rule);
+        self.auto_only("tool_rule")
+    }
+
+    /// Has this asked about each call that is neither allowed nor denied by what is known, after the
+    /// hooks: it allows, denies, changes the input, or says [`Permission::Later`], upon which the turn
+    /// ends and [`Client::approve`](crate::Client::approve) tells. Calls that must be asked about wait so
+    /// too if there is nobody to ask. For auto mode.
+    pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Permission> + Send + 'static,
+    {
+        self.permissions = self.permissions.can_use_tool(asked);
+        self.auto_only("can_use_tool")
+    }
+
+    /// Takes `unanswered` for an answer if [`can_use_tool`](Self::can_use_tool) gives none in time; it
+    /// may take as long as it likes by default.
+    pub fn can_use_tool_timeout(
+        mut self,
+        limit: impl Into<Duration>,
+        unanswered: Permission,
+    ) -> Self {
+        self.permissions = self.permissions.timeout(limit.into(), unanswered);
+        self.auto_only("can_use_tool_timeout")
     }
 
     /// Says whether tools may or must be called. Without tools it is an error at

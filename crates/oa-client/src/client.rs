@@ -9,13 +9,16 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{Request, Response};
 use http_body::Body;
+use oa_hooks::PermissionMode;
 use oa_tools::{Registry, Tool, ToolContext};
 use oa_transport::RequestBody;
+use oa_turn::Decision;
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, ModelName, Outcome, ToolUseBlock, Usage,
 };
 use serde_json::{Value, json};
 
+use crate::decision::denied;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
@@ -122,6 +125,19 @@ impl Client {
     pub fn with_history(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.set_history(messages);
+        Ok(client)
+    }
+
+    /// Creates a client that goes on with a conversation which waits: made valid first, but for calls at
+    /// its end without a result. In auto mode these wait for [`approve`](Self::approve) or
+    /// [`deny`](Self::deny), and are decided about anew; in manual mode for their results.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn resume(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
+        let mut client = Self::new(options)?;
+        client.driver.turn.restore(messages).map_err(Error::turn)?;
         Ok(client)
     }
 
@@ -261,6 +277,52 @@ impl Client {
         self.driver.turn.add_result(id, content, Outcome::Failed).map_err(Error::turn)
     }
 
+    /// Returns the calls that wait for permission, with what they would run with. There are some after a
+    /// turn has ended by [`FinishReason::ApprovalPending`].
+    #[must_use]
+    pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
+        let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
+        let pending = waiting.map(|call| {
+            let mut block = call.block.clone();
+            block.input.clone_from(&call.input);
+            block
+        });
+        pending.collect()
+    }
+
+    /// Permits a call that waits. Once none waits any more, [`continue_turn`](Self::continue_turn) runs
+    /// what was permitted.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if no call of the last answer has this id, or it does not wait.
+    pub fn approve(&mut self, id: &str) -> Result<()> {
+        let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
+        let input = call.map(|call| call.input.clone()).unwrap_or_default();
+        self.approve_with(id, input)
+    }
+
+    /// Permits a call that waits, with another input.
+    ///
+    /// # Errors
+    ///
+    /// As [`approve`](Self::approve).
+    pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
+        self.driver.turn.approve(id, Decision::Run(input)).map_err(Error::turn)
+    }
+
+    /// Denies a call that waits; the model reads why.
+    ///
+    /// # Errors
+    ///
+    /// As [`approve`](Self::approve).
+    pub fn deny(&mut self, id: &str, reason: impl Into<String>) -> Result<()> {
+        let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
+        let name = call.map_or("", |call| &call.block.name);
+        let content = denied(name, reason.into());
+        self.driver.turn.approve(id, Decision::Refuse(content)).map_err(Error::turn)
+    }
+
     /// Returns a tool by its name, for those who run calls themselves.
     #[must_use]
     pub fn get_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
@@ -340,6 +402,24 @@ impl Client {
         self.change(|settings| {
             settings.set_tools(tools);
             Ok(())
+        })
+    }
+
+    /// Says what holds for calls that no rule is about, from now on: to leave a mode in which only plans
+    /// are made, say.
+    ///
+    /// # Errors
+    ///
+    /// `Config` in manual mode, in which the caller decides, and if whoever is to be asked never would be.
+    pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<()> {
+        if !self.options.auto_execute_tools() {
+            return Err(Error::config(
+                "a permission mode has no effect without auto_execute_tools",
+            ));
+        }
+        self.change(|settings| {
+            settings.permissions = std::mem::take(&mut settings.permissions).mode(mode);
+            settings.permissions.check().map_err(Error::config)
         })
     }
 

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_executor::{Batch, BatchStream, ToolEvent};
-use oa_hooks::{PostToolUseEvent, PreToolUseEvent, Verdict};
-use oa_tools::ErrorBody;
+use oa_hooks::{PostToolUseEvent, PreToolUseEvent};
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
 use tokio::time::sleep;
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
+use crate::decision::Judges;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
@@ -148,16 +148,8 @@ impl Driver {
                 }
                 return Ok(Some(event));
             }
-            Done::Decision((call, verdict)) => {
-                let decision = match verdict.map_err(|error| self.fail(Error::hook(error)))? {
-                    Verdict::Allow => Decision::Run(self.turn.calls()[call].input.clone()),
-                    Verdict::Block { reason } => {
-                        let name = &*self.turn.calls()[call].block.name;
-                        let body = ErrorBody::new(name, "a hook blocked the call");
-                        Decision::Refuse(body.with_reason(reason).to_value())
-                    }
-                    Verdict::Modify(change) => Decision::Run(change.value),
-                };
+            Done::Decision((call, decision)) => {
+                let decision = decision.map_err(|error| self.fail(Error::hook(error)))?;
                 self.turn.decide(call, decision);
             }
             Done::Delta(event) => {
@@ -197,16 +189,22 @@ impl Driver {
     }
 
     fn decide(&mut self, call: usize) {
-        let Call { block, input, .. } = &self.turn.calls()[call];
-        if !self.settings.hooks.has_pre_tool_use(&block.name) {
+        let Call { block, input, is_approved, .. } = &self.turn.calls()[call];
+        let Settings { hooks, permissions, tools, .. } = &*self.settings;
+        let tool = tools.get(&block.name).filter(|_| !is_approved);
+        let permissions = tool.map(|_| permissions).filter(|them| !them.allow_everything());
+        if !hooks.has_pre_tool_use(&block.name) && permissions.is_none() {
             let input = input.clone();
             return self.turn.decide(call, Decision::Run(input));
         }
         let history = self.turn.history().clone();
         let event = PreToolUseEvent::new(&*block.name, input.clone(), &*block.id, history);
-        let hooks = self.settings.hooks.clone();
-        self.work.decision =
-            Some(Box::pin(async move { (call, hooks.pre_tool_use(event, sleep).await) }));
+        let judges = Judges {
+            hooks: hooks.clone(),
+            permissions: permissions.cloned(),
+            category: tool.and_then(|tool| tool.category()).map(str::to_owned),
+        };
+        self.work.decision = Some(Box::pin(async move { (call, judges.decide(event).await) }));
     }
 
     fn review(&mut self, call: usize) {

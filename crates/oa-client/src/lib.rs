@@ -47,9 +47,11 @@ mod interrupt;
 mod metadata;
 mod reply;
 
+mod decision;
 mod driver;
 mod run;
 mod submit;
+mod terminal;
 mod trace;
 mod work;
 
@@ -70,7 +72,7 @@ mod wait;
 mod error;
 
 pub use oa_executor::{ExecutorOptions, ToolEvent};
-pub use oa_hooks::Hooks;
+pub use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
 pub use oa_tools::{Registry, Tool};
 pub use oa_transport::{RequestBody, TimeoutKind};
 pub use oa_types::wire::ToolChoice;
@@ -94,5 +96,6 @@ pub use crate::query::query;
 pub use crate::reply::Reply;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::stream::BlockStream;
+pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;
 pub use crate::wait::Wait;

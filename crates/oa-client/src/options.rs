@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, ThinkTags};
 use oa_executor::ExecutorOptions;
-use oa_hooks::Hooks;
+use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
 use oa_turn::Mode;
@@ -223,6 +223,11 @@ impl AgentOptions {
     /// Returns the hooks.
     pub fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// Returns who may use which tool.
+    pub fn permissions(&self) -> &Permissions {
+        &self.0.permissions
     }
 
     /// Returns whether tools may or must be called.

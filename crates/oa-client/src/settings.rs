@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oa_aggregate::{Quirks, ThinkTags};
 use oa_executor::ToolExecutor;
-use oa_hooks::Hooks;
+use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
 use oa_transport::Timeouts;
 use oa_types::wire::ChatRequest as Wire;
@@ -48,6 +48,7 @@ pub(crate) struct Settings {
     pub(crate) quirks: Quirks,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
+    pub(crate) permissions: Permissions,
     pub(crate) turn: oa_turn::Options,
     pub(crate) max_run_time: Option<Duration>,
     pub(crate) executor: ToolExecutor,
@@ -126,9 +127,10 @@ impl Settings {
     /// Takes other tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) {
         let options = self.executor.options().clone();
-        self.executor = ToolExecutor::with_options(tools.clone(), options)
+        let offered = offered(&tools, &self.permissions);
+        self.request.tools = offered.specs();
+        self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
-        self.request.tools = tools.specs();
         self.tools = tools;
     }
 
@@ -163,6 +165,15 @@ impl Settings {
             self.system_prompt.as_deref().filter(|_| self.system_role == SystemRole::System);
         Envelope::new(destination, system_prompt, &request)
     }
+}
+
+/// The tools that may run at all. Of others the model is told nothing.
+pub(crate) fn offered(tools: &Registry, permissions: &Permissions) -> Registry {
+    let mut offered = tools.clone();
+    for name in tools.names().filter(|name| !permissions.offers(name)) {
+        offered.remove(name);
+    }
+    offered
 }
 
 /// Envelopes for endpoints that somebody else has chosen.
@@ -210,6 +221,7 @@ impl fmt::Debug for Settings {
             .field("quirks", &self.quirks)
             .field("tools", &self.tools)
             .field("hooks", &self.hooks)
+            .field("permissions", &self.permissions)
             .field("turn", &self.turn)
             .field("max_run_time", &self.max_run_time)
             .field("retry", &self.retry)

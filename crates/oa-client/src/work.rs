@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::{Change, Verdict};
+use oa_hooks::Change;
+use oa_turn::Decision;
 use serde_json::Value;
 
 use crate::answer::{AnswerStream, Closing, Concluded};
@@ -15,8 +16,8 @@ use crate::event::AgentEvent;
 /// A future that a client waits for.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A call, by its place, and what hooks say.
-pub(crate) type Decided = (usize, Result<Verdict<Value>, oa_hooks::Error>);
+/// A call, by its place, and what was decided or said about it.
+pub(crate) type Decided = (usize, Result<Decision, oa_hooks::Error>);
 pub(crate) type Reviewed = (usize, Result<Option<Change<Value>>, oa_hooks::Error>);
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
@@ -24,7 +25,7 @@ pub(crate) type Reviewed = (usize, Result<Option<Change<Value>>, oa_hooks::Error
 pub(crate) struct Work {
     pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
     pub(crate) answer: Option<AnswerStream>,
-    /// What hooks say of a call, and to a result.
+    /// What is decided about a call, and what hooks say to a result.
     pub(crate) decision: Option<BoxFuture<Decided>>,
     pub(crate) review: Option<BoxFuture<Reviewed>>,
     pub(crate) batch: Option<Box<BatchStream>>,

@@ -14,7 +14,7 @@ use crate::error::{Error, HookError};
 /// What a hook answers: a decision, none, or that it cannot say.
 pub(crate) type Answer<E> = Result<Option<HookDecision<E>>, HookError>;
 
-type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// One hook: the closure, and when it is asked.
 pub(crate) struct Handler<E: HookEvent> {
@@ -68,7 +68,7 @@ impl<E: HookEvent> Handler<E> {
         S: Fn(Duration) -> F + Sync,
         F: Future<Output = ()> + Send,
     {
-        let answer = Contained { running: Some((self.call)(event)) };
+        let answer = Contained::new((self.call)(event));
         let answered = match self.timeout {
             Some(limit) => within(answer, sleep(limit)).await.ok_or(limit),
             None => Ok(answer.await),
@@ -104,7 +104,10 @@ impl<E: HookEvent> fmt::Debug for Handler<E> {
 }
 
 /// Waits for an answer until `end`; an answer that is there in the same moment counts.
-async fn within<T>(answer: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
+pub(crate) async fn within<T>(
+    answer: impl Future<Output = T>,
+    end: impl Future<Output = ()>,
+) -> Option<T> {
     let mut answer = pin!(answer);
     let mut end = pin!(end);
     future::poll_fn(|cx| match answer.as_mut().poll(cx) {
@@ -115,7 +118,7 @@ async fn within<T>(answer: impl Future<Output = T>, end: impl Future<Output = ()
 }
 
 /// The future of a hook. Its panics are values, also one of its own drop.
-struct Contained<T> {
+pub(crate) struct Contained<T> {
     running: Option<Running<T>>,
 }
 
@@ -137,6 +140,10 @@ impl<T> Future for Contained<T> {
 }
 
 impl<T> Contained<T> {
+    pub(crate) fn new(running: Running<T>) -> Self {
+        Self { running: Some(running) }
+    }
+
     fn discard(&mut self) {
         let running = self.running.take();
         // The answer stands, whatever its remains do.

@@ -6,6 +6,8 @@
 //! count as agreeing. [`HookDecision`] is generic over its event, so that a decision which makes no
 //! sense there does not compile.
 //!
+//! [`Permissions`] say which tools may be used, and with what: by lists, rules and modes, and by asking.
+//!
 //! # Who needs this crate alone
 //!
 //! Whoever has a loop of their own and wants its gates in this form. To run an agent, take the facade
@@ -65,6 +67,10 @@ mod dispatch;
 mod handler;
 mod hooks;
 
+mod permission;
+mod permissions;
+mod rule;
+
 mod error;
 
 pub use oa_types::{History, Message, MessageRole, Outcome};
@@ -77,6 +83,9 @@ pub use crate::event::{
 };
 
 pub use crate::hooks::Hooks;
+pub use crate::permission::{Permission, PermissionRequest};
+pub use crate::permissions::{CATEGORY_READ, PermissionMode, Permissions};
+pub use crate::rule::ToolRule;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

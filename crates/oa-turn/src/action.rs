@@ -45,4 +45,7 @@ pub enum Decision {
     Refuse(Value),
     /// It runs, with this input.
     Run(Value),
+    /// Nobody can say yet whether it may run with this input: the turn ends, until
+    /// [`approve`](crate::Turn::approve) tells. In auto mode alone.
+    Wait(Value),
 }

@@ -11,6 +11,8 @@ pub struct Call {
     pub input: Value,
     /// How far it has come.
     pub state: CallState,
+    /// Whether somebody has permitted it who was asked in vain before.
+    pub is_approved: bool,
 }
 
 /// How far a call has come.
@@ -19,6 +21,11 @@ pub struct Call {
 pub enum CallState {
     /// Nobody has decided about it.
     Undecided,
+    /// Somebody is still to permit it, and the turn has ended meanwhile.
+    Waiting {
+        /// Whether it was decided about before, all but the permission.
+        decided: bool,
+    },
     /// It may run, or runs; in manual mode the caller is to answer it.
     Allowed,
     /// It will not run. Its result goes into history once all calls of the answer are decided.
@@ -42,13 +49,20 @@ pub enum CallState {
 impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
         let input = block.input.clone();
-        Self { block, input, state: CallState::Undecided }
+        Self { block, input, state: CallState::Undecided, is_approved: false }
     }
 
     /// Whether it has no result yet, and none was decided.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        matches!(self.state, CallState::Undecided | CallState::Allowed)
+        use CallState::{Allowed, Undecided, Waiting};
+        matches!(self.state, Allowed | Undecided | Waiting { .. })
+    }
+
+    /// Whether somebody is still to permit it.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.state, CallState::Waiting { .. })
     }
 
     pub(crate) fn is_answered(&self) -> bool {

@@ -37,6 +37,13 @@ impl Round {
         Self { calls, results_at, unshown, ..Self::default() }
     }
 
+    /// The calls of an answer in a conversation of before, whose results begin there.
+    pub(crate) fn restored(calls: Vec<Call>, results_at: usize) -> Self {
+        // Nobody is shown again what was answered then.
+        let results_shown = calls.iter().take_while(|call| call.is_answered()).count();
+        Self { calls, results_at, results_shown, ..Self::default() }
+    }
+
     /// Writes a result into history, at its place in call order.
     pub(crate) fn record(
         &mut self,
@@ -66,7 +73,7 @@ impl Round {
 
     /// Once every call is decided, writes the results of those that were refused.
     pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
-        if self.calls.iter().any(Call::is_undecided) {
+        if self.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) {
             return;
         }
         for call in 0..self.calls.len() {
@@ -100,6 +107,15 @@ impl Round {
 
     pub(crate) fn has_open(&self) -> bool {
         self.calls.iter().any(Call::is_open)
+    }
+
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.calls.iter().any(Call::is_waiting)
+    }
+
+    pub(crate) fn waiting_ids(&self) -> Vec<&str> {
+        let waiting = self.calls.iter().filter(|call| call.is_waiting());
+        waiting.map(|call| &*call.block.id).collect()
     }
 
     /// Whether the caller will be shown more of the calls.

@@ -1,9 +1,11 @@
+mod approval;
+mod limits;
+
 use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseBlock,
-    ToolUseError,
+    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +42,8 @@ pub struct Turn {
     counts: bool,
     /// Go on once the last open call is answered.
     continues: bool,
+    /// The turn has ended since calls wait for somebody's permission.
+    waits: bool,
     budget: Budget,
     guard: Guard,
     /// This is the last round.
@@ -95,6 +99,7 @@ impl Turn {
             prompt: None,
             counts: false,
             continues: false,
+            waits: false,
             budget: Budget::default(),
             guard: Guard::default(),
             last: None,
@@ -160,6 +165,9 @@ impl Turn {
         };
         if self.options.mode == Mode::Auto || !answered {
             self.must_be_idle()?;
+        }
+        if self.waits {
+            return self.go_on_with_calls();
         }
         if !open.is_empty() {
             let message = format!("calls have no result yet: {}", open.join(", "));
@@ -259,6 +267,13 @@ impl Turn {
             Decision::Refuse(content) => {
                 let outcome = Outcome::Blocked;
                 self.round.calls[call].state = CallState::Refused { content, outcome };
+            }
+            Decision::Wait(input) => {
+                let waits = self.options.mode == Mode::Auto;
+                let call = &mut self.round.calls[call];
+                call.input = input;
+                call.state =
+                    if waits { CallState::Waiting { decided: true } } else { CallState::Allowed };
             }
         }
         if self.options.mode == Mode::Manual {
@@ -389,6 +404,9 @@ impl Turn {
                         } else {
                             self.phase = Phase::Ending(reason);
                         }
+                    } else if self.round.has_waiting() {
+                        self.waits = true;
+                        self.phase = Phase::Ending(FinishReason::ApprovalPending);
                     } else if !mem::replace(started, true) && self.round.has_open() {
                         let calls = self.round.open();
                         self.budget.calls = self.budget.calls.saturating_add(calls.len() as u32);
@@ -416,6 +434,7 @@ impl Turn {
         self.round = Round::default();
         self.prompt = None;
         self.continues = false;
+        self.waits = false;
         Ok(())
     }
 
@@ -478,6 +497,7 @@ impl Turn {
         self.phase = Phase::Continuing;
         self.counts = false;
         self.continues = false;
+        self.waits = false;
         self.budget = Budget::default();
         self.last = None;
         self.guard.reset();
@@ -530,60 +550,6 @@ impl Turn {
             Some(last) if !self.may_ask(last) => Phase::Ending(last.reason.clone()),
             _ => Phase::Requesting { sent: false },
         };
-    }
-
-    /// Whether there may be one more answer, the last.
-    fn may_ask(&self, last: &Last) -> bool {
-        let affordable = last.reason != FinishReason::MaxRunTokens;
-        self.options.last_answer_without_tools && affordable && !last.asked
-    }
-
-    /// Answers all calls with "not run" if a limit is reached.
-    fn hold_to_limits(&mut self) {
-        let wanted = self.round.open().len() as u32;
-        let Budget { rounds, calls, tokens } = self.budget;
-        let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
-        let (reason, error) = if let Some(last) = &self.last {
-            // The last answer was asked for without tools, and has calls all the same.
-            (last.reason.clone(), "not run: this was the last answer")
-        } else if rounds >= self.options.max_rounds {
-            (FinishReason::MaxToolIterations, "not run: iteration limit")
-        } else if self.options.max_calls.is_some_and(too_many) {
-            (FinishReason::MaxToolCalls, "not run: limit of tool calls")
-        } else if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
-            (FinishReason::MaxRunTokens, "not run: limit of tokens")
-        } else {
-            return;
-        };
-        self.round.over_limit = true;
-        self.answer_open_calls(error, Outcome::NotRun);
-        self.last.get_or_insert(Last { reason, asked: false });
-    }
-
-    /// The result as it is to stand: the third identical one in a row tells the model.
-    fn guarded(&mut self, call: usize, content: Value) -> Value {
-        let Call { block: ToolUseBlock { name, input, .. }, .. } = &self.round.calls[call];
-        let ran = self.options.mode == Mode::Auto && self.last.is_none();
-        let (Some(limit), true) = (self.options.repeat_guard, ran) else { return content };
-        let count = self.guard.count(name, input, &content);
-        if count > limit {
-            self.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
-        }
-        if count != limit {
-            return content;
-        }
-        let note = format!(
-            "This is the {count}. time in a row that {name} was called with these arguments and gave this \
-             result. It will not change: go on without it, or try something else."
-        );
-        match content {
-            Value::String(text) => format!("{text}\n\n{note}").into(),
-            Value::Object(mut object) => {
-                object.entry("note").or_insert_with(|| note.into());
-                object.into()
-            }
-            other => json!({ "result": other, "note": note }),
-        }
     }
 
     /// Writes a result into history.

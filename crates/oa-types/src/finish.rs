@@ -12,6 +12,8 @@ use serde::ser::{Serialize, Serializer};
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum FinishReason {
+    /// Calls wait until somebody permits them.
+    ApprovalPending,
     /// The server's content filter stopped it.
     ContentFilter,
     /// It was interrupted by the caller.
@@ -46,6 +48,7 @@ impl FinishReason {
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
+            Self::ApprovalPending => "approval_pending",
             Self::ContentFilter => "content_filter",
             Self::Interrupted => "interrupted",
             Self::Length => "length",
@@ -77,6 +80,7 @@ impl From<&str> for FinishReason {
     fn from(word: &str) -> Self {
         match word {
             "" | "unspecified" => Self::Unspecified,
+            "approval_pending" => Self::ApprovalPending,
             "content_filter" => Self::ContentFilter,
             "interrupted" => Self::Interrupted,
             "length" => Self::Length,

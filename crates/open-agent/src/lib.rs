@@ -41,10 +41,13 @@ pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
     AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Endpoint, EndpointBuilder, Error,
     ErrorKind, HistoryMut, InterruptHandle, Limits, Provider, Reply, Result, RetryConfig,
-    SystemRole, Thinking, TurnMetadata, list_models, query, retry_with_backoff,
+    SystemRole, TerminalPrompt, Thinking, TurnMetadata, list_models, query, retry_with_backoff,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
-pub use oa_hooks::{HookDecision, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
+pub use oa_hooks::{
+    HookDecision, Hooks, Permission, PermissionMode, PermissionRequest, PostToolUseEvent,
+    PreToolUseEvent, ToolRule, UserPromptSubmitEvent,
+};
 pub use oa_tools::{FnTool, Tool, ToolContext, ToolError, tool};
 pub use oa_types::wire::ToolChoice;
 pub use oa_types::{

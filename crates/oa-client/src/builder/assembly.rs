@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::provider;
 use crate::retry::Budget;
-use crate::settings::{Asked, Envelopes, Settings};
+use crate::settings::{Asked, Envelopes, Settings, offered};
 use crate::wait::Wait;
 
 /// Whether options may do without a model.
@@ -53,7 +53,8 @@ impl AgentOptionsBuilder {
         if let Some(error) = self.endpoint.take_error() {
             return Err(error);
         }
-        self.request.tools = self.tools.specs();
+        let offered = offered(&self.tools, &self.permissions);
+        self.request.tools = offered.specs();
         self.check_effects()?;
         match self.model.take().or_else(provider::model_from_environment) {
             Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
@@ -63,7 +64,7 @@ impl AgentOptionsBuilder {
         let mut quirks = Quirks::default();
         quirks.repair = self.repair;
         let executor = self.executor.take().unwrap_or_default();
-        let executor = ToolExecutor::with_options(self.tools.clone(), executor)
+        let executor = ToolExecutor::with_options(offered, executor)
             .map_err(|error| Error::config(error.to_string()))?;
         let timeouts = self.all_timeouts();
         let asked = self.asked()?;
@@ -80,6 +81,7 @@ impl AgentOptionsBuilder {
             quirks,
             tools: self.tools,
             hooks: self.hooks,
+            permissions: self.permissions,
             turn: self.turn,
             max_run_time: self.max_run_time,
             executor,
@@ -112,7 +114,13 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
-        Ok(())
+        for name in self.permissions.listed() {
+            if !name.ends_with('*') && !self.tools.contains(name) {
+                let message = format!("there is no tool {name:?} to be allowed or disallowed");
+                return Err(Error::config(message));
+            }
+        }
+        self.permissions.check().map_err(Error::config)
     }
 
     fn all_timeouts(&self) -> Timeouts {

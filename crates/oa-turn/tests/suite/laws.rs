@@ -17,15 +17,17 @@ use crate::{call, malformed, text};
 enum Event {
     Abandon(Vec<Piece>),
     AddResult(usize, bool),
+    Approve(usize, u8),
     Answer(Vec<Piece>),
     BeginAnswer,
     Continue,
     ContinueWhenAnswered,
-    Decide(usize, bool),
+    Decide(usize, u8),
     Fail,
     FinishCall(usize, bool),
     Interrupt(Vec<Piece>),
     Next,
+    Restore,
     Review(usize, bool),
     Stop,
     Submit(&'static str),
@@ -59,12 +61,14 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::BeginAnswer),
         1 => Just(Event::Continue),
         1 => Just(Event::ContinueWhenAnswered),
-        4 => (place.clone(), any::<bool>()).prop_map(|(call, run)| Event::Decide(call, run)),
+        3 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Approve(call, choice)),
+        5 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Decide(call, choice)),
         1 => Just(Event::Fail),
         4 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::FinishCall(call, error)),
         1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
         12 => Just(Event::Next),
         4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
+        1 => Just(Event::Restore),
         1 => Just(Event::Stop),
         3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
     ]
@@ -100,6 +104,14 @@ fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
         Piece::Text => text("word "),
     };
     pieces.iter().map(block).collect()
+}
+
+fn decision(choice: u8) -> Decision {
+    match choice {
+        0 => Decision::Run(json!({})),
+        1 => Decision::Refuse(json!("no")),
+        _ => Decision::Wait(json!({})),
+    }
 }
 
 fn outcome(is_error: bool) -> Outcome {
@@ -185,8 +197,17 @@ proptest! {
                 Event::BeginAnswer => turn.begin_answer(),
                 Event::Continue => drop(turn.continue_turn()),
                 Event::ContinueWhenAnswered => drop(turn.continue_when_answered()),
-                Event::Decide(call, true) => turn.decide(call, Decision::Run(json!({}))),
-                Event::Decide(call, false) => turn.decide(call, Decision::Refuse(json!("no"))),
+                Event::Approve(place, choice) => {
+                    let call = turn.calls().get(place);
+                    let waits = call.is_some_and(oa_turn::Call::is_waiting);
+                    let id = call.map_or_else(|| "none".to_owned(), |call| call.block.id.clone());
+                    prop_assert_eq!(turn.approve(&id, decision(choice)).is_ok(), waits);
+                }
+                Event::Decide(call, choice) => turn.decide(call, decision(choice)),
+                Event::Restore => {
+                    let messages = turn.history().to_vec();
+                    prop_assert_eq!(turn.restore(messages).is_ok(), !was_busy);
+                }
                 Event::Fail => turn.fail(),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
@@ -219,7 +240,8 @@ proptest! {
             prop_assert!(rounds <= options.max_rounds, "a round beyond the limit");
             check_pairing(&turn)?;
             let open = turn.calls().iter().any(oa_turn::Call::is_open);
-            prop_assert!(options.mode == Mode::Manual || turn.is_busy() || !open, "left open");
+            let may_be_open = options.mode == Mode::Manual || turn.is_busy();
+            prop_assert!(may_be_open || turn.waits_for_approval() || !open, "left open");
         }
         // Whatever happened, it can be interrupted and used again.
         turn.interrupt(Vec::new());

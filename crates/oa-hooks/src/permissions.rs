@@ -1,0 +1,236 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::handler::{Contained, Running, within};
+use crate::permission::{Permission, PermissionRequest};
+use crate::rule::{Effect, Pattern, ToolRule};
+
+/// The category of tools that only look.
+pub const CATEGORY_READ: &str = "read";
+
+/// What holds for calls that no rule is about.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum PermissionMode {
+    /// They run.
+    AllowAll,
+    /// Those of tools whose category is `read` run; somebody is asked about others.
+    AllowReads,
+    /// Somebody is asked.
+    Ask,
+    /// Nothing runs, whatever rules say: the model is to make a plan.
+    Plan,
+}
+
+/// Who may use which tool, and with what.
+///
+/// ```
+/// # use std::{pin::pin, task::{Context, Poll, Waker}};
+/// use oa_hooks::{History, Permission, PermissionRequest, Permissions, ToolRule};
+/// use serde_json::json;
+///
+/// let permissions = Permissions::new()
+///     .disallow(["format_disk"])
+///     .rule(ToolRule::allow("read_*"))
+///     .can_use_tool(|request| async move {
+///         match request.tool_name.as_str() {
+///             "delete_file" => Permission::deny("not without a backup"),
+///             _ => Permission::Allow,
+///         }
+///     });
+/// assert!(!permissions.offers("format_disk"));
+///
+/// # let check = async {
+/// let request = PermissionRequest::new("delete_file", json!({}), "c1", History::default());
+/// // With tokio: `permissions.decide(request, tokio::time::sleep)`.
+/// let permission = permissions.decide(request, |_| std::future::pending()).await;
+/// assert_eq!(permission, Permission::deny("not without a backup"));
+/// # };
+/// # let polled = pin!(check).poll(&mut Context::from_waker(Waker::noop()));
+/// # assert!(matches!(polled, Poll::Ready(())));
+/// ```
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Permissions {
+    mode: Option<PermissionMode>,
+    allowed: Option<Vec<Pattern>>,
+    disallowed: Vec<Pattern>,
+    rules: Vec<ToolRule>,
+    asked: Option<Asked>,
+    timeout: Option<(Duration, Permission)>,
+}
+
+type Asked = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
+
+impl Permissions {
+    /// Allows everything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Allows these tools and no others; a name may end in `*`. What was allowed before stays so.
+    pub fn allow_only(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed.get_or_insert_default().extend(tools.into_iter().map(Pattern::new));
+        self
+    }
+
+    /// Forbids these tools; a name may end in `*`.
+    pub fn disallow(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.disallowed.extend(tools.into_iter().map(Pattern::new));
+        self
+    }
+
+    /// Says what holds for calls that no rule is about. Without a word they run, unless there is
+    /// somebody to be asked.
+    pub fn mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Adds a rule.
+    pub fn rule(mut self, rule: ToolRule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// Has this asked about calls that are neither allowed nor denied by what is known. One that
+    /// panics denies. Without it such calls wait: [`Permission::Later`].
+    pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
+    where
+        F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Permission> + Send + 'static,
+    {
+        let asked = Arc::new(asked);
+        self.asked = Some(Arc::new(move |request| {
+            let asked = Arc::clone(&asked);
+            // The closure, too, runs inside of the future, where its panic is caught.
+            Box::pin(async move { asked(request).await })
+        }));
+        self
+    }
+
+    /// Takes `unanswered` for an answer if none comes within `limit`. Without it an answer may take as
+    /// long as it likes.
+    pub fn timeout(mut self, limit: Duration, unanswered: Permission) -> Self {
+        self.timeout = Some((limit, unanswered));
+        self
+    }
+
+    /// Whether a tool is offered to the model: not if it never runs.
+    #[must_use]
+    pub fn offers(&self, tool: &str) -> bool {
+        let names = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(tool));
+        self.allowed.as_deref().is_none_or(names) && !names(&self.disallowed)
+    }
+
+    /// Whether every call runs, and nobody is asked.
+    #[must_use]
+    pub fn allow_everything(&self) -> bool {
+        self.allowed.is_none()
+            && self.disallowed.is_empty()
+            && self.rules.is_empty()
+            && self.effective_mode() == PermissionMode::AllowAll
+    }
+
+    /// Whether anything but the lists of names is set, which needs somebody who runs calls.
+    #[must_use]
+    pub fn decide_about_calls(&self) -> bool {
+        self.mode.is_some() || !self.rules.is_empty() || self.asked.is_some()
+    }
+
+    /// Finds what could not act.
+    ///
+    /// # Errors
+    ///
+    /// What it is, in words: a timeout without anybody to be asked, or somebody who is never asked.
+    pub fn check(&self) -> Result<(), &'static str> {
+        if self.asked.is_none() {
+            return match self.timeout {
+                Some(_) => Err("can_use_tool_timeout has no effect without can_use_tool"),
+                None => Ok(()),
+            };
+        }
+        let some_ask = self.rules.iter().any(|rule| rule.effect() == Effect::Ask);
+        match self.mode {
+            Some(PermissionMode::AllowAll) if !some_ask => {
+                Err("can_use_tool has no effect if all is allowed and no rule asks")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the names in the lists of tools that are allowed or forbidden, as they were given.
+    pub fn listed(&self) -> impl Iterator<Item = &str> {
+        let lists = self.allowed.iter().flatten().chain(&self.disallowed);
+        lists.map(Pattern::as_str)
+    }
+
+    /// Decides what needs no asking; `None` if somebody is to be asked.
+    #[must_use]
+    pub fn known(&self, tool: &str, input: &Value, category: Option<&str>) -> Option<Permission> {
+        if !self.offers(tool) {
+            return Some(Permission::deny("this tool is not allowed"));
+        }
+        if self.mode == Some(PermissionMode::Plan) {
+            return Some(Permission::deny("only a plan is wanted now: nothing is run"));
+        }
+        let effects = self.rules.iter().filter_map(|rule| rule.effect_on(tool, input));
+        match (effects.max(), self.effective_mode()) {
+            (Some(Effect::Deny), _) => Some(Permission::deny("a rule forbids this call")),
+            (Some(Effect::Allow), _) | (None, PermissionMode::AllowAll) => Some(Permission::Allow),
+            (None, PermissionMode::AllowReads) if category == Some(CATEGORY_READ) => {
+                Some(Permission::Allow)
+            }
+            _ => None,
+        }
+    }
+
+    /// Decides, and asks if need be. `sleep` is the clock, as for
+    /// [`Hooks`](crate::Hooks::pre_tool_use).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops that of whoever is asked.
+    pub async fn decide<S, F>(&self, request: PermissionRequest, sleep: S) -> Permission
+    where
+        S: Fn(Duration) -> F + Send + Sync,
+        F: Future<Output = ()> + Send,
+    {
+        let PermissionRequest { tool_name, tool_input, category, .. } = &request;
+        if let Some(known) = self.known(tool_name, tool_input, category.as_deref()) {
+            return known;
+        }
+        let Some(asked) = &self.asked else { return Permission::Later };
+        let answer = Contained::new(asked(request));
+        let answered = match &self.timeout {
+            None => answer.await,
+            Some((limit, unanswered)) => match within(answer, sleep(*limit)).await {
+                Some(answered) => answered,
+                None => return unanswered.clone(),
+            },
+        };
+        answered.unwrap_or_else(|panic| Permission::Deny(format!("asking panicked: {panic}")))
+    }
+
+    fn effective_mode(&self) -> PermissionMode {
+        let unsaid =
+            if self.asked.is_some() { PermissionMode::Ask } else { PermissionMode::AllowAll };
+        self.mode.unwrap_or(unsaid)
+    }
+}
+
+impl fmt::Debug for Permissions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permissions")
+            .field("mode", &self.effective_mode())
+            .field("allowed", &self.allowed)
+            .field("disallowed", &self.disallowed)
+            .field("rules", &self.rules)
+            .field("asks", &self.asked.is_some())
+            .field("timeout", &self.timeout)
+            .finish()
+    }
+}

@@ -1,0 +1,124 @@
+//! Calls that wait until somebody permits them, in this program or a later one.
+
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
+
+use super::{Phase, Turn};
+use crate::action::Decision;
+use crate::call::{Call, CallState};
+use crate::error::{Error, ErrorKind};
+use crate::options::Mode;
+use crate::repair::{calls_of, repair};
+use crate::round::Round;
+
+impl Turn {
+    /// Decides about a call that waits for permission. The turn goes on by
+    /// [`continue_turn`](Self::continue_turn), once none waits any more.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it does not wait.
+    pub fn approve(&mut self, id: &str, decision: Decision) -> Result<(), Error> {
+        let Some(call) = self.round.calls.iter_mut().find(|call| call.block.id == id) else {
+            let message = format!("no call of the last answer has the id {id:?}");
+            return Err(Error::new(ErrorKind::UnknownCall, message));
+        };
+        let CallState::Waiting { decided } = call.state else {
+            let message = format!("the call {id:?} does not wait for permission");
+            return Err(Error::new(ErrorKind::AlreadyAnswered, message));
+        };
+        match decision {
+            Decision::Run(input) => {
+                call.input = input;
+                call.is_approved = true;
+                // What another program was told of it may be otherwise in this one.
+                call.state = if decided { CallState::Allowed } else { CallState::Undecided };
+            }
+            Decision::Refuse(content) => {
+                call.state = CallState::Refused { content, outcome: Outcome::Blocked };
+            }
+            Decision::Wait(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over a conversation that waits: as [`set_history`](Self::set_history), but calls at its
+    /// end without a result stay open. In auto mode they wait for permission, in manual mode for their
+    /// results.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress.
+    pub fn restore(&mut self, messages: Vec<Message>) -> Result<(), Error> {
+        self.must_be_idle()?;
+        let answered: Vec<String> = last_results(&messages).map(|id| id.to_owned()).collect();
+        let mut messages = repair(messages);
+        let is_result = |message: &Message| message.role == MessageRole::Tool;
+        let results_at =
+            messages.iter().rposition(|message| !is_result(message)).map_or(0, |at| at + 1);
+        let is_open = |id: &str| !answered.iter().any(|answered| answered == id);
+        let mut place = 0;
+        messages.retain(|message| {
+            place += 1;
+            place <= results_at
+                || result_of(message).is_some_and(|result| !is_open(&result.tool_use_id))
+        });
+        let state = |id: &str| {
+            let mut results = messages[results_at..].iter().filter_map(result_of);
+            match results.find(|result| result.tool_use_id == id) {
+                Some(result) => CallState::Answered {
+                    content: result.content.clone(),
+                    outcome: if result.is_error { Outcome::Failed } else { Outcome::Ok },
+                    reviewed: true,
+                },
+                None if self.options.mode == Mode::Auto => CallState::Waiting { decided: false },
+                None => CallState::Allowed,
+            }
+        };
+        let asking = messages[..results_at].last().into_iter().flat_map(calls_of);
+        let calls: Vec<Call> = asking
+            .map(|block| Call { state: state(&block.id), ..Call::new(block.clone()) })
+            .collect();
+        let is_open = calls.iter().any(Call::is_open);
+        self.conversation.set(messages);
+        self.round = if is_open { Round::restored(calls, results_at) } else { Round::default() };
+        self.waits = is_open && self.options.mode == Mode::Auto;
+        (self.prompt, self.continues) = (None, false);
+        Ok(())
+    }
+
+    /// Whether the turn has ended since calls wait for permission, and can go on with them.
+    #[must_use]
+    pub fn waits_for_approval(&self) -> bool {
+        self.waits
+    }
+
+    /// Goes on with calls about which everything is decided now.
+    pub(super) fn go_on_with_calls(&mut self) -> Result<(), Error> {
+        let waiting = self.round.waiting_ids();
+        if !waiting.is_empty() {
+            let message = format!("calls wait for permission: {}", waiting.join(", "));
+            return Err(Error::new(ErrorKind::OpenCalls, message));
+        }
+        self.begin();
+        self.phase = Phase::Calling { started: false, reason: FinishReason::ToolCalls };
+        self.round.record_refused(&mut self.conversation);
+        Ok(())
+    }
+}
+
+/// The ids that the results at the end of a conversation answer.
+fn last_results(messages: &[Message]) -> impl Iterator<Item = &str> {
+    let results = messages.iter().rev().take_while(|message| message.role == MessageRole::Tool);
+    let blocks = results.flat_map(|message| &message.content);
+    blocks.filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(&*result.tool_use_id),
+        _ => None,
+    })
+}
+
+fn result_of(message: &Message) -> Option<&ToolResultBlock> {
+    message.content.iter().find_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
+}

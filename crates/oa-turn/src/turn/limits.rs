@@ -1,0 +1,64 @@
+//! How far one prompt may go.
+
+use oa_types::{FinishReason, Outcome, ToolUseBlock};
+use serde_json::{Value, json};
+
+use super::{Budget, Last, Turn};
+use crate::call::Call;
+use crate::options::Mode;
+
+impl Turn {
+    /// Whether there may be one more answer, the last.
+    pub(super) fn may_ask(&self, last: &Last) -> bool {
+        let affordable = last.reason != FinishReason::MaxRunTokens;
+        self.options.last_answer_without_tools && affordable && !last.asked
+    }
+
+    /// Answers all calls with "not run" if a limit is reached.
+    pub(super) fn hold_to_limits(&mut self) {
+        let wanted = self.round.open().len() as u32;
+        let Budget { rounds, calls, tokens } = self.budget;
+        let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
+        let (reason, error) = if let Some(last) = &self.last {
+            // The last answer was asked for without tools, and has calls all the same.
+            (last.reason.clone(), "not run: this was the last answer")
+        } else if rounds >= self.options.max_rounds {
+            (FinishReason::MaxToolIterations, "not run: iteration limit")
+        } else if self.options.max_calls.is_some_and(too_many) {
+            (FinishReason::MaxToolCalls, "not run: limit of tool calls")
+        } else if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
+            (FinishReason::MaxRunTokens, "not run: limit of tokens")
+        } else {
+            return;
+        };
+        self.round.over_limit = true;
+        self.answer_open_calls(error, Outcome::NotRun);
+        self.last.get_or_insert(Last { reason, asked: false });
+    }
+
+    /// The result as it is to stand: the third identical one in a row tells the model.
+    pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
+        let Call { block: ToolUseBlock { name, input, .. }, .. } = &self.round.calls[call];
+        let ran = self.options.mode == Mode::Auto && self.last.is_none();
+        let (Some(limit), true) = (self.options.repeat_guard, ran) else { return content };
+        let count = self.guard.count(name, input, &content);
+        if count > limit {
+            self.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
+        }
+        if count != limit {
+            return content;
+        }
+        let note = format!(
+            "This is the {count}. time in a row that {name} was called with these arguments and gave this \
+             result. It will not change: go on without it, or try something else."
+        );
+        match content {
+            Value::String(text) => format!("{text}\n\n{note}").into(),
+            Value::Object(mut object) => {
+                object.entry("note").or_insert_with(|| note.into());
+                object.into()
+            }
+            other => json!({ "result": other, "note": note }),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Calls that wait for permission, in this program and in a later one.
+
+use oa_turn::{Action, CallState, Decision, ErrorKind, Options, Turn};
+use oa_types::{FinishReason, Message, MessageRole, Outcome};
+use serde_json::json;
+
+use crate::{answer, call, perform, text};
+
+/// A turn with three calls: the first may run, the second waits, the third is refused.
+fn waiting() -> Turn {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).expect("it is a prompt");
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("a", "add"), call("b", "add"), call("c", "add")]);
+    let mut decisions = [
+        Decision::Run(json!({ "a": 1 })),
+        Decision::Wait(json!({ "a": "by a hook" })),
+        Decision::Refuse(json!({ "error": "no" })),
+    ]
+    .into_iter();
+    loop {
+        match turn.next_action().expect("something is in progress") {
+            Action::Decide { call } => turn.decide(call, decisions.next().expect("three calls")),
+            Action::Show { .. } => {}
+            Action::End { reason } => {
+                assert_eq!(reason, FinishReason::ApprovalPending);
+                return turn;
+            }
+            action => panic!("{action:?}"),
+        }
+    }
+}
+
+fn roles(turn: &Turn) -> Vec<MessageRole> {
+    turn.history().iter().map(|message| message.role).collect()
+}
+
+#[test]
+fn nothing_runs_while_a_call_waits_and_all_goes_on_once_it_is_permitted() {
+    use MessageRole::{Assistant, Tool, User};
+    let mut turn = waiting();
+    assert!(turn.waits_for_approval() && !turn.is_busy());
+    assert_eq!(roles(&turn), [User, Assistant], "nothing is answered yet");
+    let error = turn.continue_turn().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OpenCalls);
+    assert!(error.to_string().ends_with(": b"), "{error}");
+    for (id, kind) in [("a", ErrorKind::AlreadyAnswered), ("x", ErrorKind::UnknownCall)] {
+        assert_eq!(turn.approve(id, Decision::Run(json!({}))).unwrap_err().kind(), kind);
+    }
+
+    let input = turn.calls()[1].input.clone();
+    turn.approve("b", Decision::Run(input)).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![0, 1] }));
+    assert_eq!(turn.calls()[1].input, json!({ "a": "by a hook" }), "as it was decided");
+    for call in [0, 1] {
+        assert!(turn.finish_call(call, json!("ok"), Outcome::Ok));
+    }
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(roles(&turn), [User, Assistant, Tool, Tool, Tool]);
+}
+
+#[test]
+fn a_denied_call_is_answered_and_a_new_prompt_answers_what_waits() {
+    let mut turn = waiting();
+    turn.approve("b", Decision::Refuse(json!({ "error": "denied" }))).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let CallState::Answered { outcome, .. } = &turn.calls()[1].state else { panic!() };
+    assert_eq!(*outcome, Outcome::Blocked);
+
+    let mut turn = waiting();
+    turn.submit(Message::user("Never mind.")).unwrap();
+    assert!(!turn.waits_for_approval());
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(turn.history().len(), 6);
+}
+
+#[test]
+fn a_conversation_that_waits_is_taken_over_and_decided_anew() {
+    let messages = waiting().history().to_vec();
+    let mut turn = Turn::new(Options::auto());
+    turn.restore(messages.clone()).unwrap();
+    assert!(turn.waits_for_approval());
+    assert!(turn.calls().iter().all(oa_turn::Call::is_waiting), "no decision was saved");
+    assert_eq!(**turn.history(), messages[..]);
+    for id in ["a", "b", "c"] {
+        turn.approve(id, Decision::Run(json!({ "a": id }))).unwrap();
+    }
+    turn.continue_turn().unwrap();
+    let Some(Action::Decide { call: 0 }) = turn.next_action() else { panic!("hooks are asked") };
+    assert!(turn.calls()[0].is_approved);
+    turn.decide(0, Decision::Run(turn.calls()[0].input.clone()));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![text("Done.")]);
+    assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::Unspecified });
+
+    let mut manual = Turn::new(Options::default());
+    manual.restore(messages).unwrap();
+    assert!(!manual.waits_for_approval());
+    for id in ["a", "b", "c"] {
+        manual.add_result(id, json!("ok"), Outcome::Ok).unwrap();
+    }
+    manual.continue_turn().unwrap();
+    assert_eq!(perform(&mut manual), Action::Request { tools: true });
+}
+
+#[test]
+fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid() {
+    let mut first = Turn::new(Options::default());
+    first.submit(Message::user("Go.")).unwrap();
+    perform(&mut first);
+    answer(&mut first, vec![call("a", "add"), call("b", "add")]);
+    perform(&mut first);
+    first.add_result("b", json!("two"), Outcome::Failed).unwrap();
+
+    let mut turn = Turn::new(Options::auto());
+    turn.restore(first.history().to_vec()).unwrap();
+    assert!(turn.calls()[0].is_waiting() && !turn.calls()[1].is_open());
+    turn.approve("a", Decision::Run(json!({}))).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let ids: Vec<_> = turn.calls().iter().map(|call| &*call.block.id).collect();
+    assert_eq!(ids, ["a", "b"]);
+
+    let whole = turn.history().to_vec();
+    let mut turn = Turn::new(Options::auto());
+    turn.restore(whole.clone()).unwrap();
+    assert!(!turn.waits_for_approval() && turn.calls().is_empty());
+    assert_eq!(**turn.history(), whole[..]);
+    turn.restore(Vec::new()).unwrap();
+    assert!(turn.history().is_empty());
+}
