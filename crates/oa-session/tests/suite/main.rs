@@ -1,0 +1,3 @@
+//! Stores from outside, waited for without a runtime.
+
+mod contract;
