@@ -91,8 +91,14 @@ impl Error {
     }
 
     /// Tells in which line of which file it is.
-    pub(crate) fn at(mut self, path: &Path, line: u64) -> Self {
-        self.inner.message = format!("{}, line {line}: {}", path.display(), self.inner.message);
+    pub(crate) fn at(self, path: &Path, line: u64) -> Self {
+        self.located(format_args!("{}, line {line}", path.display()))
+    }
+
+    /// Puts before the words of the error where it was: a file, a line.
+    #[must_use]
+    pub fn located(mut self, place: impl fmt::Display) -> Self {
+        self.inner.message = format!("{place}: {}", self.inner.message);
         self
     }
 

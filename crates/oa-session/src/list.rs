@@ -59,10 +59,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// Creates the place of a session that was written to then.
+    #[must_use]
+    pub fn new(updated_at: Timestamp, id: SessionId) -> Self {
+        Self { updated_at, id }
+    }
+
     /// Creates the place of this session.
     #[must_use]
     pub fn of(session: &SessionInfo) -> Self {
-        Self { updated_at: session.updated_at, id: session.id.clone() }
+        Self::new(session.updated_at, session.id.clone())
     }
 
     /// Returns the id of the session at this place.
@@ -90,7 +96,7 @@ pub struct SessionPage {
     pub sessions: Vec<SessionInfo>,
     /// Where the next page goes on; `None` if this was the last.
     pub next: Option<Cursor>,
-    /// Sessions that are there and cannot be read, on the first page: one of them hides no other.
+    /// Sessions that are there and cannot be read, each on one page: they hide no other.
     pub unreadable: Vec<Unreadable>,
 }
 
@@ -108,13 +114,13 @@ impl SessionPage {
         sessions.sort_by(|a, b| key(a).cmp(&key(b)));
         let has_more = sessions.len() > list.limit;
         sessions.truncate(list.limit);
-        Self::ending(sessions, has_more)
+        let next = sessions.last().filter(|_| has_more).map(Cursor::of);
+        Self::new(sessions, next)
     }
 
-    /// Creates a page of these sessions, behind which there are more or not.
+    /// Creates a page of these sessions, for those who write a store.
     #[must_use]
-    pub fn ending(sessions: Vec<SessionInfo>, has_more: bool) -> Self {
-        let next = sessions.last().filter(|_| has_more).map(Cursor::of);
+    pub fn new(sessions: Vec<SessionInfo>, next: Option<Cursor>) -> Self {
         Self { sessions, next, unreadable: Vec::new() }
     }
 }

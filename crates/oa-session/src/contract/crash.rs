@@ -49,13 +49,16 @@ pub fn survive<S: SessionStore + 'static>(
         let folder = Path::new(&arguments[place + 1]);
         return write(folder, number(place + 2), number(place + 3), open);
     }
+    let mut total = 0;
     for round in 0..rounds {
         let store = open(folder);
         block_on(create(&store, &shared(round)));
         drop(store);
         let acknowledged = disturb(folder, round);
         block_on(inspect(&open(folder), round, &acknowledged));
+        total += acknowledged.values().sum::<usize>();
     }
+    assert!(total > rounds, "only {total} turns were acknowledged in {rounds} rounds");
 }
 
 fn shared(round: usize) -> String {

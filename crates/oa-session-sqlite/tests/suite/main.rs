@@ -1,0 +1,3 @@
+//! The store from outside, waited for without a runtime.
+
+mod contract;
