@@ -52,7 +52,7 @@ impl Database {
             check_place(keep, count, role_at(transaction, &found, keep)?)?;
             let gone = bytes_from(transaction, found.number, keep)?;
             let new: u64 = json.iter().map(|json| json.len() as u64).sum();
-            found.bytes = (found.bytes - gone).saturating_add(new);
+            found.bytes = found.bytes.saturating_sub(gone).saturating_add(new);
             found.info.message_count = keep + messages.len();
             check_size(found.info.message_count, found.bytes, limits)?;
             if keep < count {

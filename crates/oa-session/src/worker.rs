@@ -167,31 +167,12 @@ fn closed() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-    use std::sync::mpsc;
+    use oa_session::contract::block_on;
 
     use super::*;
 
     fn poll<T>(future: &mut StoreFuture<'_, T>) -> Poll<Result<T, Error>> {
         future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-    }
-
-    #[track_caller]
-    fn wait<T>(future: StoreFuture<'_, T>) -> Result<T, Error> {
-        struct Unpark(thread::Thread);
-        impl std::task::Wake for Unpark {
-            fn wake(self: Arc<Self>) {
-                self.0.unpark();
-            }
-        }
-        let waker = Waker::from(Arc::new(Unpark(thread::current())));
-        let mut future = pin!(future);
-        loop {
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                return output;
-            }
-            thread::park();
-        }
     }
 
     #[test]
@@ -206,14 +187,14 @@ mod tests {
         let (mut first, mut second) = (push(1), push(2));
         let _ = poll(&mut second);
         let _ = poll(&mut first);
-        let seen = wait(worker.run(|seen: &mut Vec<i32>| Ok(seen.clone())));
+        let seen = block_on(worker.run(|seen: &mut Vec<i32>| Ok(seen.clone())));
         assert_eq!(seen.unwrap(), [2, 1]);
     }
 
     #[test]
     fn a_job_that_is_dropped_before_its_turn_does_not_run() {
         let worker = Worker::spawn("test", 0).unwrap();
-        let (release, held) = mpsc::channel::<()>();
+        let (release, held) = channel::<()>();
         let mut holds = worker.run(move |_: &mut i32| {
             let _ = held.recv();
             Ok(())
@@ -226,14 +207,14 @@ mod tests {
         assert!(poll(&mut dropped).is_pending());
         drop(dropped);
         drop(release);
-        assert_eq!(wait(worker.run(|count| Ok(*count))).unwrap(), 0);
+        assert_eq!(block_on(worker.run(|count| Ok(*count))).unwrap(), 0);
     }
 
     #[test]
     fn a_job_that_is_dropped_after_it_began_goes_on() {
         let worker = Worker::spawn("test", 0).unwrap();
-        let (begun, begins) = mpsc::channel();
-        let (release, held) = mpsc::channel::<()>();
+        let (begun, begins) = channel();
+        let (release, held) = channel::<()>();
         let mut dropped = worker.run(move |count| {
             let _ = begun.send(());
             let _ = held.recv();
@@ -244,17 +225,17 @@ mod tests {
         begins.recv().unwrap();
         drop(dropped);
         drop(release);
-        assert_eq!(wait(worker.run(|count| Ok(*count))).unwrap(), 1);
+        assert_eq!(block_on(worker.run(|count| Ok(*count))).unwrap(), 1);
     }
 
     #[test]
     fn what_a_panic_has_left_is_not_used_again() {
         let worker = Worker::spawn("test", Arc::new(())).unwrap();
-        let watch = wait(worker.run(|state: &mut Arc<()>| Ok(Arc::downgrade(state)))).unwrap();
+        let watch = block_on(worker.run(|state: &mut Arc<()>| Ok(Arc::downgrade(state)))).unwrap();
         let panics: StoreFuture<'_, ()> =
             worker.run(|_| std::panic::resume_unwind(Box::new("expected")));
-        assert_eq!(wait(panics).unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(block_on(panics).unwrap_err().kind(), ErrorKind::Closed);
         assert!(watch.upgrade().is_none());
-        assert_eq!(wait(worker.run(|_| Ok(()))).unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(block_on(worker.run(|_| Ok(()))).unwrap_err().kind(), ErrorKind::Closed);
     }
 }
