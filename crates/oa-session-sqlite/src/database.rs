@@ -324,3 +324,41 @@ fn from_json<T: serde::de::DeserializeOwned>(json: &str, what: &str) -> Result<T
 fn json_of(metadata: &Map<String, Value>) -> String {
     Value::Object(metadata.clone()).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use oa_session::Cursor;
+
+    use super::*;
+
+    fn database() -> Database {
+        let mut connection = Connection::open_in_memory().expect("there is memory");
+        schema::prepare(&mut connection).expect("it is new");
+        Database { connection, limits: Limits::default() }
+    }
+
+    #[test]
+    fn a_page_is_read_from_the_index_without_sorting() {
+        let database = database();
+        let id = SessionId::new("a").unwrap();
+        let first = List::new(10);
+        let later = first.clone().after(Cursor::new(Timestamp::from_millis(5), id));
+        for (list, expected) in [
+            (first, "SCAN sessions USING INDEX sessions_by_time"),
+            (later, "SEARCH sessions USING INDEX sessions_by_time (updated_at<?)"),
+        ] {
+            let sql = format!("EXPLAIN QUERY PLAN {}", list_sql(&list));
+            let mut statement = database.connection.prepare(&sql).unwrap();
+            let plan: String =
+                statement.raw_query().next().unwrap().unwrap().get("detail").unwrap();
+            assert_eq!(plan, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_committed_is_on_the_disk() {
+        let mode = "PRAGMA synchronous";
+        let full: i32 = database().connection.query_row(mode, (), |row| row.get(0)).unwrap();
+        assert_eq!(full, 2);
+    }
+}

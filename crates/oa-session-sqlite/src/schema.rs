@@ -46,7 +46,7 @@ const PROBES: [&str; 3] = [
 
 /// Checks that the database is ours and brings it up to date; nothing is changed if it is not.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
-    inspect(connection)?;
+    version(connection)?;
     let mode: String =
         connection.query_row("PRAGMA journal_mode", (), |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
@@ -64,6 +64,12 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
         })?;
     }
     Ok(())
+}
+
+/// Returns the version at one moment: somebody else may be making the tables right now.
+fn version(connection: &mut Connection) -> Result<usize, Error> {
+    let transaction = connection.transaction().map_err(failed)?;
+    inspect(&transaction)
 }
 
 /// Returns the version of the database, or why it is none of ours.
@@ -92,11 +98,11 @@ fn inspect(connection: &Connection) -> Result<usize, Error> {
 }
 
 fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), Error> {
-    if inspect(connection)? == migrations.len() {
+    if version(connection)? == migrations.len() {
         return Ok(());
     }
-    let transaction =
-        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let immediate = TransactionBehavior::Immediate;
+    let transaction = connection.transaction_with_behavior(immediate).map_err(failed)?;
     // Somebody else may have been faster.
     let version = inspect(&transaction)?;
     for migration in migrations.iter().skip(version) {
