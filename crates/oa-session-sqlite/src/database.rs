@@ -79,7 +79,7 @@ impl Database {
         Ok(Session::new(found.info, messages, pending.map_err(broken)?))
     }
 
-    pub(crate) fn list(&mut self, list: &List) -> Result<SessionPage, Error> {
+    pub(crate) fn list(&self, list: &List) -> Result<SessionPage, Error> {
         list.check(&self.limits)?;
         let mut statement = self.connection.prepare(&list_sql(list)).map_err(failed)?;
         // One more than wanted tells whether there is another page.

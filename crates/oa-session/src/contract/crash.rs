@@ -33,7 +33,7 @@ const THREADS: usize = 4;
 /// itself: each round, two processes of four writers each write turns to six sessions and tell of each
 /// that was acknowledged, until both are killed (`SIGKILL`) at a random moment. What they were told is
 /// written has to be there then, whole, once and in order, with at most one more turn of each writer,
-/// and the store has to go on from there.
+/// and the store has to go on from there. Returns how many turns were acknowledged in all rounds.
 ///
 /// # Panics
 ///
@@ -42,12 +42,13 @@ pub fn survive<S: SessionStore + 'static>(
     folder: &Path,
     rounds: usize,
     open: impl Fn(&Path) -> S + Copy + Send + Sync,
-) {
+) -> usize {
     let arguments: Vec<String> = env::args().collect();
     if let Some(place) = arguments.iter().position(|argument| argument == WRITE) {
         let number = |place: usize| arguments[place].parse().expect("it is a number");
         let folder = Path::new(&arguments[place + 1]);
-        return write(folder, number(place + 2), number(place + 3), open);
+        write(folder, number(place + 2), number(place + 3), open);
+        return 0;
     }
     let mut total = 0;
     for round in 0..rounds {
@@ -59,6 +60,7 @@ pub fn survive<S: SessionStore + 'static>(
         total += acknowledged.values().sum::<usize>();
     }
     assert!(total > rounds, "only {total} turns were acknowledged in {rounds} rounds");
+    total
 }
 
 fn shared(round: usize) -> String {

@@ -64,7 +64,7 @@ impl Folder {
         self.change(id, |log, limits| {
             let ledger = log.ledger()?;
             ledger.check_revision(revision)?;
-            let kept = keep.unwrap_or(ledger.entries().len());
+            let kept = keep.unwrap_or(ledger.info.message_count);
             ledger.check_place(kept)?;
             let bytes = json.iter().map(|json| json.len() as u64).sum();
             ledger.check_room(kept, json.len(), bytes, limits)?;

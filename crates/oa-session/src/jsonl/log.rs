@@ -213,7 +213,7 @@ impl Log {
     ) -> Result<(), Error> {
         let line = self.end.lines + 1;
         let ledger = self.ledger_mut()?;
-        let keep = keep.unwrap_or(ledger.entries().len());
+        let keep = keep.unwrap_or(ledger.info.message_count);
         ledger.check_place(keep).map_err(|error| Error::corrupt(error.to_string()))?;
         let entries = messages.iter().map(|message| {
             let json = message.get();
