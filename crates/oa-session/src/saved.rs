@@ -112,7 +112,7 @@ impl SavedSession {
     /// # Errors
     ///
     /// As [`append`](SessionStore::append): `Conflict` if somebody else has written, `InvalidInput` while
-    /// a call has no result.
+    /// a call has no result. After `Io`, [`reload`](Self::reload) tells what is there.
     ///
     /// # Cancel safety
     ///
