@@ -69,6 +69,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
     Row {
+        name: "oa-session",
+        place: Place::Layer(1),
+        ours: &["oa-types"],
+        external: Some(&["fs4", "serde", "serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 15 }],
+    },
+    Row {
         name: "oa-tools",
         place: Place::Layer(1),
         ours: &["oa-types"],
@@ -88,6 +95,13 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &["oa-sse", "oa-tools", "oa-types"],
         external: Some(&["bytes", "futures-core", "memchr", "serde", "serde_json", "tokio"]),
         limits: &[Limit { features: Features::Default, most: 15 }],
+    },
+    Row {
+        name: "oa-session-sqlite",
+        place: Place::Layer(2),
+        ours: &["oa-session", "oa-types"],
+        external: Some(&["fs4", "rusqlite", "serde", "serde_json"]),
+        limits: &[],
     },
     Row {
         name: "oa-transport",

@@ -1,0 +1,48 @@
+//! Conversations that are kept in an SQLite database: [`SqliteStore`] is an
+//! [`oa_session::SessionStore`].
+//!
+//! All sessions are in one file (and the two that SQLite keeps beside it), lists come from an index, and
+//! any number of processes may share it. The database is SQLite's own source, built with this crate.
+//! For a folder of text files, and without a C compiler, take `oa_session::JsonlStore`.
+//!
+//! ```
+//! # oa_session::contract::block_on(async {
+//! use oa_session::{Append, NewSession, SessionId, SessionStore, Timestamp};
+//! use oa_session_sqlite::SqliteStore;
+//! use oa_types::Message;
+//!
+//! # let folder = tempfile::tempdir().expect("there is room");
+//! # let path = folder.path().join("chats.db");
+//! let (id, now) = (SessionId::new("chat-1")?, Timestamp::from_millis(0));
+//! let store = SqliteStore::open(&path)?;
+//! let session = store.create(NewSession::new(id.clone(), now)).await?;
+//! let turn = vec![Message::user("Hi"), Message::assistant(vec![])];
+//! store.append(&id, Append::new(session.revision, turn.clone(), now)).await?;
+//! drop(store);
+//!
+//! let store = SqliteStore::open(&path)?; // another day
+//! assert_eq!(store.load(&id).await?.messages, turn);
+//! # Ok::<(), oa_session::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # What is promised
+//!
+//! What is acknowledged is on the disk (`synchronous = FULL`, write-ahead log). A database of an older
+//! version is brought up to date when it is opened; one of a newer version, or of another program, is an
+//! error, and is not touched.
+
+mod store;
+
+mod database;
+mod row;
+mod schema;
+
+mod error;
+
+pub use crate::store::SqliteStore;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

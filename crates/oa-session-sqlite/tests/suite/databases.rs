@@ -1,0 +1,176 @@
+//! Databases that are new, old, newer, broken, or somebody else's.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use oa_session::contract::block_on;
+use oa_session::{ErrorKind, Limits, List, SessionStore};
+
+use crate::{Place, append, at, create, id, kind, turn};
+
+#[test]
+fn a_newer_version_is_refused_and_left_alone() {
+    let (ours, place) = (Place::new(), Place::new());
+    create(&ours.open().unwrap(), "a");
+    ours.execute(&format!("VACUUM INTO '{}'", place.path().display()));
+    place.execute("PRAGMA user_version = 3");
+    let before = fs::read(place.path()).unwrap();
+    let error = place.open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NewerVersion);
+    let said = "the database is of version 3, and 2 is the newest that is known here";
+    assert_eq!(error.to_string(), format!("{}: {said}", place.path().display()));
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+    place.execute("PRAGMA user_version = 2");
+    assert!(block_on(place.open().unwrap().load(&id("a"))).is_ok());
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_alone() {
+    let foreign: [&[u8]; 2] =
+        [b"These are notes, and no database of any kind. ".as_slice(), &[7; 4_096]];
+    for bytes in foreign {
+        let place = Place::new();
+        fs::write(place.path(), bytes).unwrap();
+        assert_eq!(kind(place.open()), ErrorKind::Corrupt);
+        assert_eq!(fs::read(place.path()).unwrap(), bytes);
+    }
+    for sql in
+        ["CREATE TABLE sessions (id)", "PRAGMA user_version = 1", "PRAGMA application_id = 9"]
+    {
+        let place = Place::new();
+        place.execute(sql);
+        let before = fs::read(place.path()).unwrap();
+        let error = place.open().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().ends_with("the database is that of another program"), "{error}");
+        assert_eq!(fs::read(place.path()).unwrap(), before);
+    }
+    let place = Place::new();
+    assert_eq!(kind(oa_session_sqlite::SqliteStore::open(place.0.path())), ErrorKind::Io);
+    let nowhere = place.0.path().join("nowhere").join("a.db");
+    assert_eq!(kind(oa_session_sqlite::SqliteStore::open(nowhere)), ErrorKind::Io);
+}
+
+#[test]
+fn tables_of_another_form_are_refused() {
+    for sql in [
+        "DROP TABLE messages",
+        "DROP INDEX sessions_by_time",
+        "ALTER TABLE sessions DROP COLUMN pending",
+        "ALTER TABLE messages RENAME COLUMN body TO text",
+    ] {
+        let place = Place::new();
+        create(&place.open().unwrap(), "a");
+        place.execute(sql);
+        let error = place.open().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{sql}");
+        assert!(
+            error.to_string().ends_with("the tables are not those of a session store"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
+    for (sql, said) in [
+        ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 cannot be read"),
+        ("DELETE FROM messages WHERE place = 1", "session a: message 2 is where another should be"),
+        ("DELETE FROM messages WHERE place = 3", "session a: message 3 is missing"),
+        (
+            "UPDATE sessions SET pending = '[]' WHERE id = 'a'",
+            "session a: what is pending cannot be read",
+        ),
+        (
+            "UPDATE sessions SET metadata = '[]' WHERE id = 'a'",
+            "the metadata of session a cannot be read",
+        ),
+        (
+            "UPDATE messages SET role = 'tool', body = '{\"role\":\"tool\",\"content\":[]}'",
+            "session a: message 0 has the role tool, and no result",
+        ),
+    ] {
+        let place = Place::new();
+        let store = place.open().unwrap();
+        let info = create(&store, "a");
+        let info = append(&store, &info, turn(0)).unwrap();
+        append(&store, &info, turn(1)).unwrap();
+        create(&store, "b");
+        place.execute(sql);
+        let error = block_on(store.load(&id("a"))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert_eq!(error.to_string(), said);
+        let page = block_on(store.list(List::new(10))).unwrap();
+        assert_eq!(page.sessions.len() + page.unreadable.len(), 2, "{page:?}");
+        assert!(page.sessions.iter().any(|session| session.id == id("b")));
+        block_on(store.delete(&id("a"))).unwrap();
+    }
+}
+
+#[test]
+fn pages_go_on_behind_a_session_that_cannot_be_read() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    for name in ["a", "b", "c"] {
+        create(&store, name);
+    }
+    place.execute("UPDATE sessions SET metadata = '' WHERE id = 'b'");
+    let mut list = List::new(1);
+    let mut seen = Vec::new();
+    loop {
+        let page = block_on(store.list(list)).unwrap();
+        seen.extend(page.sessions.iter().map(|session| session.id.to_string()));
+        seen.extend(page.unreadable.iter().map(|found| format!("not {}", found.name)));
+        let Some(next) = page.next else { break };
+        list = List::new(1).after(next);
+    }
+    assert_eq!(seen, ["a", "not b", "c"]);
+}
+
+#[test]
+fn eight_who_open_a_new_database_at_once_all_get_it() {
+    for _ in 0..20 {
+        let place = Place::new();
+        thread::scope(|scope| {
+            for number in 0..8 {
+                let place = &place;
+                scope.spawn(move || create(&place.open().unwrap(), &number.to_string()));
+            }
+        });
+        let page = block_on(place.open().unwrap().list(List::new(10))).unwrap();
+        assert_eq!(page.sessions.len(), 8);
+    }
+}
+
+#[test]
+fn whoever_waits_for_another_writer_is_told_in_the_end() {
+    let place = Place::new();
+    let mut limits = Limits::default();
+    limits.wait = Duration::from_millis(20);
+    let store = place.open_with(limits);
+    let info = create(&store, "a");
+    let other = place.connect();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(kind(append(&store, &info, turn(0))), ErrorKind::Busy);
+    // Readers are not in anybody's way.
+    assert_eq!(block_on(store.load(&id("a"))).unwrap().info, info);
+    other.execute_batch("COMMIT").unwrap();
+    append(&store, &info, turn(0)).unwrap();
+}
+
+#[test]
+fn the_log_is_written_ahead_and_a_deletion_takes_all_messages() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    let info = create(&store, "a");
+    append(&store, &info, turn(0)).unwrap();
+    let one =
+        |sql: &str| place.connect().query_row(sql, (), |row| row.get::<_, String>(0)).unwrap();
+    assert_eq!(one("PRAGMA journal_mode"), "wal");
+    assert_eq!(one("SELECT CAST(count(*) AS TEXT) FROM messages"), "2");
+    block_on(store.delete(&info.id)).unwrap();
+    assert_eq!(one("SELECT CAST(count(*) AS TEXT) FROM messages"), "0");
+    let fork = oa_session::NewSession::new(id("b"), at(1));
+    assert_eq!(kind(block_on(store.fork(&info.id, 0, fork))), ErrorKind::NotFound);
+}

@@ -1,0 +1,70 @@
+//! What every store has to keep, as a test: feature `contract`.
+//!
+//! A store of your own is put to it in one line, and to what a killed process leaves behind in another:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use oa_session::{MemoryStore, contract};
+//!
+//! let store = Arc::new(MemoryStore::new());
+//! contract::block_on(contract::check(|| Arc::clone(&store)));
+//! ```
+//!
+//! Whatever is not kept is a panic that says what.
+
+mod block_on;
+mod conversation;
+mod crash;
+mod expect;
+mod forks;
+mod lists;
+mod pendings;
+mod random;
+mod turns;
+mod writers;
+
+use std::sync::Arc;
+
+use crate::id::SessionId;
+use crate::session::{NewSession, SessionInfo};
+use crate::store::SessionStore;
+use crate::timestamp::Timestamp;
+
+pub use self::block_on::block_on;
+pub use self::conversation::conversation;
+pub use self::crash::survive;
+
+/// Checks a store. `open` returns a handle to one and the same store, which is empty at first; it is
+/// called about thirty times, and handles are dropped in between.
+///
+/// # Panics
+///
+/// If the store breaks the contract.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves sessions in the store.
+pub async fn check<S: SessionStore + 'static>(mut open: impl FnMut() -> S) {
+    let mut open = || -> Arc<dyn SessionStore> { Arc::new(open()) };
+    lists::check(&*open()).await;
+    turns::check(&mut open).await;
+    pendings::check(&*open()).await;
+    forks::check(&*open()).await;
+    conversation::check(&mut open).await;
+    writers::check(&mut open).await;
+}
+
+fn id(text: &str) -> SessionId {
+    SessionId::new(text).expect("it is an id")
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+/// Creates a session without metadata.
+async fn create(store: &dyn SessionStore, text: &str) -> SessionInfo {
+    let session = NewSession::new(id(text), at(1));
+    expect::ok("create", store.create(session).await)
+}

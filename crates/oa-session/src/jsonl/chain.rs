@@ -1,0 +1,99 @@
+use crate::error::Error;
+use crate::record::Draft;
+
+/// A checksum over all bytes of a file so far (FNV-1a of 64 bits), with which each line is closed.
+///
+/// It tells a line that was changed by accident, and it tells that a file which has grown still begins
+/// as it did. It keeps nobody from forging one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Chain(u64);
+
+const OPEN: &str = ",\"sum\":\"";
+const DIGITS: usize = 16;
+const CLOSE: &str = "\"}";
+
+/// How many bytes close a line.
+const SEAL: usize = OPEN.len() + DIGITS + CLOSE.len();
+
+impl Chain {
+    /// Of a file that is empty.
+    pub(crate) fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Returns the end of a line that has this checksum.
+    pub(crate) fn closing(sum: u64) -> String {
+        format!("{sum:0DIGITS$x}{CLOSE}")
+    }
+
+    /// Returns the record as a line that stands behind what was summed up, and its checksum.
+    pub(crate) fn seal(mut self, draft: &Draft) -> (String, u64) {
+        let body = draft.as_str();
+        self.update(body.as_bytes());
+        (format!("{body}{OPEN}{}", Self::closing(self.0)), self.0)
+    }
+
+    /// Checks the end of a line that stands behind what was summed up, and returns its checksum.
+    pub(crate) fn check(mut self, line: &str) -> Result<u64, Error> {
+        let parts = line.len().checked_sub(SEAL).and_then(|at| line.split_at_checked(at));
+        let sealed = parts.and_then(|(body, seal)| {
+            let digits = seal.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+            Some((body, u64::from_str_radix(digits, 16).ok()?))
+        });
+        let Some((body, sum)) = sealed else {
+            return Err(Error::corrupt("its checksum is missing"));
+        };
+        self.update(body.as_bytes());
+        if self.0 != sum {
+            let message = "its checksum is wrong: it, or a line before it, was changed";
+            return Err(Error::corrupt(message));
+        }
+        Ok(sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timestamp::Timestamp;
+
+    #[test]
+    fn the_checksum_is_the_published_one() {
+        // From the page of the function's authors.
+        let sum = |text: &str| {
+            let mut chain = Chain::new();
+            chain.update(text.as_bytes());
+            chain.value()
+        };
+        assert_eq!(sum("a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(sum("foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn a_line_is_good_only_where_it_was_written_and_as_it_was() {
+        let draft = Draft::pending(Timestamp::default(), None);
+        let mut chain = Chain::new();
+        chain.update(b"before");
+        let (line, sum) = chain.seal(&draft);
+        assert_eq!(line.len(), draft.as_str().len() + SEAL);
+        assert_eq!(chain.check(&line).unwrap(), sum);
+        assert!(Chain::new().check(&line).is_err());
+        for at in 0..line.len() {
+            let mut changed = line.clone().into_bytes();
+            changed[at] ^= 1;
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(chain.check(&changed).is_err(), "{changed}");
+        }
+        assert!(chain.check("é").is_err());
+    }
+}

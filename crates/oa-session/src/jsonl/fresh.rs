@@ -1,0 +1,63 @@
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::jsonl::end::End;
+use crate::record::Draft;
+use crate::revision::Revision;
+
+/// A file that is written under another name, and takes its own when it is whole.
+#[derive(Debug)]
+pub(crate) struct Fresh {
+    path: PathBuf,
+    /// What a crash leaves of it is written over by the next of this name.
+    draft: PathBuf,
+    file: BufWriter<File>,
+    end: End,
+}
+
+impl Fresh {
+    pub(crate) fn create(path: &Path) -> Result<Self, Error> {
+        let mut draft = path.as_os_str().to_owned();
+        draft.push(".new");
+        let draft = PathBuf::from(draft);
+        let file = File::create(&draft).map_err(|error| Error::unwritable(&draft, error))?;
+        let (path, file) = (path.to_owned(), BufWriter::new(file));
+        Ok(Self { path, draft, file, end: End::default() })
+    }
+
+    pub(crate) fn write(&mut self, draft: &Draft) -> Result<Revision, Error> {
+        let (line, sum) = self.end.seal(draft);
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|error| Error::unwritable(&self.draft, error))?;
+        Ok(Revision::from_bits(sum))
+    }
+
+    /// Puts the file where it belongs. When this returns, it is there for good.
+    pub(crate) fn finish(mut self) -> Result<End, Error> {
+        let placed = self.place();
+        placed.map_err(|error| Error::unwritable(&self.path, error))?;
+        Ok(self.end)
+    }
+
+    fn place(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        fs::rename(&self.draft, &self.path)?;
+        self.path.parent().map_or(Ok(()), sync_folder)
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // Gone already if it was finished.
+        let _ = fs::remove_file(&self.draft);
+    }
+}
+
+/// Makes sure that what was put into a folder, or taken out of it, stays so.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened, and needs not be.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

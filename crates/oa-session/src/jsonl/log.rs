@@ -1,0 +1,287 @@
+use std::fs::File;
+use std::io::{self, BufReader, Seek, SeekFrom};
+use std::path::Path;
+
+use oa_types::{Message, MessageRole};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, ErrorKind};
+use crate::id::SessionId;
+use crate::jsonl::end::End;
+use crate::jsonl::lines::{LineEnd, Lines};
+use crate::ledger::{Entry, Ledger};
+use crate::limits::Limits;
+use crate::pending::Pending;
+use crate::record::{Record, role_of};
+use crate::revision::Revision;
+use crate::rules::open_calls;
+use crate::session::{NewSession, Session, SessionInfo};
+use crate::timestamp::Timestamp;
+
+/// What a record takes beside its messages or metadata: a line may be longer by this.
+const OVERHEAD: usize = 1 << 10;
+
+/// What a session's file says, as far as it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// None until the first record was read.
+    ledger: Option<Ledger>,
+    end: End,
+    /// Present if messages are wanted.
+    contents: Option<Contents>,
+}
+
+/// What a file says beside what is to be known for the next change.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// As JSON, each with the line in which it stands.
+    pub(crate) messages: Vec<(Box<str>, u64)>,
+    pub(crate) pending: Option<Box<Pending>>,
+}
+
+impl Log {
+    /// Of a file of which nothing was read, that keeps the messages.
+    pub(crate) fn with_contents() -> Self {
+        Self { contents: Some(Contents::default()), ..Self::default() }
+    }
+
+    /// Of a file that was just written.
+    pub(crate) fn written(ledger: Ledger, end: End) -> Self {
+        Self { ledger: Some(ledger), end, contents: None }
+    }
+
+    pub(crate) fn end_mut(&mut self) -> &mut End {
+        &mut self.end
+    }
+
+    /// Returns whether the file still begins with what was read of it.
+    pub(crate) fn is_start_of(&self, file: &mut File) -> io::Result<bool> {
+        self.end.is_in(file)
+    }
+
+    pub(crate) fn ledger(&self) -> Result<&Ledger, Error> {
+        self.ledger.as_ref().ok_or_else(no_beginning)
+    }
+
+    pub(crate) fn ledger_mut(&mut self) -> Result<&mut Ledger, Error> {
+        self.ledger.as_mut().ok_or_else(no_beginning)
+    }
+
+    /// Takes out the messages, which a log that is remembered does not keep.
+    pub(crate) fn take_contents(&mut self) -> Contents {
+        self.contents.take().unwrap_or_default()
+    }
+
+    /// Reads what the file has behind that which was read before. What stands at its very end and is
+    /// no whole record is passed by: nobody was told that it was written.
+    pub(crate) fn read_on(
+        &mut self,
+        file: &mut File,
+        path: &Path,
+        id: &SessionId,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let broken = |error| Error::unreadable(path, error);
+        file.seek(SeekFrom::Start(self.end.len)).map_err(broken)?;
+        let most = limits.record_bytes.max(limits.metadata_bytes).saturating_add(OVERHEAD);
+        let mut lines = Lines::new(BufReader::with_capacity(1 << 16, file), most);
+        while let Some(end) = lines.next_end().map_err(broken)? {
+            let number = self.end.lines + 1;
+            let is_last = lines.is_at_end().map_err(broken)?;
+            let line = lines.line();
+            let read = match end {
+                LineEnd::TooLong => Err(Error::limit(format!(
+                    "it is longer than the {most} bytes of the longest line"
+                ))),
+                LineEnd::File | LineEnd::Newline => self.read_line(line, id, limits),
+            };
+            let sum = match read {
+                Ok(sum) => sum,
+                // A file system that lost its power may leave zeros, which JSON never has.
+                Err(error)
+                    if is_last
+                        && error.kind() == ErrorKind::Corrupt
+                        && (end == LineEnd::File || line.contains(&0)) =>
+                {
+                    break;
+                }
+                Err(error) => return Err(error.at(path, number)),
+            };
+            self.end.pass(line);
+            self.end.sum = sum;
+            self.end.lines = number;
+            self.end.is_terminated = end == LineEnd::Newline;
+            if self.end.is_terminated {
+                self.end.pass(b"\n");
+            }
+        }
+        if self.ledger.is_none() {
+            return Err(no_beginning().at(path, 1));
+        }
+        Ok(())
+    }
+
+    /// Takes in one line, and returns its checksum if it has one.
+    fn read_line(
+        &mut self,
+        line: &[u8],
+        id: &SessionId,
+        limits: &Limits,
+    ) -> Result<Option<u64>, Error> {
+        let line = str::from_utf8(line)
+            .map_err(|error| Error::corrupt("it is no text").with_source(error))?;
+        let record = Record::read(line)?;
+        if let Record::Message(json) = record {
+            self.read_old(json, id, limits)?;
+            return Ok(None);
+        }
+        let sum = self.end.chain.check(line)?;
+        self.apply(record, id, Revision::from_bits(sum), limits)?;
+        Ok(Some(sum))
+    }
+
+    /// Takes in a message of version 0, which has no times and no checksum.
+    fn read_old(&mut self, json: &str, id: &SessionId, limits: &Limits) -> Result<(), Error> {
+        if self.end.sum.is_some() {
+            return Err(Error::corrupt("it is a message, where there were records before"));
+        }
+        let mut chain = self.end.chain;
+        chain.update(json.as_bytes());
+        let revision = Revision::from_bits(chain.value());
+        let ledger = self.ledger.get_or_insert_with(|| {
+            let session = NewSession::new(id.clone(), Timestamp::default());
+            Ledger::new(SessionInfo::new(session, revision))
+        });
+        let (keep, bytes) = (ledger.entries().len(), json.len() as u64);
+        ledger.check_room(keep, 1, bytes, limits)?;
+        let entry = Entry { bytes, role: role_of(json)? };
+        ledger.append(keep, [entry], Timestamp::default(), revision);
+        if let Some(contents) = &mut self.contents {
+            contents.messages.push((json.into(), self.end.lines + 1));
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &mut self,
+        record: Record<'_>,
+        id: &SessionId,
+        revision: Revision,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        match record {
+            Record::Append { at, keep, messages } => {
+                self.append(at, keep, &messages, revision, limits)?;
+            }
+            Record::Create { id: named, at, metadata } => {
+                if self.ledger.is_some() {
+                    return Err(Error::corrupt("it begins a session where there is one"));
+                }
+                if named != *id {
+                    return Err(Error::corrupt(format!(
+                        "it is of session {named}, and not of {id}"
+                    )));
+                }
+                let session = NewSession::new(named, at).with_metadata(metadata);
+                self.ledger = Some(Ledger::new(SessionInfo::new(session, revision)));
+            }
+            Record::Message(_) => return Err(Error::corrupt("it has a checksum and no record")),
+            Record::Metadata { at, metadata } => {
+                let info = &mut self.ledger_mut()?.info;
+                info.metadata = metadata;
+                info.updated_at = at;
+            }
+            Record::Pending { at, pending } => {
+                self.ledger_mut()?.set_pending(pending.is_some(), at, revision);
+                self.keep_pending(pending);
+            }
+            Record::State { at, revision, pending } => {
+                self.ledger_mut()?.set_pending(pending.is_some(), at, revision);
+                self.keep_pending(pending);
+            }
+        }
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        at: Timestamp,
+        keep: Option<usize>,
+        messages: &[&RawValue],
+        revision: Revision,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let line = self.end.lines + 1;
+        let ledger = self.ledger_mut()?;
+        let keep = keep.unwrap_or(ledger.info.message_count);
+        ledger.check_place(keep).map_err(|error| Error::corrupt(error.to_string()))?;
+        let entries = messages.iter().map(|message| {
+            let json = message.get();
+            Ok(Entry { bytes: json.len() as u64, role: role_of(json)? })
+        });
+        let entries = entries.collect::<Result<Vec<_>, Error>>()?;
+        let bytes = entries.iter().map(|entry| entry.bytes).sum();
+        ledger.check_room(keep, entries.len(), bytes, limits)?;
+        ledger.append(keep, entries, at, revision);
+        if let Some(contents) = &mut self.contents {
+            contents.messages.truncate(keep);
+            contents.messages.extend(messages.iter().map(|message| (message.get().into(), line)));
+            contents.pending = None;
+        }
+        Ok(())
+    }
+
+    fn keep_pending(&mut self, pending: Option<Box<Pending>>) {
+        if let Some(contents) = &mut self.contents {
+            contents.pending = pending;
+        }
+    }
+
+    /// Returns the session of these contents.
+    pub(crate) fn session(&self, contents: &Contents, path: &Path) -> Result<Session, Error> {
+        let messages = contents.messages.iter().map(|(json, line)| {
+            serde_json::from_str::<Message>(json).map_err(|error| {
+                let message = "a message in it cannot be read";
+                Error::corrupt(message).with_source(error).at(path, *line)
+            })
+        });
+        let messages = messages.collect::<Result<Vec<_>, Error>>()?;
+        let last = self.end.lines;
+        let open = open_calls(&messages)
+            .map_err(|error| Error::corrupt(error.to_string()).at(path, last))?;
+        if let Some(id) = open.first() {
+            let message = format!("the conversation ends before the result of call {id:.64}");
+            return Err(Error::corrupt(message).at(path, last));
+        }
+        let pending = contents.pending.as_deref().cloned();
+        Ok(Session::new(self.ledger()?.info.clone(), messages, pending))
+    }
+}
+
+impl Contents {
+    /// Cuts the first `keep` messages into records that are not too long, and never between a call
+    /// and its result.
+    pub(crate) fn batches(&self, ledger: &Ledger, keep: usize, limits: &Limits) -> Vec<Vec<&str>> {
+        let messages = self.messages.iter().map(|(json, _)| &**json);
+        let kept: Vec<(&str, &Entry)> = messages.zip(ledger.entries()).take(keep).collect();
+        let mut batches = Vec::new();
+        let (mut batch, mut size) = (Vec::new(), 0);
+        for unit in kept.chunk_by(|_, (_, next)| next.role == MessageRole::Tool) {
+            let bytes: usize = unit.iter().map(|(json, _)| json.len() + 1).sum();
+            if size + bytes > limits.record_bytes && !batch.is_empty() {
+                batches.push(std::mem::take(&mut batch));
+                size = 0;
+            }
+            batch.extend(unit.iter().map(|(json, _)| *json));
+            size += bytes;
+        }
+        if !batch.is_empty() {
+            batches.push(batch);
+        }
+        batches
+    }
+}
+
+fn no_beginning() -> Error {
+    Error::corrupt("no session begins here")
+}

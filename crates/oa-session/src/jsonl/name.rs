@@ -1,0 +1,85 @@
+//! Ids as names of files: the same on every file system, whatever it makes of case and of other scripts.
+
+use std::fmt::Write;
+
+use crate::id::SessionId;
+
+const BEFORE: &str = "session-";
+const AFTER: &str = ".jsonl";
+
+/// Returns the name of the file of a session.
+pub(crate) fn file_name(id: &SessionId) -> String {
+    let mut name = String::from(BEFORE);
+    for byte in id.as_str().bytes() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => name.push(char::from(byte)),
+            _ => {
+                let _ = write!(name, "%{byte:02x}");
+            }
+        }
+    }
+    name.push_str(AFTER);
+    name
+}
+
+/// Returns whether the name looks like that of a session's file.
+pub(crate) fn is_session(name: &str) -> bool {
+    name.starts_with(BEFORE) && name.ends_with(AFTER)
+}
+
+/// Returns the id of the session whose file has this name.
+pub(crate) fn session_id(name: &str) -> Option<SessionId> {
+    let mut bytes = Vec::new();
+    let mut rest = name.strip_prefix(BEFORE)?.strip_suffix(AFTER)?.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
+                high << 4 | low
+            }
+            byte => byte,
+        });
+    }
+    let id = SessionId::new(String::from_utf8(bytes).ok()?).ok()?;
+    // One id has one name.
+    (file_name(&id) == name).then_some(id)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    let digit = char::from(byte).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_id_has_a_safe_name_that_tells_it(text in ".{1,16}") {
+            let Ok(id) = SessionId::new(text) else {
+                return Ok(());
+            };
+            let name = file_name(&id);
+            prop_assert!(is_session(&name));
+            prop_assert!(name.len() < 250);
+            let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_%.".contains(c);
+            prop_assert!(name.chars().all(safe), "{}", name);
+            prop_assert_eq!(name.to_lowercase(), name.clone());
+            prop_assert_eq!(session_id(&name), Some(id));
+        }
+    }
+
+    #[test]
+    fn other_names_tell_no_id() {
+        for name in ["session-.jsonl", "session-A.jsonl", "session-%4.jsonl", "session-%61.jsonl"] {
+            assert!(is_session(name));
+            assert_eq!(session_id(name), None, "{name}");
+        }
+        for name in ["notes.jsonl", "session-a.jsonl.new", ".lock"] {
+            assert!(!is_session(name), "{name}");
+        }
+    }
+}

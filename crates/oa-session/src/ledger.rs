@@ -1,0 +1,97 @@
+use oa_types::{Message, MessageRole};
+
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::revision::Revision;
+use crate::rules::{check_place, check_size};
+use crate::session::SessionInfo;
+use crate::timestamp::Timestamp;
+
+/// What a store has to remember of a session to judge the next change, without its messages.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    pub(crate) info: SessionInfo,
+    entries: Vec<Entry>,
+    bytes: u64,
+}
+
+/// What is to be known of one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Of its JSON.
+    pub(crate) bytes: u64,
+    pub(crate) role: MessageRole,
+}
+
+impl Entry {
+    pub(crate) fn new(message: &Message, json: &str) -> Self {
+        Self { bytes: json.len() as u64, role: message.role }
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(info: SessionInfo) -> Self {
+        Self { info, entries: Vec::new(), bytes: 0 }
+    }
+
+    /// Drops all but the first `keep` messages, adds others, and settles what was pending.
+    pub(crate) fn append(
+        &mut self,
+        keep: usize,
+        entries: impl IntoIterator<Item = Entry>,
+        at: Timestamp,
+        revision: Revision,
+    ) {
+        let gone = self.entries.drain(keep.min(self.entries.len())..);
+        self.bytes -= gone.map(|entry| entry.bytes).sum::<u64>();
+        for entry in entries {
+            self.bytes += entry.bytes;
+            self.entries.push(entry);
+        }
+        self.info.message_count = self.entries.len();
+        self.set_pending(false, at, revision);
+    }
+
+    pub(crate) fn set_pending(&mut self, is_pending: bool, at: Timestamp, revision: Revision) {
+        self.info.is_pending = is_pending;
+        self.info.updated_at = at;
+        self.info.revision = revision;
+    }
+
+    /// Checks that this is the state which a writer knows.
+    pub(crate) fn check_revision(&self, expected: Revision) -> Result<(), Error> {
+        let found = self.info.revision;
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::conflict(&self.info.id, expected, found))
+    }
+
+    /// Checks that the conversation may end after `keep` messages.
+    pub(crate) fn check_place(&self, keep: usize) -> Result<(), Error> {
+        let next = self.entries.get(keep).map(|entry| entry.role);
+        check_place(keep, self.entries.len(), next)
+    }
+
+    /// Checks that there is room for further messages behind the first `keep`.
+    pub(crate) fn check_room(
+        &self,
+        keep: usize,
+        count: usize,
+        bytes: u64,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let gone: u64 = self.entries.iter().skip(keep).map(|entry| entry.bytes).sum();
+        let kept = self.bytes - gone;
+        check_size(keep.saturating_add(count), kept.saturating_add(bytes), limits)
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Bytes of all messages.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,18 @@
+//! Files of which the writers are killed. No harness: the program starts itself as the writers.
+
+use std::io::{self, Write};
+
+use oa_session::{JsonlStore, contract};
+
+fn main() {
+    let folder = tempfile::tempdir().expect("there is room for files");
+    let turns = contract::survive(folder.path(), 100, |folder| {
+        JsonlStore::open(folder).expect("the store opens")
+    });
+    let told = writeln!(
+        io::stdout(),
+        "{turns} turns were acknowledged before their writers were killed, and all are there\n\
+         test result: ok. 1 passed; 0 failed; 0 ignored"
+    );
+    told.expect("somebody reads it");
+}

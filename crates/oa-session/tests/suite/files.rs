@@ -1,0 +1,119 @@
+//! What is in the folder, and what is done about files that grow.
+
+use std::fs::{self, File};
+use std::pin::pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use fs4::FileExt;
+use oa_session::contract::block_on;
+use oa_session::{ErrorKind, JsonlStore, Limits, NewSession, Pending, SessionStore};
+use oa_types::{Message, ToolUseBlock};
+use serde_json::json;
+
+use crate::{Files, append, at, create, folder_of, id, kind, load, turn, turns};
+
+#[test]
+fn ids_of_any_kind_have_files_of_their_own() {
+    let files = Files::new(1);
+    let store = files.open();
+    let ids = ["A", "..", "a/b", "con", "☂", "%41", "a.jsonl", &"é".repeat(32)];
+    for (number, text) in ids.into_iter().enumerate() {
+        let info = create(&store, text);
+        append(&store, &info, turn(number)).unwrap();
+    }
+    for (number, text) in ids.into_iter().enumerate() {
+        assert_eq!(load(&store, text).unwrap(), turn(number));
+    }
+    assert_eq!(folder_of(files.folder.path()).len(), ids.len() + 2);
+    assert!(files.folder.path().join("session-%2e%2e.jsonl").exists());
+}
+
+#[test]
+fn a_file_is_written_anew_when_most_of_it_was_taken_back() {
+    let files = Files::new(2);
+    let (store, other) = (files.open(), files.open());
+    let mut info = block_on(other.load(&id("a"))).unwrap().info;
+    let text = "-".repeat(300 << 10);
+    let mut longest = 0;
+    for _ in 0..12 {
+        info = append(&store, &info, vec![Message::user(&text)]).unwrap();
+        info = block_on(store.rewind(&info.id, info.revision, 4, at(3))).unwrap();
+        longest = longest.max(files.read().len());
+    }
+    assert!(longest < 2 << 20, "{longest}");
+    assert!(files.read().len() < 2 << 20);
+    assert!(String::from_utf8(files.read()).unwrap().contains("\"op\":\"state\""));
+    // Everybody goes on from where they were.
+    assert_eq!(files.load().unwrap(), turns(2));
+    assert_eq!(block_on(files.open().load(&id("a"))).unwrap().info, info);
+    let info = append(&other, &info, turn(2)).unwrap();
+    append(&store, &info, turn(3)).unwrap();
+    assert_eq!(files.load().unwrap(), turns(4));
+    assert_eq!(folder_of(files.folder.path()), [".lock", "session-a.jsonl"]);
+}
+
+#[test]
+fn what_waits_stays_when_a_file_is_written_anew() {
+    let files = Files::new(1);
+    let store = files.open();
+    let mut info = block_on(store.load(&id("a"))).unwrap().info;
+    let call = ToolUseBlock::new("call_1", "add", json!({}));
+    let pending = |number: usize| {
+        let prompt = Message::user("-".repeat(400 << 10) + &number.to_string());
+        let turn = vec![prompt, Message::assistant(vec![call.clone().into()])];
+        Some(Pending::new(call.clone(), at(1)).with_turn(turn))
+    };
+    for number in 0..9 {
+        let set = store.set_pending(&info.id, info.revision, pending(number), at(1));
+        info = block_on(set).unwrap();
+        let session = block_on(files.open().load(&info.id)).unwrap();
+        assert_eq!(session.pending, pending(number));
+        assert_eq!(session.info, info);
+    }
+    assert!(files.read().len() < 3 << 20);
+}
+
+#[test]
+fn a_long_conversation_is_forked_in_records_of_bounded_length() {
+    let files = Files::new(0);
+    let mut limits = Limits::default();
+    limits.record_bytes = 1_000;
+    let store = JsonlStore::open_with(files.folder.path(), limits).unwrap();
+    let mut info = block_on(store.load(&id("a"))).unwrap().info;
+    for number in 0..40 {
+        info = append(&store, &info, turn(number)).unwrap();
+    }
+    let fork = NewSession::new(id("b"), at(1));
+    block_on(store.fork(&info.id, 79, fork)).unwrap();
+    assert_eq!(load(&store, "b").unwrap(), turns(40)[..79]);
+    let text = fs::read_to_string(files.folder.path().join("session-b.jsonl")).unwrap();
+    let longest = text.lines().map(str::len).max().unwrap();
+    assert!(text.lines().count() > 5 && longest < 1_200, "{longest}");
+}
+
+#[test]
+fn whoever_waits_for_another_process_stalls_nobody_and_is_told_in_the_end() {
+    let files = Files::new(1);
+    let mut limits = Limits::default();
+    limits.wait = Duration::from_millis(20);
+    let store = JsonlStore::open_with(files.folder.path(), limits).unwrap();
+    let lock = File::options().write(true).open(files.folder.path().join(".lock")).unwrap();
+    FileExt::lock(&lock).unwrap();
+    let (a, patient) = (id("a"), files.open());
+    let mut waits = pin!(patient.load(&a));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(waits.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(kind(load(&store, "a")), ErrorKind::Busy);
+    FileExt::unlock(&lock).unwrap();
+    assert_eq!(block_on(waits).unwrap().messages, turns(1));
+    assert_eq!(load(&store, "a").unwrap(), turns(1));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_an_error() {
+    let files = Files::new(1);
+    let error = JsonlStore::open(files.path().join("inside")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert!(error.to_string().starts_with("cannot write "));
+}

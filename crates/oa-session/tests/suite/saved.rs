@@ -1,0 +1,103 @@
+//! A program that keeps a conversation while it goes on.
+
+use std::sync::Arc;
+
+use oa_session::contract::block_on;
+use oa_session::{
+    ErrorKind, JsonlStore, MemoryStore, NewSession, Pending, SavedSession, SessionStore,
+};
+use oa_types::{Message, ToolResultBlock, ToolUseBlock};
+use serde_json::json;
+
+use crate::{at, id, kind, turn, turns};
+
+fn new() -> NewSession {
+    NewSession::new(id("a"), at(1)).with_title("kept")
+}
+
+fn call() -> ToolUseBlock {
+    ToolUseBlock::new("call_1", "delete", json!({"path": "a"}))
+}
+
+#[test]
+fn a_program_stops_starts_again_and_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn SessionStore> { Arc::new(JsonlStore::open(folder.path()).unwrap()) };
+    block_on(async {
+        for run in 0..4 {
+            let mut saved = SavedSession::open_or_create(open(), new()).await.unwrap();
+            assert_eq!(saved.session().info.title(), Some("kept"));
+            let mut history = saved.session().messages.clone();
+            assert_eq!(history, turns(run));
+            history.extend(turn(run));
+            saved.save(&history, at(2)).await.unwrap();
+            saved.save(&history, at(9)).await.unwrap();
+            assert_eq!(saved.session().info.updated_at, at(2), "nothing was new");
+        }
+    });
+}
+
+#[test]
+fn a_history_that_was_changed_replaces_what_was_saved() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let result = |text: &str| Message::tool(ToolResultBlock::new("call_1", text.into()));
+        let prompt = Message::user("Tidy up.");
+        let asked = Message::assistant(vec![call().into()]);
+        let first = vec![prompt.clone(), asked.clone(), result("one"), Message::user("And?")];
+        saved.save(&first, at(2)).await.unwrap();
+        // A change in a result, at the front, at the end, and of everything.
+        let mut other = first.clone();
+        other[2] = result("two");
+        let histories =
+            [other.clone(), other[..3].to_vec(), [turns(1), other].concat(), Vec::new(), turns(3)];
+        for history in histories {
+            saved.save(&history, at(3)).await.unwrap();
+            let stored = store.load(&id("a")).await.unwrap();
+            assert_eq!(stored.messages, history);
+            assert_eq!(*saved.session(), stored);
+        }
+        let open = vec![prompt, asked];
+        assert_eq!(kind(saved.save(&open, at(3)).await), ErrorKind::InvalidInput);
+        assert_eq!(store.load(&id("a")).await.unwrap(), *saved.session());
+    });
+}
+
+#[test]
+fn two_programs_on_one_session_are_told() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let open = || SavedSession::open_or_create(Arc::clone(&store), new());
+        let (mut one, mut other) = (open().await.unwrap(), open().await.unwrap());
+        one.save(&turns(1), at(2)).await.unwrap();
+        assert_eq!(kind(other.save(&turns(2), at(2)).await), ErrorKind::Conflict);
+        other.reload().await.unwrap();
+        assert_eq!(other.session().messages, turns(1));
+        other.save(&turns(2), at(2)).await.unwrap();
+        assert_eq!(kind(SavedSession::open(store, &id("b")).await), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn an_approval_is_asked_saved_and_answered_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || -> Arc<dyn SessionStore> { Arc::new(JsonlStore::open(folder.path()).unwrap()) };
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(open(), new()).await.unwrap();
+        saved.save(&turns(1), at(2)).await.unwrap();
+        let turn = vec![Message::user("Tidy up."), Message::assistant(vec![call().into()])];
+        let pending = Pending::new(call(), at(3)).with_turn(turn);
+        saved.set_pending(Some(pending.clone()), at(3)).await.unwrap();
+        drop(saved);
+
+        let mut saved = SavedSession::open(open(), &id("a")).await.unwrap();
+        let pending = saved.session().pending.clone().expect("it waits");
+        let mut history = saved.session().messages.clone();
+        history.extend(pending.turn);
+        history.push(Message::tool(ToolResultBlock::new(pending.call.id, json!("done"))));
+        saved.save(&history, at(4)).await.unwrap();
+        let stored = open().load(&id("a")).await.unwrap();
+        assert_eq!((stored.messages, stored.pending), (history, None));
+    });
+}
