@@ -134,6 +134,8 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-client",
             "oa-executor",
             "oa-hooks",
+            "oa-session",
+            "oa-session-sqlite",
             "oa-sse",
             "oa-tools",
             "oa-transport",

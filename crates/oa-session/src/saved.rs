@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use oa_types::{Message, MessageRole};
+use oa_types::{ContentBlock, Message, MessageRole};
 
 use crate::append::Append;
 use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 use crate::pending::Pending;
+use crate::rules::open_calls;
 use crate::session::{NewSession, Session};
 use crate::store::SessionStore;
 use crate::timestamp::Timestamp;
@@ -137,6 +138,36 @@ impl SavedSession {
         self.session.messages.extend(new);
         self.session.pending = None;
         Ok(())
+    }
+
+    /// Writes a conversation whose last turn waits, for permission or for results: what is before that
+    /// turn as [`save`](Self::save) does, and the turn beside it as [`Pending`], under the first of its
+    /// open calls. If nothing waits it is a `save`.
+    ///
+    /// [`Session::conversation`] has all of it again, for `Client::resume(options, messages)`.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save) and [`set_pending`](Self::set_pending).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`save`](Self::save); the turn that waits may be missing.
+    pub async fn save_waiting(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
+        let open = open_calls(history)?;
+        let calls = history.iter().flat_map(|message| &message.content);
+        let mut calls = calls.filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(call),
+            _ => None,
+        });
+        let Some(call) = calls.find(|call| open.contains(&*call.id)) else {
+            return self.save(history, at).await;
+        };
+        let prompt = history.iter().rposition(|message| message.role == MessageRole::User);
+        let (complete, turn) = history.split_at(prompt.unwrap_or_default());
+        self.save(complete, at).await?;
+        let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
+        self.set_pending(Some(pending), at).await
     }
 
     /// Saves the call that waits for permission, or that none does any more.

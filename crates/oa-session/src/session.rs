@@ -68,6 +68,13 @@ impl Session {
     pub fn new(info: SessionInfo, messages: Vec<Message>, pending: Option<Pending>) -> Self {
         Self { info, messages, pending }
     }
+
+    /// Returns the whole conversation: the messages, and those of the turn that waits.
+    #[must_use]
+    pub fn conversation(&self) -> Vec<Message> {
+        let waiting = self.pending.iter().flat_map(|pending| &pending.turn);
+        self.messages.iter().chain(waiting).cloned().collect()
+    }
 }
 
 /// A session to be created.

@@ -35,7 +35,8 @@
 //! # Features
 //!
 //! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
-//! default) adds spans, named as OpenTelemetry has it. `schemars` adds tools over types that derive their schema.
+//! default) adds spans, named as OpenTelemetry has it. `session` (on by default) keeps conversations in text files,
+//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema.
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
@@ -65,6 +66,12 @@ pub use oa_client as client;
 pub use oa_executor as executor;
 #[doc(inline)]
 pub use oa_hooks as hooks;
+#[cfg(feature = "session")]
+#[doc(inline)]
+pub use oa_session as session;
+#[cfg(feature = "session-sqlite")]
+#[doc(inline)]
+pub use oa_session_sqlite as session_sqlite;
 #[doc(inline)]
 pub use oa_sse as sse;
 #[doc(inline)]

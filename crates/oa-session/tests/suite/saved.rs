@@ -101,3 +101,25 @@ fn an_approval_is_asked_saved_and_answered_after_a_restart() {
         assert_eq!((stored.messages, stored.pending), (history, None));
     });
 }
+
+#[test]
+fn a_turn_that_waits_is_kept_beside_the_others_until_it_is_complete() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        let mut history = turns(2);
+        let complete = history.len();
+        history.extend([Message::user("Tidy up."), Message::assistant(vec![call().into()])]);
+        assert_eq!(kind(saved.save(&history, at(2)).await), ErrorKind::InvalidInput);
+        saved.save_waiting(&history, at(2)).await.unwrap();
+        saved.save_waiting(&history, at(3)).await.unwrap();
+
+        let mut saved = SavedSession::open(store, &id("a")).await.unwrap();
+        let session = saved.session();
+        assert_eq!((session.messages.len(), session.conversation()), (complete, history.clone()));
+        assert_eq!(session.pending.as_ref().unwrap().call, call());
+        history.push(Message::tool(ToolResultBlock::new(call().id, json!("done"))));
+        saved.save_waiting(&history, at(4)).await.unwrap();
+        assert_eq!((&saved.session().messages, &saved.session().pending), (&history, &None));
+    });
+}
