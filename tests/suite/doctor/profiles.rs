@@ -6,7 +6,8 @@ use insta::assert_snapshot;
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::aggregate::ThinkTags;
 use open_agent::{
-    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ServerProfile, doctor, json,
+    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ServerProfile,
+    doctor, json,
 };
 use serde_json::Value;
 
@@ -59,7 +60,7 @@ fn profile(value: &Value) -> ServerProfile {
 
 #[track_caller]
 fn refused(builder: AgentOptionsBuilder) -> String {
-    let error = builder.build().unwrap_err();
+    let error = builder.build().expect_err("these options cannot work");
     assert_eq!(error.kind(), ErrorKind::Config);
     error.to_string()
 }
