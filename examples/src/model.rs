@@ -33,6 +33,12 @@ impl Model {
     where
         F: Fn(&Chat<'_>) -> Reply + Send + Sync + 'static,
     {
+        let answer = move |request: &Request| stand_in(&Chat::of(request)).delay(WORD);
+        Self::find_or(terminal, Script::new().strict().otherwise(Reply::by(answer))).await
+    }
+
+    /// As [`find`](Self::find), with a stand-in that sees whole requests and may be asked anything.
+    pub async fn find_or(terminal: &mut Terminal, script: Script) -> io::Result<Self> {
         if env::var_os(STAND_IN).is_none()
             && let Some(found) = Self::look_around(terminal).await
         {
@@ -42,9 +48,7 @@ impl Model {
             .note("  A stand-in answers: a few rules and no language model, over a real socket.");
         terminal
             .note("  Start LM Studio, Ollama, llama.cpp or vLLM and run this again for a model.");
-        let answer = move |request: &Request| stand_in(&Chat::of(request)).delay(WORD);
-        let script = Script::new().models(["stand-in"]).strict().otherwise(Reply::by(answer));
-        let server = SocketServer::start(script).await?;
+        let server = SocketServer::start(script.models(["stand-in"])).await?;
         let (name, base_url) = ("stand-in".to_owned(), server.base_url());
         Ok(Self { name, base_url, _stand_in: Some(server) })
     }

@@ -157,6 +157,31 @@ fn interrupt() {
 }
 
 #[test]
+fn doctor() {
+    let name = format!("open-agent-doctor-{}.json", std::process::id());
+    let file = std::env::temp_dir().join(name);
+    let expected = [
+        "reach           ok ",
+        "models          ok       stand-in is the only one",
+        "streaming       ok ",
+        "usage           ok       in a last chunk of its own",
+        "thinking        ok       apart from the text, in `reasoning_content`",
+        "auto calls      ok       get_weather({\"city\":\"Paris\"})",
+        "parallel calls  ok       get_weather({\"city\":\"Paris\"}), get_weather({\"city\":\"Rome\"})",
+        "schema          fail     ignored: ",
+        "-> do not rely on response_format",
+        "bad request     ok       400: ",
+        "Written to ",
+        "\"model\": \"stand-in\"",
+        "\"tools\": true",
+        "Read back: stand-in at http://127.0.0.1:",
+    ];
+    check(example("doctor").arg(&file), &expected);
+    std::fs::remove_file(&file).expect("it was written");
+    check(&mut example("doctor"), &["bad request     ok", "name a file"]);
+}
+
+#[test]
 fn executor_events() {
     let expected = [
         "tool_call_start    resize",

@@ -8,8 +8,6 @@ use open_agent::Provider;
 use serde_json::Value;
 use suite::{Fixture, all};
 
-use crate::providers;
-
 /// A server's name in the table, and what its name begins with where fixtures name their server.
 const SERVERS: [(&str, Option<Provider>, &[&str]); 18] = [
     ("LM Studio", Some(Provider::LmStudio), &["LM Studio"]),
@@ -104,7 +102,7 @@ fn table(letters: &str) -> String {
                 cell.into_iter().filter(|&letter| letters.contains(letter)).collect();
             table += &format!(" {cell} |");
         }
-        let fake = provider.filter(|provider| providers::ALL.contains(provider));
+        let fake = provider.filter(|provider| Provider::ALL.contains(provider));
         let live = if matches!(server, "llama.cpp" | "LiteLLM") { "l" } else { "" };
         table += &format!(" {}{live} |\n", if fake.is_some() { "f" } else { "" });
     }

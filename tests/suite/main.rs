@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod client;
 mod compatibility;
+mod doctor;
 mod endpoints;
 mod error_bodies;
 mod failures;

@@ -12,21 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-pub(crate) const ALL: [Provider; 13] = [
-    Provider::Azure,
-    Provider::DeepSeek,
-    Provider::Gemini,
-    Provider::Groq,
-    Provider::LiteLlm,
-    Provider::LlamaCpp,
-    Provider::LmStudio,
-    Provider::Mistral,
-    Provider::Ollama,
-    Provider::OpenAi,
-    Provider::OpenRouter,
-    Provider::TextGenerationWebui,
-    Provider::Vllm,
-];
+pub(crate) const ALL: [Provider; 13] = Provider::ALL;
 
 /// What the real one refuses.
 fn strict(provider: Provider) -> Strict {

@@ -22,7 +22,8 @@ use crate::work::BoxFuture;
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
-/// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a [`ChatRequest`].
+/// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a
+/// [`ChatRequest`](crate::ChatRequest).
 ///
 /// The agent reads it. Services in between may ask to be told how it ends, and may ask somebody else if
 /// it breaks before it has begun.

@@ -1,5 +1,6 @@
 mod assembly;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::endpoint::EndpointBuilder;
 use crate::options::{Limits, SystemRole};
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::server_profile::ServerProfile;
 use crate::thinking::Thinking;
 use crate::wait::Wait;
 
@@ -34,6 +36,7 @@ pub struct AgentOptionsBuilder {
     chat: Option<AnyChat>,
     request: Wire,
     model: Option<String>,
+    server_profile: Option<ServerProfile>,
     system_prompt: Option<Arc<str>>,
     system_role: Option<SystemRole>,
     idle: Option<Wait>,
@@ -76,6 +79,29 @@ impl AgentOptionsBuilder {
     pub fn provider(mut self, provider: Provider) -> Self {
         self.endpoint = self.endpoint.provider(provider);
         self
+    }
+
+    /// Takes what was learned of a server and a model: address, model, provider, and what they want to
+    /// be different. What is set here by name wins over it, and it wins over the environment. What it
+    /// says of its model does not count for another one.
+    ///
+    /// At [`build`](Self::build) it is an error if a profile contradicts itself, another provider is
+    /// named without an address, or tools are offered to a model whose server refuses them.
+    pub fn profile(mut self, profile: ServerProfile) -> Self {
+        self.server_profile = Some(profile);
+        self
+    }
+
+    /// Reads a file that the doctor has written, at once, as a [`profile`](Self::profile). A file that
+    /// cannot be used is an error at [`build`](Self::build).
+    pub fn profile_file(mut self, path: impl AsRef<Path>) -> Self {
+        match ServerProfile::read(path) {
+            Ok(profile) => self.profile(profile),
+            Err(error) => {
+                self.endpoint.fail(error);
+                self
+            }
+        }
     }
 
     /// Sets the first message of every request.

@@ -155,6 +155,8 @@ impl fmt::Debug for Endpoint {
 pub struct EndpointBuilder {
     pub(crate) base_url: Option<String>,
     pub(crate) provider: Option<Provider>,
+    /// In place of what is known of the provider.
+    pub(crate) profile: Option<Profile>,
     model: Option<String>,
     api_key: Option<ApiKey>,
     headers: HeaderMap,
@@ -246,10 +248,11 @@ impl EndpointBuilder {
         let model = self.model.take().map(ModelName::new).transpose()?;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
+        let profile = || self.provider.map(Provider::profile).unwrap_or_default();
         Ok(Endpoint(Arc::new(Destination {
             base_url,
             provider: self.provider,
-            profile: self.provider.map(Provider::profile).unwrap_or_default(),
+            profile: self.profile.unwrap_or_else(profile),
             model,
             api_key: self.api_key,
             headers: self.headers,
@@ -262,6 +265,11 @@ impl EndpointBuilder {
     /// Keeps the first thing that is wrong.
     pub(crate) fn refuse(&mut self, message: String) {
         self.error.get_or_insert_with(|| Error::config(message));
+    }
+
+    /// As [`refuse`](Self::refuse).
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
     }
 
     pub(crate) fn take_error(&mut self) -> Option<Error> {

@@ -36,6 +36,7 @@ mod options;
 mod profile;
 mod provider;
 mod query;
+mod server_profile;
 mod stream;
 mod thinking;
 
@@ -64,6 +65,8 @@ mod retry;
 mod service;
 mod transcript;
 
+mod doctor;
+
 mod date;
 mod models;
 mod settings;
@@ -83,6 +86,7 @@ pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::chat::ChatRequest;
 pub use crate::client::{Client, ClientStream, HistoryMut};
+pub use crate::doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{AgentEvent, ToolUseDelta};
@@ -95,6 +99,7 @@ pub use crate::provider::Provider;
 pub use crate::query::query;
 pub use crate::reply::Reply;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
+pub use crate::server_profile::ServerProfile;
 pub use crate::stream::BlockStream;
 pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;

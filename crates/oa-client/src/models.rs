@@ -26,15 +26,16 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let mut watch = Watch::new(settings.timeouts);
     let response = send(endpoint, request, &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;
-    let list: Option<Value> = serde_json::from_slice(&body).ok();
-    let names = |models: &Vec<Value>| {
-        let name = |model: &Value| {
-            ["id", "name"].into_iter().find_map(|key| model[key].as_str().map(str::to_owned))
-        };
-        models.iter().filter_map(name).collect()
+    let names = names(&body);
+    names.ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
+}
+
+/// The names in a list of models, in whatever spelling it has.
+pub(crate) fn names(body: &[u8]) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_slice(body).ok()?;
+    let models = ["data", "models"].into_iter().find_map(|key| list[key].as_array())?;
+    let name = |model: &Value| {
+        ["id", "name"].into_iter().find_map(|key| model[key].as_str().map(str::to_owned))
     };
-    list.as_ref()
-        .and_then(|list| ["data", "models"].into_iter().find_map(|key| list[key].as_array()))
-        .map(names)
-        .ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
+    Some(models.iter().filter_map(name).collect())
 }

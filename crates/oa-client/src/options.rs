@@ -15,6 +15,7 @@ use crate::builder::AgentOptionsBuilder;
 use crate::endpoint::Endpoint;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
+use crate::server_profile::ServerProfile;
 use crate::settings::Settings;
 use crate::thinking::Thinking;
 
@@ -86,6 +87,12 @@ impl AgentOptions {
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
         self.0.provider()
+    }
+
+    /// Returns the profile that was read, if one was.
+    #[must_use]
+    pub fn server_profile(&self) -> Option<&ServerProfile> {
+        self.0.server_profile.as_ref()
     }
 
     /// Returns the system prompt.

@@ -1,6 +1,9 @@
 //! What is known of servers by name, and what the environment says. Nothing else in the workspace
 //! knows either.
 
+mod advice;
+mod signs;
+
 use std::env;
 
 use oa_aggregate::ThinkTags;
@@ -8,6 +11,9 @@ use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
 
 use crate::profile::Profile;
 use crate::thinking::ThinkingField;
+
+pub(crate) use self::advice::{Lack, advice};
+pub(crate) use self::signs::{ContextSize, Evidence, Page, recognise};
 
 /// A server, or a service, of which it is known where it is and what it wants to be different.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -42,6 +48,23 @@ pub enum Provider {
 }
 
 impl Provider {
+    /// All of them, by the alphabet.
+    pub const ALL: [Self; 13] = [
+        Self::Azure,
+        Self::DeepSeek,
+        Self::Gemini,
+        Self::Groq,
+        Self::LiteLlm,
+        Self::LlamaCpp,
+        Self::LmStudio,
+        Self::Mistral,
+        Self::Ollama,
+        Self::OpenAi,
+        Self::OpenRouter,
+        Self::TextGenerationWebui,
+        Self::Vllm,
+    ];
+
     /// The providers that run on one's own machine, in the order in which one is looked for.
     pub const LOCAL: [Self; 6] = [
         Self::LmStudio,
@@ -62,6 +85,11 @@ impl Provider {
     #[must_use]
     pub fn base_url(self) -> Option<&'static str> {
         self.row().base_url
+    }
+
+    /// The one that its makers call so.
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| provider.name() == name)
     }
 
     /// What it wants to be different.

@@ -107,17 +107,7 @@ pub(crate) async fn send(
     request: Request<RequestBody>,
     watch: &mut Watch,
 ) -> Result<Response<AnyBody>> {
-    let mut answer = endpoint.0.service.0.deliver(request);
-    let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
-        Poll::Ready(result) => {
-            Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
-        }
-        Poll::Pending => {
-            let kind = ready!(watch.poll_expired(cx));
-            Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
-        }
-    })
-    .await?;
+    let response = head(endpoint, request, watch).await?;
     if response.status().is_success() {
         return Ok(response);
     }
@@ -127,6 +117,29 @@ pub(crate) async fn send(
     let mut error = Error::response(head.status, &head.headers, &body);
     error.mask(endpoint.0.secrets());
     Err(error)
+}
+
+/// Sends a request and waits for the head of its answer, whatever it says.
+///
+/// # Cancel safety
+///
+/// As [`send`].
+pub(crate) async fn head(
+    endpoint: &Endpoint,
+    request: Request<RequestBody>,
+    watch: &mut Watch,
+) -> Result<Response<AnyBody>> {
+    let mut answer = endpoint.0.service.0.deliver(request);
+    poll_fn(|cx| match answer.as_mut().poll(cx) {
+        Poll::Ready(result) => {
+            Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
+        }
+        Poll::Pending => {
+            let kind = ready!(watch.poll_expired(cx));
+            Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
+        }
+    })
+    .await
 }
 
 /// Reads a small body, up to its limit.

@@ -21,6 +21,7 @@ use crate::manner::Manner;
 use crate::options::{Limits, SystemRole};
 use crate::provider::Provider;
 use crate::retry::{Budget, Retry, RetryConfig};
+use crate::server_profile::ServerProfile;
 use crate::service::AnyService;
 use crate::thinking::Thinking;
 use crate::work::BoxFuture;
@@ -39,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) unusable: Option<String>,
     pub(crate) request: Wire,
     pub(crate) asked: Asked,
+    pub(crate) server_profile: Option<ServerProfile>,
     pub(crate) thinking: Option<Thinking>,
     pub(crate) think_tags: Option<ThinkTags>,
     pub(crate) system_prompt: Option<Arc<str>>,
@@ -214,6 +216,7 @@ impl fmt::Debug for Settings {
         f.debug_struct("AgentOptions")
             .field("request", &self.request)
             .field("endpoint", &self.endpoint())
+            .field("server_profile", &self.server_profile)
             .field("system_prompt", &self.system_prompt)
             .field("timeouts", &self.timeouts)
             .field("limits", &self.limits)

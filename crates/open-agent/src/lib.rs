@@ -40,9 +40,10 @@
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
-    AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Endpoint, EndpointBuilder, Error,
-    ErrorKind, HistoryMut, InterruptHandle, Limits, Provider, Reply, Result, RetryConfig,
-    SystemRole, TerminalPrompt, Thinking, TurnMetadata, list_models, query, retry_with_backoff,
+    AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Doctor, Endpoint,
+    EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, Probe,
+    Provider, Reply, Report, Result, RetryConfig, ServerProfile, SystemRole, TerminalPrompt,
+    Thinking, TurnMetadata, Verdict, doctor, list_models, query, retry_with_backoff,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{

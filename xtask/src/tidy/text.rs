@@ -14,8 +14,12 @@ const UNFINISHED: [&str; 3] = ["#[ignore", "todo!(", "unimplemented!("];
 
 const PROVIDERS: [&str; 3] = ["lmstudio", "ollama", "vllm"];
 
-/// The one place that knows servers by name, and the one that reads the environment.
-const PROVIDER_FILES: [&str; 1] = ["crates/oa-client/src/provider.rs"];
+/// The one module that knows servers by name, and the one that reads the environment.
+const PROVIDER_FILES: [&str; 3] = [
+    "crates/oa-client/src/provider.rs",
+    "crates/oa-client/src/provider/advice.rs",
+    "crates/oa-client/src/provider/signs.rs",
+];
 const ENVIRONMENT_FILES: [&str; 2] =
     ["crates/oa-client/src/env.rs", "crates/oa-client/src/provider.rs"];
 
@@ -153,6 +157,8 @@ mod tests {
         let text = "/// For Ollama.\nfn a() { b(Provider::Ollama, \"http://vllm\") }\n";
         check(provider_names, "crates/oa-client/src/options.rs", text, &[2, 2]);
         check(provider_names, "crates/oa-client/src/provider.rs", text, &[]);
+        check(provider_names, "crates/oa-client/src/provider/advice.rs", text, &[]);
+        check(provider_names, "crates/oa-client/src/provider_advice.rs", text, &[2, 2]);
         check(provider_names, "crates/oa-client/tests/a.rs", text, &[]);
         check(provider_names, "examples/query.rs", text, &[]);
         let text = "#[cfg(test)]\nmod tests {\n    f(\"ollama\");\n}\n";

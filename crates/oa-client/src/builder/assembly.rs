@@ -12,7 +12,7 @@ use super::AgentOptionsBuilder;
 use crate::endpoint::EndpointBuilder;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
-use crate::provider;
+use crate::provider::{self, Provider};
 use crate::retry::Budget;
 use crate::settings::{Asked, Envelopes, Settings, offered};
 use crate::wait::Wait;
@@ -56,6 +56,7 @@ impl AgentOptionsBuilder {
         let offered = offered(&self.tools, &self.permissions);
         self.request.tools = offered.specs();
         self.check_effects()?;
+        self.adopt_profile()?;
         match self.model.take().or_else(provider::model_from_environment) {
             Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
@@ -72,6 +73,7 @@ impl AgentOptionsBuilder {
             unusable: self.unusable,
             request: self.request,
             asked,
+            server_profile: self.server_profile,
             thinking: self.thinking,
             think_tags: self.think_tags,
             system_prompt: self.system_prompt,
@@ -93,6 +95,42 @@ impl AgentOptionsBuilder {
         };
         settings.prepare()?;
         Ok(AgentOptions(Arc::new(settings)))
+    }
+
+    /// Takes over what the profile of a server says and was not set otherwise.
+    fn adopt_profile(&mut self) -> Result<()> {
+        let Some(learned) = &self.server_profile else { return Ok(()) };
+        learned.check()?;
+        if self.chat.is_some() {
+            return Err(Error::config("profile has no effect beside chat_service"));
+        }
+        let endpoint = &mut self.endpoint;
+        if let (Some(named), Some(seen), None) =
+            (endpoint.provider, learned.provider, &endpoint.base_url)
+            && named != seen
+        {
+            let (named, seen) = (named.name(), seen.name());
+            return Err(Error::config(format!(
+                "the provider is {named}, and the profile is of {seen}: leave one out, or set base_url"
+            )));
+        }
+        endpoint.base_url.get_or_insert_with(|| learned.base_url.clone());
+        endpoint.provider = endpoint.provider.or(learned.provider);
+        let mut profile = endpoint.provider.map(Provider::profile).unwrap_or_default();
+        profile.asks_for_usage = learned.ask_for_usage.unwrap_or(profile.asks_for_usage);
+        let model = self.model.get_or_insert_with(|| learned.model.clone());
+        if *model == learned.model {
+            profile.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
+            profile.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
+            if learned.tools == Some(false) && !self.tools.is_empty() {
+                return Err(Error::config(format!(
+                    "the profile says that {model} cannot be offered tools here: leave them out, or \
+                     have the doctor look again"
+                )));
+            }
+        }
+        endpoint.profile = Some(profile);
+        Ok(())
     }
 
     /// Refuses options that cannot act.

@@ -1,0 +1,58 @@
+//! What a server said, as it may be shown.
+
+use std::fmt;
+
+use oa_types::mask_secret;
+
+use crate::endpoint::Endpoint;
+
+/// How much of a server's words is shown, in characters.
+const SHOWN: usize = 240;
+
+/// Takes out of a server's words what must not show: a server may repeat the key that it got.
+pub(super) struct Quotes(Vec<String>);
+
+impl Quotes {
+    pub(super) fn new(endpoint: &Endpoint) -> Self {
+        Self(endpoint.0.secrets().map(str::to_owned).collect())
+    }
+
+    /// One line, without secrets and control characters, bounded.
+    pub(super) fn quote(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        self.0.iter().for_each(|secret| mask_secret(&mut text, secret));
+        let printable = |c: char| if c.is_control() { ' ' } else { c };
+        let line: String = text.chars().map(printable).collect();
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line,
+        }
+    }
+}
+
+impl fmt::Debug for Quotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quotes").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_and_escapes_do_not_show() {
+        let endpoint = Endpoint::builder()
+            .base_url("http://localhost/v1")
+            .api_key("sk-a-secret-of-mine")
+            .header("x-token", "another-one-1234")
+            .header("x-short", "1")
+            .build()
+            .unwrap();
+        let quotes = Quotes::new(&endpoint);
+        let quoted = quotes.quote("1 wrong\nkey sk-a-secret-of-mine\u{1b}[31m, another-one-1234");
+        assert_eq!(quoted, "1 wrong key **** [31m, ****");
+        assert_eq!(quotes.quote(&"\u{e4}".repeat(300)).chars().count(), SHOWN + 3);
+    }
+}

@@ -1,0 +1,220 @@
+//! Profiles: written by the doctor, read back by options.
+
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use oa_testkit::{MemoryServer, Reply, Script};
+use open_agent::aggregate::ThinkTags;
+use open_agent::{
+    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ServerProfile,
+    doctor, json,
+};
+use serde_json::Value;
+
+use super::{MODEL, but, has_tools, is_plain, options};
+use crate::talk::adder;
+
+/// A file that goes with the test.
+struct File(PathBuf);
+
+impl File {
+    fn new(name: &str) -> Self {
+        let name = format!("open-agent-{}-{name}.json", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn holding(name: &str, text: &str) -> Self {
+        let file = Self::new(name);
+        std::fs::write(&file.0, text).expect("there is room for it");
+        file
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A profile in which everything is said.
+fn full() -> Value {
+    json!({
+        "open_agent_profile": 1,
+        "base_url": "http://localhost:8001/v1",
+        "model": MODEL,
+        "provider": "vLLM",
+        "token_limit": "max_completion_tokens",
+        "ask_for_usage": false,
+        "think_tags": "starts_in_thinking",
+        "tools": true,
+        "forced_calls": true,
+        "parallel_calls": false,
+        "schema": true,
+        "context_tokens": 32768,
+    })
+}
+
+fn profile(value: &Value) -> ServerProfile {
+    ServerProfile::from_json(&value.to_string()).expect("a profile")
+}
+
+#[track_caller]
+fn refused(builder: AgentOptionsBuilder) -> String {
+    let error = builder.build().expect_err("these options cannot work");
+    assert_eq!(error.kind(), ErrorKind::Config);
+    error.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_doctor_writes_is_read_back() {
+    let thinks = but(|request| is_plain(request).then(|| Reply::text("<think>Hm.</think>one")));
+    let report = doctor(&options(thinks)).await.unwrap();
+    let file = File::new("round-trip");
+    report.profile.write(&file.0).unwrap();
+    assert_eq!(ServerProfile::read(&file.0).unwrap(), report.profile);
+    assert_snapshot!(std::fs::read_to_string(&file.0).unwrap(), @r#"
+    {
+      "open_agent_profile": 1,
+      "base_url": "http://localhost:11434/v1",
+      "model": "qwen3:8b",
+      "provider": "Ollama",
+      "token_limit": "max_tokens",
+      "ask_for_usage": true,
+      "think_tags": "split",
+      "tools": true,
+      "forced_calls": true,
+      "parallel_calls": true,
+      "schema": true,
+      "context_tokens": 40960
+    }
+    "#);
+
+    let options = AgentOptions::builder().profile_file(&file.0).build().unwrap();
+    assert_eq!(options.model(), MODEL);
+    assert_eq!(options.base_url(), "http://localhost:11434/v1");
+    assert_eq!(options.provider(), Some(Provider::Ollama));
+    assert_eq!(options.think_tags(), ThinkTags::Split);
+    assert_eq!(options.server_profile(), Some(&report.profile));
+}
+
+#[tokio::test]
+async fn what_is_in_it_acts() {
+    let script = Script::new()
+        .expect("what the profile says", |request| {
+            let body = request.json();
+            body["model"] == MODEL
+                && body["max_completion_tokens"] == 5
+                && body.get("max_tokens").is_none()
+                && body.get("stream_options").is_none()
+        })
+        .reply(Reply::text("Hm.</think>Yes."));
+    let server = MemoryServer::new(script);
+    let options = AgentOptions::builder().profile(profile(&full())).max_tokens(5);
+    let mut client = Client::new(options.transport(server.clone()).build().unwrap()).unwrap();
+    assert_eq!(client.ask("Well?").await.unwrap().text, "Yes.");
+    assert_eq!(client.options().base_url(), "http://localhost:8001/v1");
+    server.verify();
+}
+
+#[test]
+fn what_is_set_by_name_wins() {
+    let builder = || AgentOptions::builder().profile(profile(&full()));
+    let options = builder().base_url("http://other:1/v1").think_tags(ThinkTags::Off);
+    let options = options.build().unwrap();
+    assert_eq!(options.base_url(), "http://other:1/v1");
+    assert_eq!(options.think_tags(), ThinkTags::Off);
+    assert_eq!(options.model(), MODEL);
+
+    // What was learned of one model is not true of another.
+    let other = builder().model("other").provider(Provider::Vllm).build().unwrap();
+    assert_eq!((other.model(), other.think_tags()), ("other", ThinkTags::Split));
+    assert_eq!(other.base_url(), "http://localhost:8001/v1");
+
+    let moved = builder().provider(Provider::LlamaCpp).base_url("http://other:1/v1");
+    assert_eq!(moved.build().unwrap().provider(), Some(Provider::LlamaCpp));
+}
+
+#[test]
+fn contradictions_are_errors() {
+    let builder = || AgentOptions::builder().profile(profile(&full()));
+    assert_snapshot!(refused(builder().provider(Provider::Ollama)), @"the provider is Ollama, and the profile is of vLLM: leave one out, or set base_url");
+
+    let endpoint = Endpoint::builder().base_url("http://localhost/v1").build().unwrap();
+    let error = refused(builder().chat_service(endpoint));
+    assert_eq!(error, "profile has no effect beside chat_service");
+
+    let mut toolless = full();
+    for member in ["tools", "forced_calls"] {
+        toolless[member] = json!(false);
+    }
+    let without = || AgentOptions::builder().profile(profile(&toolless));
+    assert!(without().build().is_ok());
+    assert!(without().model("other").tool(adder()).build().is_ok(), "it is about one model");
+    assert_snapshot!(refused(without().tool(adder())), @"the profile says that qwen3:8b cannot be offered tools here: leave them out, or have the doctor look again");
+
+    let mut empty = ServerProfile::new("http://localhost/v1", MODEL);
+    empty.context_tokens = Some(0);
+    assert_snapshot!(refused(AgentOptions::builder().profile(empty)), @"the profile has a context of no tokens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_whose_server_refuses_tools_gets_none() {
+    let script = but(|request| has_tools(request).then(|| Reply::error(400, "no tools here")));
+    let report = doctor(&options(script)).await.unwrap();
+    let error = refused(AgentOptions::builder().profile(report.profile).tool(adder()));
+    assert!(error.contains("cannot be offered tools"), "{error}");
+}
+
+#[test]
+fn files_that_are_none_are_told_apart() {
+    let with = |member: &str, value: Value| {
+        let mut profile = full();
+        profile[member] = value;
+        profile.to_string()
+    };
+    let mut without = full();
+    without.as_object_mut().unwrap().remove("model");
+    let cases = [
+        with("open_agent_profile", json!(2)),
+        with("open_agent_profile", json!("1")),
+        with("ask_for_usages", json!(true)),
+        with("provider", json!("llama")),
+        with("think_tags", json!("maybe")),
+        with("tools", json!("yes")),
+        with("tools", json!(false)),
+        with("base_url", json!("http://me:secret@localhost/v1")),
+        with("model", json!("")),
+        without.to_string(),
+        "[1, 2]".to_owned(),
+        "{\"open_agent_profile\": 1,".to_owned(),
+        String::new(),
+    ];
+    let mut errors = String::new();
+    for (place, text) in cases.iter().enumerate() {
+        let file = File::holding(&format!("bad-{place}"), text);
+        let error = refused(AgentOptions::builder().profile_file(&file.0));
+        let path = file.0.display().to_string();
+        errors += &format!("{}\n", error.replace(&path, "FILE"));
+    }
+    assert_snapshot!(errors, @r#"
+    FILE: the profile has version 2, and this program knows 1: update it, or have the doctor write another
+    FILE: the profile is none: "open_agent_profile": 1 is missing
+    FILE: the profile cannot be used: unknown field `ask_for_usages`, expected one of `open_agent_profile`, `base_url`, `model`, `provider`, `token_limit`, `ask_for_usage`, `think_tags`, `tools`, `forced_calls`, `parallel_calls`, `schema`, `context_tokens` at line 1 column 39
+    FILE: the profile cannot be used: no provider "llama", only Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 187
+    FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 221
+    FILE: the profile cannot be used: invalid type: string "yes", expected a boolean at line 1 column 286
+    FILE: the profile contradicts itself: no tools, but forced_calls
+    FILE: the profile has no usable base_url: the base URL holds a user name or password, which belong into api_key or header: "****@localhost/v1"
+    FILE: the profile has no usable model: the model's name is empty
+    FILE: the profile cannot be used: missing field `model` at line 1 column 267
+    FILE: the profile is none: "open_agent_profile": 1 is missing
+    FILE: the profile is not JSON: EOF while parsing a value at line 1 column 25
+    FILE: the profile is not JSON: EOF while parsing a value at line 1 column 0
+    "#);
+
+    let missing = File::new("missing");
+    let error = refused(AgentOptions::builder().model("any").profile_file(&missing.0));
+    assert!(error.starts_with(&missing.0.display().to_string()), "{error}");
+    let large = File::holding("large", &" ".repeat(70_000));
+    assert!(refused(AgentOptions::builder().profile_file(&large.0)).contains("larger"));
+}
