@@ -1,0 +1,63 @@
+//! Tools in words, for the system prompt.
+
+use oa_types::ToolSpec;
+use serde_json::Value;
+
+use crate::tools::Parameters;
+
+/// Lists tools with what each argument is.
+pub(crate) fn list(tools: &[ToolSpec]) -> String {
+    tools.iter().map(entry).collect::<Vec<_>>().join("\n\n")
+}
+
+fn entry(tool: &ToolSpec) -> String {
+    let schema = Parameters(&tool.parameters);
+    let mut names: Vec<&str> = schema.names().collect();
+    // As the schema says, those that must be there come first, in its own order.
+    let place = |name: &str| schema.required().position(|required| required == name);
+    names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
+    let mut entry = format!("{}({})", tool.name, names.join(", "));
+    if !tool.description.is_empty() {
+        entry.push_str(": ");
+        entry.push_str(&tool.description);
+    }
+    for name in names {
+        let parameter = schema.get(name).unwrap_or(&Value::Null);
+        let need = if place(name).is_some() { "required" } else { "optional" };
+        entry.push_str(&format!("\n- {name} ({}, {need})", type_of(parameter)));
+        let text = |word| parameter.get(word).and_then(Value::as_str);
+        if let Some(description) = text("description") {
+            entry.push_str(": ");
+            entry.push_str(description);
+        }
+        if let Some(values) = parameter.get("enum").and_then(Value::as_array) {
+            let values: Vec<String> = values.iter().map(Value::to_string).collect();
+            entry.push_str(&format!("; one of {}", values.join(", ")));
+        }
+        if let Some(default) = parameter.get("default") {
+            entry.push_str(&format!("; {default} if left out"));
+        }
+    }
+    entry
+}
+
+/// A type in words; what has no simple words is shown as its schema.
+fn type_of(schema: &Value) -> String {
+    let members = schema.as_object();
+    match (schema.get("type"), schema.get("items")) {
+        (Some(Value::String(word)), Some(items)) if word == "array" => {
+            format!("array of {}", type_of(items))
+        }
+        (Some(Value::String(word)), _) if word == "object" && schema.get("properties").is_some() => {
+            format!("object {schema}")
+        }
+        (Some(Value::String(word)), _) => word.clone(),
+        (Some(Value::Array(words)), _) => {
+            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
+        }
+        _ if schema.get("enum").is_some() || members.is_none_or(|members| members.is_empty()) => {
+            "any".to_owned()
+        }
+        _ => schema.to_string(),
+    }
+}
