@@ -99,7 +99,9 @@ fn sole(token: Token, schema: Option<Parameters<'_>>) -> Result<Map<String, Valu
     match (token, schema) {
         (Token::Object(members), schema) => {
             let is_known = |(name, _): &(String, Token)| {
-                schema.is_none_or(|schema| schema.names().next().is_none() || schema.get(name).is_some())
+                schema.is_none_or(|schema| {
+                    schema.names().next().is_none() || schema.get(name).is_some()
+                })
             };
             if members.iter().all(is_known) {
                 let members = members.into_iter().map(|(name, member)| {

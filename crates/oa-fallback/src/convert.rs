@@ -59,7 +59,11 @@ pub(crate) fn convert(token: Token, schema: Option<&Value>, path: &str) -> Resul
 }
 
 /// Makes a value of text that stands between tags: text where the schema allows text, else JSON.
-pub(crate) fn convert_text(text: &str, schema: Option<&Value>, path: &str) -> Result<Value, String> {
+pub(crate) fn convert_text(
+    text: &str,
+    schema: Option<&Value>,
+    path: &str,
+) -> Result<Value, String> {
     let types = Types::of(schema, DEPTH);
     if types.is_any() {
         let value: Option<Value> = serde_json::from_str(text).ok();
@@ -70,11 +74,7 @@ pub(crate) fn convert_text(text: &str, schema: Option<&Value>, path: &str) -> Re
     }
     match Reader::whole(text, Bare::Word) {
         Ok(token) => convert(token, schema, path),
-        Err(_) => Err(format!(
-            "`{path}`: expected {}, found {}",
-            types.words(),
-            quote(text)
-        )),
+        Err(_) => Err(format!("`{path}`: expected {}, found {}", types.words(), quote(text))),
     }
 }
 

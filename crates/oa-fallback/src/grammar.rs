@@ -12,7 +12,8 @@ use crate::head::Head;
 /// looks at one byte after the other.
 pub trait Grammar: fmt::Debug + Send {
     /// Returns whether a call, or anything else that [`begin`](Self::begin) finds, may begin with this
-    /// byte. All other text goes out without a further look.
+    /// byte. All other text goes out without a further look. White space is never asked about where it goes
+    /// with the call behind it ([`After::Cut`]).
     fn may_begin(&self, byte: u8) -> bool;
 
     /// Looks whether a call begins here, and goes with the head to where its body begins.

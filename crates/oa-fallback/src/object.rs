@@ -79,12 +79,15 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The name in a call that cannot be read.
+/// The name in a call that cannot be read, if it is a whole one and not that of something nested.
 fn name_in(text: &str) -> Option<&str> {
     let at = text.find("\"name\"").or_else(|| text.find("'name'"))?;
+    if text[..at].matches('{').count() != 1 {
+        return None;
+    }
     let value = text[at + "\"name\"".len()..].trim_start().strip_prefix(':')?.trim_start();
     let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let name = value[1..].split(quote).next()?;
+    let (name, _) = value[1..].split_once(quote)?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (!name.is_empty() && name.len() <= 128 && name.chars().all(is_name)).then_some(name)
 }

@@ -1,7 +1,7 @@
 //! Tools in words, for the system prompt.
 
 use oa_types::ToolSpec;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::tools::Parameters;
 
@@ -43,21 +43,22 @@ fn entry(tool: &ToolSpec) -> String {
 
 /// A type in words; what has no simple words is shown as its schema.
 fn type_of(schema: &Value) -> String {
-    let members = schema.as_object();
     match (schema.get("type"), schema.get("items")) {
         (Some(Value::String(word)), Some(items)) if word == "array" => {
             format!("array of {}", type_of(items))
         }
-        (Some(Value::String(word)), _) if word == "object" && schema.get("properties").is_some() => {
-            format!("object {schema}")
+        (Some(Value::String(word)), _)
+            if word != "object" || schema.get("properties").is_none() =>
+        {
+            word.clone()
         }
-        (Some(Value::String(word)), _) => word.clone(),
+        (Some(Value::String(_)), _) => format!("object {schema}"),
         (Some(Value::Array(words)), _) => {
             words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
         }
-        _ if schema.get("enum").is_some() || members.is_none_or(|members| members.is_empty()) => {
-            "any".to_owned()
-        }
+        // Its values say what it is.
+        _ if schema.get("enum").is_some() => "value".to_owned(),
+        _ if schema.as_object().is_none_or(Map::is_empty) => "any value".to_owned(),
         _ => schema.to_string(),
     }
 }

@@ -17,49 +17,40 @@ pub fn says_no_tools(status: u16, message: &str) -> bool {
     if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
         return false;
     }
-    let message: String = message.to_lowercase().replace(['’', '`'], "'");
-    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    let of_tools = [
-        "tools",
-        "tool use",
-        "tool call",
-        "tool-call",
-        "tool_call",
-        "tool choice",
-        "tool_choice",
-        "function call",
-        "function-call",
-    ];
-    // Flags that the server was started without.
-    if has(&["--jinja", "--enable-auto-tool-choice", "--tool-call-parser"]) {
-        return has(&["require", "needs", "must"]);
-    }
-    ["does not support", "doesn't support", "do not support", "don't support", "cannot use"]
-        .iter()
-        .any(|denial| {
-            message.match_indices(denial).any(|(at, _)| {
-                let object = message[at + denial.len()..].trim_start();
-                let object = object.strip_prefix("the ").unwrap_or(object);
-                let object = object.strip_prefix("use of ").unwrap_or(object);
-                of_tools.iter().any(|word| object.starts_with(word))
-            })
-        })
-        || [" is not supported", " are not supported", " not supported", " is not available"]
-            .iter()
-            .any(|denial| {
-                message.match_indices(denial).any(|(at, _)| {
-                    let subject = &message[..at];
-                    let ends = ["tools", "tool use", "tool calling", "tool calls"];
-                    let more = ["function calling", "function calls"];
-                    ends.iter().chain(&more).any(|word| subject.ends_with(word))
-                })
-            })
-        || has(&[
-            "no endpoints found that support tool use",
-            "does not have tools",
-            "has no tools",
-            "no tool support",
-            "not support tool",
-            "does not advertise tools",
-        ])
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '’');
+    let message = message.to_lowercase().replace(is_quote, "");
+    let says = |words: &str| message.contains(words);
+    let lacks_flag = FLAGS.iter().any(|flag| says(flag)) && says("require");
+    let denies = |word: &&str| {
+        BEFORE.iter().any(|denial| says(&format!("{denial} {word}")))
+            || BEHIND.iter().any(|denial| says(&format!("{word} {denial}")))
+    };
+    lacks_flag || WORDS.iter().any(denies) || SENTENCES.iter().any(|sentence| says(sentence))
 }
+
+/// Flags that a server was started without.
+const FLAGS: [&str; 3] = ["--jinja", "--enable-auto-tool-choice", "--tool-call-parser"];
+
+const WORDS: [&str; 8] = [
+    "function calling",
+    "function calls",
+    "tool calling",
+    "tool calls",
+    "tool choice",
+    "tool use",
+    "tool_choice",
+    "tools",
+];
+
+const BEFORE: [&str; 6] = [
+    "cannot use",
+    "doesnt support",
+    "dont support",
+    "not support",
+    "not support the use of",
+    "not support use of",
+];
+
+const BEHIND: [&str; 3] = ["are not supported", "is not supported", "not supported"];
+
+const SENTENCES: [&str; 2] = ["has no tools", "no endpoints found that support tool use"];

@@ -248,8 +248,7 @@ impl Scanner {
             self.note(&rest[..space]);
             return space;
         }
-        let place =
-            Place { after_call: true, at_start: false, at_line_start: self.at_line_start };
+        let place = Place { after_call: true, at_start: false, at_line_start: self.at_line_start };
         let (found, length) = self.begin(rest, place, has_ended);
         match found {
             Ok(Found::Call(body)) => self.open(body, &rest[..length]),
@@ -261,12 +260,7 @@ impl Scanner {
     }
 
     /// Asks the grammar, which sees so much and no more. [`Stop::More`] only if more may come.
-    fn begin(
-        &self,
-        text: &str,
-        place: Place,
-        has_ended: bool,
-    ) -> (Result<Found, Stop>, usize) {
+    fn begin(&self, text: &str, place: Place, has_ended: bool) -> (Result<Found, Stop>, usize) {
         let is_cut = text.len() >= Self::WINDOW;
         let window = &text[..floor(text, Self::WINDOW)];
         let mut head = Head::new(window, has_ended && !is_cut);

@@ -11,7 +11,7 @@ mod mistral;
 use std::sync::Arc;
 
 use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::dialect::Dialect;
 use crate::grammar::{Found, Grammar, Place, Stop};
@@ -112,13 +112,14 @@ fn without_tags(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
+/// In the order of members that models were trained on.
 fn signature(tool: &ToolSpec) -> String {
-    let function = json!({
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.parameters,
-    });
-    json!({ "type": "function", "function": function }).to_string()
+    let [name, description] = [&*tool.name, &*tool.description].map(Value::from);
+    let parameters = &tool.parameters;
+    let function = format!(
+        "{{\"name\": {name}, \"description\": {description}, \"parameters\": {parameters}}}"
+    );
+    format!("{{\"type\": \"function\", \"function\": {function}}}")
 }
 
 #[derive(Debug)]

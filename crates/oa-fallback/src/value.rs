@@ -250,17 +250,21 @@ fn escaped(characters: &mut std::str::Chars<'_>) -> Result<char, String> {
                 }
                 _ => vec![first],
             };
-            String::from_utf16(&pair).ok().and_then(|text| text.chars().next()).ok_or_else(
-                || "a string has half of a character written with \\u".to_owned(),
-            )?
+            String::from_utf16(&pair)
+                .ok()
+                .and_then(|text| text.chars().next())
+                .ok_or_else(|| "a string has half of a character written with \\u".to_owned())?
         }
-        Some(other) => return Err(format!("a string has `\\{other}`: write `\\\\` for a backslash")),
+        Some(other) => {
+            return Err(format!("a string has `\\{other}`: write `\\\\` for a backslash"));
+        }
         None => return Err("a string is not closed".to_owned()),
     })
 }
 
 fn unit(characters: &mut std::str::Chars<'_>) -> Result<u16, String> {
-    let digits = characters.as_str().get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
+    let digits =
+        characters.as_str().get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok());
     let unit = digits.ok_or("a string has \\u without four digits")?;
     characters.nth(3);
     Ok(unit)
@@ -285,7 +289,10 @@ mod tests {
 
     #[test]
     fn python_is_understood() {
-        reads("{'a': True, 'b': None, 'c': [1, 2.5,], }", json!({"a": true, "b": null, "c": [1, 2.5]}));
+        reads(
+            "{'a': True, 'b': None, 'c': [1, 2.5,], }",
+            json!({"a": true, "b": null, "c": [1, 2.5]}),
+        );
         reads(r#"{a: 'it\'s "so"', "b": "it's"}"#, json!({"a": "it's \"so\"", "b": "it's"}));
         reads("\"two\nlines\"", json!("two\nlines"));
         reads(r#""\ud83d\ude42\u00e9\/""#, json!("🙂é/"));

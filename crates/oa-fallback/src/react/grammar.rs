@@ -143,6 +143,9 @@ impl Grammar for ReactGrammar {
             }
         }
         label::label(head, "Final Answer")?;
+        // An answer that begins in the next line.
+        head.maybe("\r")?;
+        head.maybe("\n")?;
         Ok(Found::Answer)
     }
 }

@@ -57,10 +57,7 @@ impl Body for Function {
     }
 }
 
-fn parameters(
-    text: &str,
-    schema: Option<Parameters<'_>>,
-) -> Result<Map<String, Value>, String> {
+fn parameters(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     let mut rest = text;
     while !rest.is_empty() {

@@ -56,10 +56,7 @@ impl Body for Pairs {
     }
 }
 
-fn arguments(
-    text: &str,
-    schema: Option<Parameters<'_>>,
-) -> Result<Map<String, Value>, String> {
+fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, Value>, String> {
     let mut arguments = Map::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
