@@ -32,7 +32,8 @@ pub trait Grammar: fmt::Debug + Send {
 
 /// One call that is being read, from where its head ended.
 pub trait Body: fmt::Debug + Send {
-    /// Takes more text in, and returns at how many bytes of it the call ends, if it ends there.
+    /// Takes more text in, and returns at how many bytes of it the call ends, if it ends there. The first
+    /// text is empty, for calls whose head says everything.
     fn push(&mut self, text: &str) -> Option<usize>;
 
     /// Reads what was taken in, up to where it ended.

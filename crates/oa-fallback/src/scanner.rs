@@ -92,6 +92,17 @@ enum State {
     Text,
 }
 
+/// What there is of the answer behind the text that is there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rest {
+    /// Something, which will never be known.
+    Lost,
+    /// Nothing.
+    None,
+    /// Whatever comes next.
+    Some,
+}
+
 #[derive(Debug)]
 enum Event {
     Call(Call),
@@ -138,21 +149,22 @@ impl Scanner {
             self.text.clear();
         }
         if self.held.is_empty() {
-            return self.scan(text, false);
+            return self.scan(text, Rest::Some);
         }
         let mut joined = mem::take(&mut self.held);
         joined.push_str(text);
-        self.scan(&joined, false);
+        self.scan(&joined, Rest::Some);
     }
 
     /// Takes in that the answer has ended. Further pieces are cut.
     pub fn finish(&mut self) {
-        let held = mem::take(&mut self.held);
-        self.scan(&held, true);
-        if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
-            self.read(&*body, End::Open);
-        }
-        self.state = State::Done;
+        self.end(Rest::None);
+    }
+
+    /// Takes in that the answer was cut off: by a limit of its length, or because the stream broke. A call
+    /// without a mark for its end may then have lost some of it, so it is malformed.
+    pub fn finish_cut_off(&mut self) {
+        self.end(Rest::Lost);
     }
 
     /// Returns what was found next; `None` means that more text, or the end, is wanted.
@@ -176,12 +188,30 @@ impl Scanner {
         matches!(self.state, State::Done)
     }
 
-    fn scan(&mut self, input: &str, has_ended: bool) {
+    fn end(&mut self, to_come: Rest) {
+        let held = mem::take(&mut self.held);
+        self.scan(&held, to_come);
+        if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
+            let mut readings = body.read(&self.raw[self.head..], End::Open);
+            if to_come == Rest::Lost {
+                for reading in &mut readings {
+                    if let Reading::Call { name, .. } = reading {
+                        *reading =
+                            Reading::malformed(Some(name), "the answer was cut off in the call");
+                    }
+                }
+            }
+            self.queue(readings);
+        }
+        self.state = State::Done;
+    }
+
+    fn scan(&mut self, input: &str, to_come: Rest) {
         let mut at = 0;
         while at < input.len() {
             let rest = &input[at..];
             at += match &mut self.state {
-                State::Between => self.between(rest, has_ended),
+                State::Between => self.between(rest, to_come),
                 State::Body(body) => {
                     let end = body.push(rest);
                     self.body(rest, end)
@@ -191,13 +221,13 @@ impl Scanner {
                     self.emit(rest);
                     rest.len()
                 }
-                State::Text => self.text(rest, has_ended),
+                State::Text => self.text(rest, to_come),
             };
         }
     }
 
     /// Passes text on, up to what may be a call. Returns how many bytes are dealt with.
-    fn text(&mut self, rest: &str, has_ended: bool) -> usize {
+    fn text(&mut self, rest: &str, to_come: Rest) -> usize {
         let absorbs = self.grammar.after() == After::Cut;
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
         let bytes = rest.as_bytes();
@@ -209,7 +239,7 @@ impl Scanner {
         }
         let space = bytes.iter().take(SPACE).take_while(|byte| is_space(byte)).count();
         match bytes.get(space) {
-            None if !has_ended && space < SPACE => return self.hold(rest),
+            None if to_come == Rest::Some && space < SPACE => return self.hold(rest),
             Some(byte) if self.grammar.may_begin(*byte) && space < SPACE => {}
             _ => {
                 self.emit(&rest[..space]);
@@ -222,7 +252,7 @@ impl Scanner {
             at_start: self.at_start,
             at_line_start: self.at_line_start || blank.contains('\n'),
         };
-        let (found, length) = self.begin(behind, place, has_ended);
+        let (found, length) = self.begin(behind, place, to_come);
         match found {
             Ok(Found::Call(body)) => self.open(body, &behind[..length]),
             Ok(found) => {
@@ -242,14 +272,14 @@ impl Scanner {
     }
 
     /// Looks for another call behind one.
-    fn between(&mut self, rest: &str, has_ended: bool) -> usize {
+    fn between(&mut self, rest: &str, to_come: Rest) -> usize {
         let space = rest.bytes().take_while(u8::is_ascii_whitespace).count();
         if space > 0 {
             self.note(&rest[..space]);
             return space;
         }
         let place = Place { after_call: true, at_start: false, at_line_start: self.at_line_start };
-        let (found, length) = self.begin(rest, place, has_ended);
+        let (found, length) = self.begin(rest, place, to_come);
         match found {
             Ok(Found::Call(body)) => self.open(body, &rest[..length]),
             Ok(Found::Skip) => {}
@@ -260,12 +290,12 @@ impl Scanner {
     }
 
     /// Asks the grammar, which sees so much and no more. [`Stop::More`] only if more may come.
-    fn begin(&self, text: &str, place: Place, has_ended: bool) -> (Result<Found, Stop>, usize) {
+    fn begin(&self, text: &str, place: Place, to_come: Rest) -> (Result<Found, Stop>, usize) {
         let is_cut = text.len() >= Self::WINDOW;
         let window = &text[..floor(text, Self::WINDOW)];
-        let mut head = Head::new(window, has_ended && !is_cut);
+        let mut head = Head::new(window, to_come == Rest::None && !is_cut);
         let found = match self.grammar.begin(&mut head, place) {
-            Err(Stop::More) if is_cut || has_ended => Err(Stop::No),
+            Err(Stop::More) if is_cut || to_come != Rest::Some => Err(Stop::No),
             // It would be found again and again.
             Ok(Found::Skip | Found::Answer) if head.at() == 0 => Err(Stop::No),
             found => found,
@@ -278,14 +308,18 @@ impl Scanner {
         rest.len()
     }
 
-    /// Begins to read a call.
-    fn open(&mut self, body: Box<dyn Body>, head: &str) {
+    /// Begins to read a call, which may be all there already.
+    fn open(&mut self, mut body: Box<dyn Body>, head: &str) {
         self.raw.clear();
         self.raw.push_str(head);
         self.head = head.len();
-        self.state = State::Body(body);
         if self.calls >= self.limits.calls {
-            self.refuse(format!("more than {} calls in one answer", self.limits.calls));
+            return self.refuse(self.too_many());
+        }
+        let has_ended = body.push("").is_some();
+        self.state = State::Body(body);
+        if has_ended {
+            self.close();
         }
     }
 
@@ -300,29 +334,34 @@ impl Scanner {
             return rest.len();
         }
         self.raw.push_str(&rest[..length]);
-        if end.is_some()
-            && let State::Body(body) = mem::replace(&mut self.state, State::Between)
-        {
-            self.read(&*body, End::Closed);
+        if end.is_some() {
+            self.close();
         }
         length
     }
 
-    /// Makes calls of a body.
-    fn read(&mut self, body: &dyn Body, end: End) {
+    /// Reads a body that has come to its end.
+    fn close(&mut self) {
+        let behind = match self.grammar.after() {
+            After::Cut => State::Between,
+            After::GoOn => State::Text,
+        };
+        if let State::Body(body) = mem::replace(&mut self.state, behind) {
+            let readings = body.read(&self.raw[self.head..], End::Closed);
+            self.queue(readings);
+        }
+    }
+
+    /// Puts into the queue what a body was read as.
+    fn queue(&mut self, mut readings: Vec<Reading>) {
         self.at_start = false;
         self.at_line_start = false;
-        if self.grammar.after() == After::GoOn {
-            self.state = State::Text;
-        }
-        let mut readings = body.read(&self.raw[self.head..], end);
         if readings.is_empty() {
             readings.push(Reading::malformed(None, "there is no call in it"));
         }
         for reading in readings {
             if self.calls >= self.limits.calls {
-                let error = format!("more than {} calls in one answer", self.limits.calls);
-                return self.refuse(error);
+                return self.refuse(self.too_many());
             }
             self.calls += 1;
             match reading {
@@ -334,6 +373,10 @@ impl Scanner {
             }
         }
         self.raw = String::new();
+    }
+
+    fn too_many(&self) -> String {
+        format!("more than {} calls in one answer", self.limits.calls)
     }
 
     /// Gives the rest of the answer up.

@@ -62,10 +62,16 @@ impl ReactGrammar {
         head.blanks()?;
         match head.peek()? {
             Some('(') if is_known => {
+                let is_adjacent = head.at() == end;
                 head.literal("(")?;
+                let start = head.at();
+                if !is_adjacent && !are_arguments(head)? {
+                    return Err(Stop::No);
+                }
+                head.go_back(start);
                 return Ok(Box::new(Named::new(name, &self.tools)));
             }
-            Some('[') if is_known => {
+            Some('[') if is_known && head.at() == end => {
                 head.literal("[")?;
                 return Ok(Box::new(InBrackets::new(name, &self.tools)));
             }
@@ -121,6 +127,17 @@ impl ReactGrammar {
         }
         Ok(Box::new(Lines::new(name, &self.tools)))
     }
+}
+
+/// Whether what stands in brackets behind a blank is arguments, and no prose.
+fn are_arguments(head: &mut Head<'_>) -> Result<bool, Stop> {
+    head.spaces()?;
+    if let Some(')' | '"' | '\'' | '{') = head.peek()? {
+        return Ok(true);
+    }
+    head.name()?;
+    head.blanks()?;
+    Ok(matches!(head.peek()?, Some('=' | ':')))
 }
 
 impl Grammar for ReactGrammar {

@@ -49,6 +49,47 @@ fn a_call_comes_out_when_it_ends() {
 }
 
 #[test]
+fn what_was_cut_off_is_not_run() {
+    let found = |dialect: &dyn Dialect, answer: &str| {
+        let mut scanner = scanner(dialect);
+        scanner.push(answer);
+        scanner.finish_cut_off();
+        let mut found = Found::default();
+        crate::drain(&mut scanner, &mut found);
+        found
+    };
+    let react = React::new();
+    // Without the limit this is a call, and so it might have been "rust async".
+    for answer in
+        ["Action: search\nAction Input: rust asy", "Action: search\nAction Input: \"rust\""]
+    {
+        let [Written::Malformed { name, error, .. }] = &found(&react, answer).calls[..] else {
+            panic!("{answer}")
+        };
+        assert_eq!(name.as_deref(), Some("search"));
+        assert_eq!(error, "the answer was cut off in the call");
+    }
+    // A name that may go on is no name.
+    assert_eq!(found(&react, "Action: get_time").text, "Action: get_time");
+    // What has its mark is whole.
+    for answer in
+        ["Action: get_time()", "Action: get_time\nObs", "Action: get_time\nAction Input: {}"]
+    {
+        assert_eq!(found(&react, answer).calls, [call("get_time", json!({}), 0)], "{answer}");
+    }
+    for answer in ["[TOOL:get_time]", "[TOOL:get_time:]"] {
+        assert_eq!(
+            found(&Markers::new(), answer).calls,
+            [call("get_time", json!({}), 0)],
+            "{answer}"
+        );
+    }
+    let answer = "<tool_call>{\"name\": \"get_time\"}";
+    assert_eq!(found(&TaggedJson::new(), answer).calls, [call("get_time", json!({}), 0)]);
+    assert_eq!(found(&TaggedJson::new(), "so <tool_ca").text, "so <tool_ca");
+}
+
+#[test]
 fn without_tools_calls_are_found_all_the_same() {
     let none = || -> Arc<[ToolSpec]> { Arc::new([]) };
     let found = read(React::new().scanner(none()), ["Action: f(a=1, b=\"x\", c=[y])"]);
