@@ -48,6 +48,11 @@ pub(crate) fn read_input(
     schema: Option<Parameters<'_>>,
 ) -> Result<Map<String, Value>, String> {
     let text = text.trim();
+    // In backticks, as names of code are.
+    let text = match text.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
+        Some(text) if !text.contains('\n') => text.trim_matches('`').trim(),
+        _ => text,
+    };
     let Some(parameters) = schema else {
         let input = [("input".to_owned(), Value::from(text))];
         return Ok(input.into_iter().filter(|_| !text.is_empty()).collect());
@@ -68,11 +73,23 @@ pub(crate) fn read_input(
     if text.lines().nth(1).is_some() {
         return Err(format!("the input of `{name}` is several lines: {ADVICE}"));
     }
+    // A list, if a list is wanted; else it is text like any other.
+    if text.starts_with('[')
+        && let Ok(input) = Reader::whole(text, Bare::Word).and_then(|list| sole(list, schema))
+    {
+        return Ok(input);
+    }
     let token = match text.starts_with(['"', '\'']) {
         true => Reader::whole(text, Bare::Word)?,
         false => Token::Bare(text.to_owned()),
     };
-    sole(token, schema)
+    match token {
+        // An object within quotes is what servers make of arguments.
+        Token::Quoted(text) if text.trim_start().starts_with('{') => {
+            sole(Reader::whole(&text, Bare::Word)?, schema)
+        }
+        token => sole(token, schema),
+    }
 }
 
 /// What to do instead.

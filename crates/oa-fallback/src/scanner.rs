@@ -314,7 +314,7 @@ impl Scanner {
         self.raw.push_str(head);
         self.head = head.len();
         if self.calls >= self.limits.calls {
-            return self.refuse(self.too_many());
+            return self.refuse(None, self.too_many());
         }
         let has_ended = body.push("").is_some();
         self.state = State::Body(body);
@@ -330,7 +330,7 @@ impl Scanner {
         if length > left {
             self.raw.push_str(&rest[..floor(rest, left)]);
             let most = self.limits.argument_bytes;
-            self.refuse(format!("the call is longer than {most} bytes"));
+            self.refuse(self.name(), format!("the call is longer than {most} bytes"));
             return rest.len();
         }
         self.raw.push_str(&rest[..length]);
@@ -361,7 +361,7 @@ impl Scanner {
         }
         for reading in readings {
             if self.calls >= self.limits.calls {
-                return self.refuse(self.too_many());
+                return self.refuse(None, self.too_many());
             }
             self.calls += 1;
             match reading {
@@ -379,9 +379,20 @@ impl Scanner {
         format!("more than {} calls in one answer", self.limits.calls)
     }
 
+    /// The name in the call that is being read, if its beginning tells.
+    fn name(&self) -> Option<String> {
+        let State::Body(body) = &self.state else { return None };
+        let text = &self.raw[self.head..];
+        let readings = body.read(&text[..floor(text, RAW)], End::Open);
+        match readings.into_iter().next()? {
+            Reading::Call { name, .. } => Some(name),
+            Reading::Malformed { name, .. } => name,
+        }
+    }
+
     /// Gives the rest of the answer up.
-    fn refuse(&mut self, error: String) {
-        self.malformed(None, error);
+    fn refuse(&mut self, name: Option<String>, error: String) {
+        self.malformed(name, error);
         self.raw = String::new();
         self.state = State::Done;
     }

@@ -24,7 +24,11 @@ impl ReactGrammar {
     /// What comes behind `Action:`.
     fn action(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
         head.spaces()?;
-        head.fence()?;
+        let start = head.at();
+        match head.fence() {
+            Err(Stop::No) => head.go_back(start),
+            read => read?,
+        }
         if head.peek()? == Some('{') {
             return Ok(Box::new(Objects::new()));
         }

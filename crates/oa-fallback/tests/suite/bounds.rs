@@ -142,7 +142,10 @@ fn a_call_of_ten_megabytes_is_given_up() {
         let cost = measure(|| found = read(scanner(dialect), pieces(&text, 1000)));
         // What is kept doubles when it grows.
         assert!(cost.bytes_max < 3 * (4 << 20) + (1 << 20), "{opening}: {}", cost.bytes_max);
-        let [Written::Malformed { error, raw, .. }] = &found.calls[..] else { panic!("{opening}") };
+        let [Written::Malformed { name, error, raw, .. }] = &found.calls[..] else {
+            panic!("{opening}")
+        };
+        assert_eq!(name.as_deref(), Some("search"));
         assert_eq!(error, "the call is longer than 4194304 bytes");
         assert_eq!(raw.len(), 4096);
         assert_eq!(found.text, "");
