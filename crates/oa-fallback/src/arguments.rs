@@ -18,11 +18,12 @@ pub(crate) fn read(
     while !reader.rest().is_empty() {
         match name(&mut reader, bare)? {
             Some(name) => {
-                let token = reader.value(bare).map_err(|error| format!("`{name}`: {error}"))?;
+                let token =
+                    reader.value(bare).map_err(|error| format!("{}: {error}", quote(&name)))?;
                 let schema = schema.and_then(|schema| schema.get(&name));
                 let value = convert(token, schema, &name)?;
                 if arguments.insert(name.clone(), value).is_some() {
-                    return Err(format!("`{name}` is given twice"));
+                    return Err(format!("{} is given twice", quote(&name)));
                 }
             }
             None if nameless.is_some() || !arguments.is_empty() => {

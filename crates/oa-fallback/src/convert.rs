@@ -1,15 +1,39 @@
 //! Values to the types that a schema wants.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
-use crate::value::{Bare, Reader, Token, literal, quote};
+use crate::value::{Bare, Reader, Token, literal, quote, shorten};
 
 /// How deep schemas are followed.
 const DEPTH: u8 = 64;
 
 /// Makes a value of what was written, as the schema wants it. Where that leaves a doubt it is an error
-/// that names the `path`.
-pub(crate) fn convert(token: Token, schema: Option<&Value>, path: &str) -> Result<Value, String> {
+/// that names the field.
+pub(crate) fn convert(token: Token, schema: Option<&Value>, name: &str) -> Result<Value, String> {
+    convert_at(token, schema, &Path::Name(name))
+}
+
+/// A place in the arguments, spelled only when something is wrong there.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Item(&'a Self, usize),
+    Member(&'a Self, &'a str),
+    Name(&'a str),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item(parent, at) => write!(f, "{parent}[{at}]"),
+            Self::Member(parent, name) => write!(f, "{parent}.{}", shorten(name)),
+            Self::Name(name) => f.write_str(&shorten(name)),
+        }
+    }
+}
+
+fn convert_at(token: Token, schema: Option<&Value>, path: &Path<'_>) -> Result<Value, String> {
     let types = Types::of(schema, DEPTH);
     let wrong = |found: &str| Err(format!("`{path}`: expected {}, found {found}", types.words()));
     match token {
@@ -41,7 +65,7 @@ pub(crate) fn convert(token: Token, schema: Option<&Value>, path: &str) -> Resul
         Token::List(items) if types.allow(Type::Array) => {
             let of = schema.and_then(|schema| part(schema, "items"));
             let items = items.into_iter().enumerate();
-            items.map(|(at, item)| convert(item, of, &format!("{path}[{at}]"))).collect()
+            items.map(|(at, item)| convert_at(item, of, &Path::Item(path, at))).collect()
         }
         Token::List(_) => wrong("a list"),
         Token::Object(members) if types.allow(Type::Object) => {
@@ -49,7 +73,7 @@ pub(crate) fn convert(token: Token, schema: Option<&Value>, path: &str) -> Resul
             let mut object = Map::new();
             for (name, member) in members {
                 let schema = properties.and_then(|properties| properties.get(&name));
-                let member = convert(member, schema, &format!("{path}.{name}"))?;
+                let member = convert_at(member, schema, &Path::Member(path, &name))?;
                 object.insert(name, member);
             }
             Ok(Value::Object(object))
@@ -62,7 +86,7 @@ pub(crate) fn convert(token: Token, schema: Option<&Value>, path: &str) -> Resul
 pub(crate) fn convert_text(
     text: &str,
     schema: Option<&Value>,
-    path: &str,
+    name: &str,
 ) -> Result<Value, String> {
     let types = Types::of(schema, DEPTH);
     if types.is_any() {
@@ -73,17 +97,20 @@ pub(crate) fn convert_text(
         return Ok(text.into());
     }
     match Reader::whole(text, Bare::Word) {
-        Ok(token) => convert(token, schema, path),
-        Err(_) => Err(format!("`{path}`: expected {}, found {}", types.words(), quote(text))),
+        Ok(token) => convert(token, schema, name),
+        Err(_) => {
+            let (name, wanted) = (quote(name), types.words());
+            Err(format!("{name}: expected {wanted}, found {}", quote(text)))
+        }
     }
 }
 
 /// What text in quotes says where no text is wanted: `"3"`, `"[1, 2]"`.
-fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &str) -> Option<Value> {
+fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
     let text = text.trim();
     if text.starts_with(['[', '{']) {
         let token = Reader::whole(text, Bare::Word).ok()?;
-        return convert(token, schema, path).ok();
+        return convert_at(token, schema, path).ok();
     }
     literal(text).filter(|value| types.allow_value(value))
 }

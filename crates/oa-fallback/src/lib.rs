@@ -50,6 +50,8 @@
 //! - A call that was written by the dialect is read as the same call.
 //! - Doubt is a [`MalformedCall`] with the reason and the raw text, never a guess. A name that no tool has
 //!   is no doubt: whoever runs the calls answers that there is no such tool.
+//! - An answer that was cut off, by the limit of its length or by a broken stream, makes no call that the whole
+//!   one would not have made: say so by [`Scanner::finish_cut_off`].
 //! - Time is linear in the text, and memory is bounded by [`Limits`].
 //!
 //! # Who needs this crate alone

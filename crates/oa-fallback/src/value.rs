@@ -52,11 +52,16 @@ pub(crate) fn literal(word: &str) -> Option<Value> {
     }
 }
 
-/// The beginning of a text, on one line and in quotes, for an error.
+/// The beginning of a text, on one line and in backticks, for an error.
 pub(crate) fn quote(text: &str) -> String {
+    format!("`{}`", shorten(text))
+}
+
+/// The beginning of a text, on one line, for an error.
+pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(40) {
-        Some((end, _)) => format!("`{}...`", text[..end].escape_debug()),
-        None => format!("`{}`", text.escape_debug()),
+        Some((end, _)) => format!("{}...", text[..end].escape_debug()),
+        None => text.escape_debug().to_string(),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::grammar::{Body, End, Found, Place, Reading, Stop};
 use crate::head::Head;
 use crate::object;
 use crate::tools::{Parameters, Tools};
+use crate::value::quote;
 
 pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
     if head.maybe(hermes::OPEN)? {
@@ -64,14 +65,14 @@ fn parameters(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, 
         let (parameter, behind) = super::glm::between(rest, "<parameter=", "</parameter>")?;
         let (key, value) = parameter.split_once('>').ok_or("`<parameter=` has no `>`")?;
         if value.contains("<parameter=") {
-            return Err(format!("`{key}` is not closed"));
+            return Err(format!("{} is not closed", quote(key)));
         }
         // The line breaks next to the tags belong to them.
         let value = value.strip_prefix('\n').unwrap_or(value);
         let value = value.strip_suffix('\n').unwrap_or(value);
         let value = convert_text(value, schema.and_then(|schema| schema.get(key)), key)?;
         if arguments.insert(key.to_owned(), value).is_some() {
-            return Err(format!("`{key}` is given twice"));
+            return Err(format!("{} is given twice", quote(key)));
         }
         rest = behind.trim_start();
     }

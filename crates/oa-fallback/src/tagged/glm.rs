@@ -14,6 +14,7 @@ use crate::convert::convert_text;
 use crate::grammar::{Body, End, Found, Place, Reading, Stop};
 use crate::head::Head;
 use crate::tools::{Parameters, Tools};
+use crate::value::quote;
 
 pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
     head.literal(hermes::OPEN)?;
@@ -65,7 +66,7 @@ fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, V
         let key = key.trim();
         let value = convert_text(value, schema.and_then(|schema| schema.get(key)), key)?;
         if arguments.insert(key.to_owned(), value).is_some() {
-            return Err(format!("`{key}` is given twice"));
+            return Err(format!("{} is given twice", quote(key)));
         }
         rest = behind.trim_start();
     }

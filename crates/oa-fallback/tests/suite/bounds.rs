@@ -90,7 +90,7 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 fn each_byte_is_looked_at_a_bounded_number_of_times() {
     for dialect in dialects() {
         for nuisance in NUISANCES {
-            let text = nuisance.repeat((1 << 18) / nuisance.len());
+            let text = nuisance.repeat((1 << 17) / nuisance.len());
             for size in [1, 7, 4096, text.len()] {
                 let work = Arc::new(Work::default());
                 let inner = dialect.grammar(tools());
@@ -180,6 +180,22 @@ fn white_space_without_end_is_text() {
         let found = read(scanner(&*dialect), pieces(&text, 333));
         assert_eq!(found.text.len(), text.len());
         assert!(found.held <= Scanner::MOST_HELD);
+    }
+}
+
+/// A name is not spelled for each of its items.
+#[test]
+fn a_long_name_of_a_long_list_costs_no_product() {
+    let (name, items) = ("n".repeat(1 << 20), "1,".repeat(1 << 18));
+    for answer in [
+        format!("Action: f({name}=[{items}])"),
+        format!("Action: f({name}=[{items}x y])"),
+        format!("Action: lookup(options={{\"{name}\": [{items}]}})"),
+    ] {
+        let cost = measure(|| {
+            assert_eq!(read(scanner(&React::new()), [&*answer]).calls.len(), 1);
+        });
+        assert!(cost.bytes_total < 200 << 20, "{} bytes", cost.bytes_total);
     }
 }
 

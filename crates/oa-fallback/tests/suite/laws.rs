@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-use crate::{Written, bounded, dialects, read, scanner};
+use crate::{Written, bounded, dialects, read, read_cut_off, scanner};
 
 /// Pieces of what models write, and of what looks like it.
 const FRAGMENTS: [&str; 80] = [
@@ -216,7 +216,7 @@ fn goes_on(dialect: &dyn Dialect) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3_000))]
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
     fn an_answer_cut_anywhere_is_read_as_the_whole_is(
@@ -236,6 +236,28 @@ proptest! {
                 let found = read(bounded(&*dialect, argument_bytes, calls), pieces);
                 prop_assert_eq!(found.settled(), tight.clone());
             }
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_makes_no_call_that_the_whole_does_not_make(
+        whole in answer(),
+        at in any::<Index>(),
+        cuts in vec(any::<Index>(), 0..8),
+    ) {
+        let mut at = at.index(whole.len() + 1);
+        while !whole.is_char_boundary(at) {
+            at -= 1;
+        }
+        for dialect in dialects() {
+            let all = read(scanner(&*dialect), [&*whole]);
+            let mut begun = read_cut_off(scanner(&*dialect), cut(&whole[..at], &cuts));
+            prop_assert_eq!(
+                read_cut_off(scanner(&*dialect), [&whole[..at]]).settled(),
+                begun.clone().settled()
+            );
+            begun.calls.pop_if(|last| matches!(last, Written::Malformed { .. }));
+            prop_assert!(all.calls.starts_with(&begun.calls), "{begun:?} of {all:?}");
         }
     }
 

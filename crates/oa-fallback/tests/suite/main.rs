@@ -38,14 +38,27 @@ impl Found {
 }
 
 /// Reads an answer that comes in pieces.
-fn read<'a>(mut scanner: Scanner, pieces: impl IntoIterator<Item = &'a str>) -> Found {
+fn read<'a>(scanner: Scanner, pieces: impl IntoIterator<Item = &'a str>) -> Found {
+    read_until(Scanner::finish, scanner, pieces)
+}
+
+/// Reads an answer that was cut off.
+fn read_cut_off<'a>(scanner: Scanner, pieces: impl IntoIterator<Item = &'a str>) -> Found {
+    read_until(Scanner::finish_cut_off, scanner, pieces)
+}
+
+fn read_until<'a>(
+    end: fn(&mut Scanner),
+    mut scanner: Scanner,
+    pieces: impl IntoIterator<Item = &'a str>,
+) -> Found {
     let mut found = Found::default();
     for piece in pieces {
         scanner.push(piece);
         drain(&mut scanner, &mut found);
         found.held = found.held.max(scanner.held_bytes());
     }
-    scanner.finish();
+    end(&mut scanner);
     drain(&mut scanner, &mut found);
     assert_eq!(scanner.held_bytes(), 0);
     found

@@ -6,7 +6,7 @@ use oa_fallback::{Dialect, Markers, React, TaggedJson, fill_in, recognise};
 use oa_types::{ContentBlock, ToolSpec};
 use serde_json::json;
 
-use crate::{Found, Written, read, scanner, tools};
+use crate::{Found, Written, read, read_cut_off, scanner, tools};
 
 fn call(name: &str, input: serde_json::Value, place: usize) -> Written {
     Written::Call { name: name.to_owned(), input, place }
@@ -50,14 +50,7 @@ fn a_call_comes_out_when_it_ends() {
 
 #[test]
 fn what_was_cut_off_is_not_run() {
-    let found = |dialect: &dyn Dialect, answer: &str| {
-        let mut scanner = scanner(dialect);
-        scanner.push(answer);
-        scanner.finish_cut_off();
-        let mut found = Found::default();
-        crate::drain(&mut scanner, &mut found);
-        found
-    };
+    let found = |dialect: &dyn Dialect, answer: &str| read_cut_off(scanner(dialect), [answer]);
     let react = React::new();
     // Without the limit this is a call, and so it might have been "rust async".
     for answer in
