@@ -49,11 +49,10 @@ pub(crate) fn read_input(
     schema: Option<Parameters<'_>>,
 ) -> Result<Map<String, Value>, String> {
     let text = text.trim();
-    // In backticks, as names of code are.
-    let text = match text.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
-        Some(text) if !text.contains('\n') => text.trim_matches('`').trim(),
-        _ => text,
-    };
+    // In backticks, as code is.
+    let inner = text.trim_matches('`');
+    let is_code = text.starts_with('`') && text.ends_with('`') && !inner.contains(['`', '\n']);
+    let text = if is_code { inner.trim() } else { text };
     let Some(parameters) = schema else {
         let input = [("input".to_owned(), Value::from(text))];
         return Ok(input.into_iter().filter(|_| !text.is_empty()).collect());
@@ -71,7 +70,16 @@ pub(crate) fn read_input(
     {
         return read(text, Bare::Words, schema);
     }
-    if text.lines().nth(1).is_some() {
+    if text.starts_with(['"', '\'']) {
+        return match Reader::whole(text, Bare::Word)? {
+            // An object within quotes is what servers make of arguments.
+            Token::Quoted(text) if text.trim_start().starts_with('{') => {
+                sole(Reader::whole(&text, Bare::Word)?, schema)
+            }
+            token => sole(token, schema),
+        };
+    }
+    if text.contains('\n') {
         return Err(format!("the input of `{name}` is several lines: {ADVICE}"));
     }
     // A list, if a list is wanted; else it is text like any other.
@@ -80,17 +88,7 @@ pub(crate) fn read_input(
     {
         return Ok(input);
     }
-    let token = match text.starts_with(['"', '\'']) {
-        true => Reader::whole(text, Bare::Word)?,
-        false => Token::Bare(text.to_owned()),
-    };
-    match token {
-        // An object within quotes is what servers make of arguments.
-        Token::Quoted(text) if text.trim_start().starts_with('{') => {
-            sole(Reader::whole(&text, Bare::Word)?, schema)
-        }
-        token => sole(token, schema),
-    }
+    sole(Token::Bare(text.to_owned()), schema)
 }
 
 /// What to do instead.
@@ -103,6 +101,9 @@ fn name(reader: &mut Reader<'_>, bare: Bare) -> Result<Option<String>, String> {
     let is_named = ahead.sign('=') || bare == Bare::Words && ahead.sign(':');
     if !is_named {
         return Ok(None);
+    }
+    if key.is_none() {
+        return Err(format!("expected a name before {}", quote(reader.rest())));
     }
     if ahead.rest().starts_with('=') {
         return Err(format!("expected one `=` before {}", quote(ahead.rest())));

@@ -8,7 +8,7 @@ use crate::head::Head;
 use crate::tools::Tools;
 
 /// Words that stand for no action.
-const NOTHING: [&str; 4] = ["none", "n", "null", "no"];
+const NOTHING: [&str; 4] = ["n/a", "no", "none", "null"];
 
 /// Where actions begin: at the beginning of a line.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl ReactGrammar {
         head.take_while(|c| c == '`' || c == '*')?;
         let name = head.name()?;
         let is_known = self.tools.knows(name);
-        if NOTHING.iter().any(|word| name.eq_ignore_ascii_case(word)) && !is_known {
+        if is_nothing(name) && !is_known {
             return Err(Stop::No);
         }
         // Brackets behind a word and a blank are prose, unless the word is a tool.
@@ -110,7 +110,7 @@ impl ReactGrammar {
     /// A line that is no name, and an input in the next: plainly a call, and no certain one.
     fn described(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
         let line = head.take_while(|c| c != '\n')?.trim();
-        if NOTHING.iter().any(|word| line.eq_ignore_ascii_case(word)) || line == "N/A" {
+        if is_nothing(line) {
             return Err(Stop::No);
         }
         head.spaces()?;
@@ -131,6 +131,10 @@ impl ReactGrammar {
         }
         Ok(Box::new(Lines::new(name, &self.tools)))
     }
+}
+
+fn is_nothing(text: &str) -> bool {
+    NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// Whether what stands in brackets behind a blank is arguments, and no prose.
