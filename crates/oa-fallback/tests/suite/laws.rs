@@ -115,6 +115,7 @@ fn answer() -> impl Strategy<Value = String> {
         1 => any::<String>(),
         1 => "[a-zA-Z ]{0,20}",
         1 => "[ \n]{60,70}",
+        1 => "[a-z ]{430,530}",
     ];
     vec(piece, 0..14).prop_map(|pieces| pieces.concat())
 }

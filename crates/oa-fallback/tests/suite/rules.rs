@@ -25,6 +25,29 @@ fn lines_may_end_as_elsewhere() {
 }
 
 #[test]
+fn blanks_without_end_make_no_new_line() {
+    let answer = format!("So{}Action: add(a=1, b=2)", " ".repeat(100));
+    assert_eq!(read(scanner(&React::new()), [&*answer]).text, answer);
+    let answer = format!("So\n{}Action: add(a=1, b=2)", " ".repeat(100));
+    assert_eq!(read(scanner(&React::new()), [&*answer]).calls.len(), 1);
+}
+
+#[test]
+fn a_head_without_end_is_text() {
+    let answers = [
+        (React::new().grammar(tools()), format!("Action: {}", "on and on ".repeat(100))),
+        (Markers::new().grammar(tools()), format!("[TOOL: {}", " ".repeat(1000))),
+        (TaggedJson::new().grammar(tools()), format!("<tool_call>{}", "\n".repeat(1000))),
+    ];
+    for (grammar, answer) in answers {
+        let mut scanner = oa_fallback::Scanner::new(grammar);
+        scanner.push(&answer);
+        assert!(scanner.held_bytes() <= oa_fallback::Scanner::MOST_HELD);
+        assert!(matches!(scanner.next_item(), Some(oa_fallback::Scanned::Text(_))), "{answer}");
+    }
+}
+
+#[test]
 fn text_comes_out_at_once() {
     for dialect in crate::dialects() {
         let mut scanner = scanner(&*dialect);
