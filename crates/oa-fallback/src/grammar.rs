@@ -10,7 +10,7 @@ use crate::head::Head;
 /// queues. That an answer is read the same however it was cut into pieces follows from two things: what
 /// [`begin`](Self::begin) finds depends only on what it looked at through its [`Head`], and a [`Body`]
 /// looks at one byte after the other.
-pub trait Grammar: fmt::Debug + Send {
+pub trait Grammar: fmt::Debug + Send + Sync {
     /// Returns whether a call, or anything else that [`begin`](Self::begin) finds, may begin with this
     /// byte. All other text goes out without a further look. White space is never asked about where it goes
     /// with the call behind it ([`After::Cut`]).
@@ -31,7 +31,7 @@ pub trait Grammar: fmt::Debug + Send {
 }
 
 /// One call that is being read, from where its head ended.
-pub trait Body: fmt::Debug + Send {
+pub trait Body: fmt::Debug + Send + Sync {
     /// Takes more text in, and returns at how many bytes of it the call ends, if it ends there. The first
     /// text is empty, for calls whose head says everything.
     fn push(&mut self, text: &str) -> Option<usize>;

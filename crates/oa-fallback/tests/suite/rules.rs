@@ -25,6 +25,13 @@ fn lines_may_end_as_elsewhere() {
 }
 
 #[test]
+fn scanners_and_dialects_go_between_threads() {
+    fn check<T: Send + Sync>() {}
+    check::<oa_fallback::Scanner>();
+    check::<Arc<dyn Dialect>>();
+}
+
+#[test]
 fn blanks_without_end_make_no_new_line() {
     let answer = format!("So{}Action: add(a=1, b=2)", " ".repeat(100));
     assert_eq!(read(scanner(&React::new()), [&*answer]).text, answer);
