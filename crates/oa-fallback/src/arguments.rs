@@ -1,0 +1,177 @@
+//! Arguments as `name="value", other=[1, 2]`, by the tool's schema.
+
+use serde_json::{Map, Value};
+
+use crate::convert::convert;
+use crate::tools::Parameters;
+use crate::value::{Bare, Reader, Token, literal, quote};
+
+/// Reads the arguments of one call. Without a schema, a value is what it looks like.
+pub(crate) fn read(
+    text: &str,
+    bare: Bare,
+    schema: Option<Parameters<'_>>,
+) -> Result<Map<String, Value>, String> {
+    let mut reader = Reader::new(text);
+    let mut arguments = Map::new();
+    let mut nameless = None;
+    while !reader.rest().is_empty() {
+        match name(&mut reader, bare)? {
+            Some(name) => {
+                let token =
+                    reader.value(bare).map_err(|error| format!("{}: {error}", quote(&name)))?;
+                let schema = schema.and_then(|schema| schema.get(&name));
+                let value = convert(token, schema, &name)?;
+                if arguments.insert(name.clone(), value).is_some() {
+                    return Err(format!("{} is given twice", quote(&name)));
+                }
+            }
+            None if nameless.is_some() || !arguments.is_empty() => {
+                return Err(format!("{} has no name: {ADVICE}", quote(reader.rest())));
+            }
+            None => nameless = Some(reader.value(bare)?),
+        }
+        if !reader.sign(',') && !reader.rest().is_empty() {
+            return Err(format!("expected a comma before {}", quote(reader.rest())));
+        }
+    }
+    match nameless {
+        None => Ok(arguments),
+        Some(_) if !arguments.is_empty() => Err(format!("the first value has no name: {ADVICE}")),
+        Some(token) => sole(token, schema),
+    }
+}
+
+/// Reads text that is all the input there is: text for the only parameter, or arguments with names.
+pub(crate) fn read_input(
+    text: &str,
+    name: &str,
+    schema: Option<Parameters<'_>>,
+) -> Result<Map<String, Value>, String> {
+    let text = text.trim();
+    // In backticks, as code is.
+    let inner = text.trim_matches('`');
+    let is_code = text.starts_with('`') && text.ends_with('`') && !inner.contains(['`', '\n']);
+    let text = if is_code { inner.trim() } else { text };
+    let Some(parameters) = schema else {
+        let input = [("input".to_owned(), Value::from(text))];
+        return Ok(input.into_iter().filter(|_| !text.is_empty()).collect());
+    };
+    let says_none = ["none", "null", "n/a"].iter().any(|word| text.eq_ignore_ascii_case(word));
+    if text.is_empty() || says_none {
+        return match parameters.required().next() {
+            None => Ok(Map::new()),
+            Some(missing) => Err(format!("`{missing}` is missing: {ADVICE}")),
+        };
+    }
+    let mut reader = Reader::new(text);
+    if let Ok(Some(first)) = self::name(&mut reader, Bare::Words)
+        && parameters.get(&first).is_some()
+    {
+        return read(text, Bare::Words, schema);
+    }
+    if text.starts_with(['"', '\'']) {
+        return match Reader::whole(text, Bare::Word)? {
+            // An object within quotes is what servers make of arguments.
+            Token::Quoted(text) if text.trim_start().starts_with('{') => {
+                sole(Reader::whole(&text, Bare::Word)?, schema)
+            }
+            token => sole(token, schema),
+        };
+    }
+    if text.contains('\n') {
+        return Err(format!("the input of `{name}` is several lines: {ADVICE}"));
+    }
+    // A list, if a list is wanted; else it is text like any other.
+    if text.starts_with('[')
+        && let Ok(input) = Reader::whole(text, Bare::Word).and_then(|list| sole(list, schema))
+    {
+        return Ok(input);
+    }
+    sole(Token::Bare(text.to_owned()), schema)
+}
+
+/// What to do instead.
+const ADVICE: &str = "write each argument as name=value";
+
+/// Reads a name and the sign behind it; nothing is read if the next argument has none.
+fn name(reader: &mut Reader<'_>, bare: Bare) -> Result<Option<String>, String> {
+    let mut ahead = Reader::new(reader.rest());
+    let key = ahead.key().unwrap_or_default();
+    let is_named = ahead.sign('=') || bare == Bare::Words && ahead.sign(':');
+    if !is_named {
+        return Ok(None);
+    }
+    if key.is_none() {
+        return Err(format!("expected a name before {}", quote(reader.rest())));
+    }
+    if ahead.rest().starts_with('=') {
+        return Err(format!("expected one `=` before {}", quote(ahead.rest())));
+    }
+    *reader = ahead;
+    Ok(key)
+}
+
+/// One value without a name: all arguments, or the value of the only parameter.
+fn sole(token: Token, schema: Option<Parameters<'_>>) -> Result<Map<String, Value>, String> {
+    let sole = schema.and_then(Parameters::sole);
+    match (token, schema) {
+        (Token::Object(members), schema) => {
+            let is_known = |(name, _): &(String, Token)| {
+                schema.is_none_or(|schema| {
+                    schema.names().next().is_none() || schema.get(name).is_some()
+                })
+            };
+            if members.iter().all(is_known) {
+                let members = members.into_iter().map(|(name, member)| {
+                    let schema = schema.and_then(|schema| schema.get(&name));
+                    let member = convert(member, schema, &name)?;
+                    Ok((name, member))
+                });
+                return members.collect();
+            }
+            match sole {
+                Some((name, schema)) => {
+                    let value = convert(Token::Object(members), Some(schema), name)?;
+                    Ok([(name.to_owned(), value)].into_iter().collect())
+                }
+                None => {
+                    let other = members.iter().find(|member| !is_known(member));
+                    let other = other.map_or("", |(name, _)| name);
+                    Err(format!("there is no parameter {}", quote(other)))
+                }
+            }
+        }
+        (token, None) => {
+            let value = match token {
+                Token::Bare(word) => literal(&word).unwrap_or(Value::String(word)),
+                token => convert(token, None, "input")?,
+            };
+            Ok([("input".to_owned(), value)].into_iter().collect())
+        }
+        (token, Some(_)) => match sole {
+            Some((name, schema)) => {
+                let value = convert(token, Some(schema), name)?;
+                Ok([(name.to_owned(), value)].into_iter().collect())
+            }
+            None => Err(format!("a value has no name: {ADVICE}")),
+        },
+    }
+}
+
+/// Writes arguments so that [`read`] reads them.
+pub(crate) fn write(input: &Value, out: &mut String) {
+    let Some(arguments) = input.as_object() else { return };
+    for (at, (name, value)) in arguments.iter().enumerate() {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if at > 0 {
+            out.push_str(", ");
+        }
+        match !name.is_empty() && name.chars().all(is_word) {
+            true => out.push_str(name),
+            false => out.push_str(&Value::from(&**name).to_string()),
+        }
+        out.push('=');
+        out.push_str(&value.to_string());
+    }
+}

@@ -1,0 +1,100 @@
+//! Where brackets close, byte by byte.
+
+/// Finds the bracket that closes what is open, past strings and whatever is nested.
+///
+/// A quote begins a string only where a value may begin, so that an apostrophe in bare text is none.
+#[derive(Debug)]
+pub(crate) struct Balance {
+    depth: u32,
+    quote: Option<u8>,
+    is_escaped: bool,
+    /// The last byte that was no white space.
+    before: u8,
+    lines: Lines,
+}
+
+/// Whether what is open may go over several lines.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lines {
+    Many,
+    /// Only within strings and nested brackets: a line that ends otherwise ends it all.
+    One,
+}
+
+impl Balance {
+    /// The next byte opens.
+    pub(crate) fn of_value() -> Self {
+        Self { depth: 0, quote: None, is_escaped: false, before: b'(', lines: Lines::Many }
+    }
+
+    /// The opening bracket was read already.
+    pub(crate) fn opened(lines: Lines) -> Self {
+        Self { depth: 1, lines, ..Self::of_value() }
+    }
+
+    /// Takes more in, and returns where it ends: behind the closing bracket, or before a line break that
+    /// must not be there.
+    pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
+        for (at, byte) in text.bytes().enumerate() {
+            if let Some(quote) = self.quote {
+                match byte {
+                    _ if self.is_escaped => self.is_escaped = false,
+                    b'\\' => self.is_escaped = true,
+                    _ if byte == quote => self.quote = None,
+                    _ => {}
+                }
+                continue;
+            }
+            match byte {
+                b'"' | b'\'' if b"=,:([{".contains(&self.before) => self.quote = Some(byte),
+                b'(' | b'[' | b'{' => self.depth = self.depth.saturating_add(1),
+                b')' | b']' | b'}' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                b'\n' if self.lines == Lines::One && self.depth == 1 => return Some(at),
+                _ => {}
+            }
+            if !byte.is_ascii_whitespace() {
+                self.before = byte;
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(balance: fn() -> Balance, text: &str, end: Option<usize>) {
+        assert_eq!(balance().push(text), end, "{text}");
+        let mut bytewise = balance();
+        let found = (0..text.len()).find_map(|at| Some(at + bytewise.push(&text[at..=at])?));
+        assert_eq!(found, end, "{text}, byte by byte");
+    }
+
+    #[test]
+    fn values_end_with_their_bracket() {
+        check(Balance::of_value, r#"{"a": [1, {"b": "}]"}]} tail"#, Some(23));
+        check(Balance::of_value, r#"{"a": "\"}"} tail"#, Some(12));
+        check(Balance::of_value, r"{'a': 'it\'s }'}", Some(16));
+        check(Balance::of_value, r#"{"a": "}"#, None);
+    }
+
+    #[test]
+    fn an_apostrophe_in_bare_text_is_none() {
+        check(|| Balance::opened(Lines::Many), "text=it's fine) tail", Some(15));
+        check(|| Balance::opened(Lines::Many), "text='a)', b=2) tail", Some(15));
+    }
+
+    #[test]
+    fn a_line_break_ends_what_is_one_line() {
+        let one = || Balance::opened(Lines::One);
+        check(one, "a=1\n]", Some(3));
+        check(one, "a='1\n2', b=[\n1]]", Some(16));
+    }
+}

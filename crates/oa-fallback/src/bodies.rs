@@ -1,0 +1,117 @@
+//! Bodies that several dialects share.
+
+use crate::arguments;
+use crate::balance::{Balance, Lines};
+use crate::grammar::{Body, End, Reading};
+use crate::object;
+use crate::tools::Tools;
+use crate::value::Bare;
+
+const OPEN: &str = "the answer ended in the middle of the call";
+
+/// A JSON object, or a list of them, each with name and arguments.
+#[derive(Debug)]
+pub(crate) struct Objects(Balance);
+
+impl Objects {
+    pub(crate) fn new() -> Self {
+        Self(Balance::of_value())
+    }
+}
+
+impl Body for Objects {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        self.0.push(text)
+    }
+
+    fn read(&self, text: &str, _: End) -> Vec<Reading> {
+        object::calls(text)
+    }
+}
+
+/// A JSON object that is the arguments of a call.
+#[derive(Debug)]
+pub(crate) struct Arguments {
+    name: String,
+    balance: Balance,
+}
+
+impl Arguments {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), balance: Balance::of_value() }
+    }
+}
+
+impl Body for Arguments {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        self.balance.push(text)
+    }
+
+    fn read(&self, text: &str, _: End) -> Vec<Reading> {
+        vec![Reading::of(&self.name, object::arguments(text))]
+    }
+}
+
+/// `a="b", n=3)`: what follows the opening bracket.
+#[derive(Debug)]
+pub(crate) struct Named {
+    name: String,
+    tools: Tools,
+    bare: Bare,
+    balance: Balance,
+}
+
+impl Named {
+    /// In brackets that may go over several lines.
+    pub(crate) fn new(name: &str, tools: &Tools) -> Self {
+        let balance = Balance::opened(Lines::Many);
+        Self { name: name.to_owned(), tools: tools.clone(), bare: Bare::Words, balance }
+    }
+
+    /// In a line, where text needs no quotes.
+    pub(crate) fn in_line(name: &str, tools: &Tools) -> Self {
+        let balance = Balance::opened(Lines::One);
+        Self { bare: Bare::Text, balance, ..Self::new(name, tools) }
+    }
+
+    fn closing(&self) -> char {
+        if self.bare == Bare::Text { ']' } else { ')' }
+    }
+}
+
+impl Body for Named {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        self.balance.push(text)
+    }
+
+    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+        let closed = text.strip_suffix(self.closing());
+        let input = match (closed, end) {
+            (Some(text), End::Closed) => {
+                arguments::read(text, self.bare, self.tools.schema(&self.name))
+            }
+            (_, End::Open) => Err(OPEN.to_owned()),
+            (None, End::Closed) => Err(format!("the call does not end with `{}`", self.closing())),
+        };
+        vec![Reading::of(&self.name, input)]
+    }
+}
+
+/// A call of which the head said everything.
+#[derive(Debug)]
+pub(crate) struct Ready(pub(crate) Reading);
+
+impl Body for Ready {
+    fn push(&mut self, _: &str) -> Option<usize> {
+        Some(0)
+    }
+
+    fn read(&self, _: &str, _: End) -> Vec<Reading> {
+        vec![self.0.clone()]
+    }
+}
+
+/// The reading of a call that was left open.
+pub(crate) fn left_open(name: &str) -> Reading {
+    Reading::malformed(Some(name), OPEN)
+}

@@ -1,0 +1,54 @@
+//! Where a closing tag ends, byte by byte.
+
+/// Finds a tag whose first byte comes only once in it, in letters of either case.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    tag: &'static str,
+    /// How many bytes of it were seen.
+    seen: usize,
+}
+
+impl Closing {
+    pub(crate) fn new(tag: &'static str) -> Self {
+        Self { tag, seen: 0 }
+    }
+
+    /// Takes more in, and returns where the tag ends.
+    pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
+        let tag = self.tag.as_bytes();
+        for (at, byte) in text.bytes().enumerate() {
+            if byte.eq_ignore_ascii_case(&tag[self.seen]) {
+                self.seen += 1;
+                if self.seen == tag.len() {
+                    return Some(at + 1);
+                }
+            } else {
+                self.seen = usize::from(byte == tag[0]);
+            }
+        }
+        None
+    }
+
+    /// The text before the tag.
+    pub(crate) fn before<'a>(&self, text: &'a str) -> &'a str {
+        let tag = text.len().checked_sub(self.tag.len());
+        tag.and_then(|at| text.get(..at)).unwrap_or(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Closing;
+
+    #[test]
+    fn a_tag_is_found_behind_its_own_halves() {
+        for text in ["a</b", "a</b</b></b>", "<</b>", "</B>x"] {
+            let mut closing = Closing::new("</b>");
+            let end = text.to_lowercase().find("</b>").map(|at| at + 4);
+            assert_eq!(closing.push(text), end, "{text}");
+            if let Some(end) = end {
+                assert_eq!(closing.before(&text[..end]), &text[..end - 4]);
+            }
+        }
+    }
+}

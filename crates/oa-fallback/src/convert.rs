@@ -1,0 +1,282 @@
+//! Values to the types that a schema wants.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::value::{Bare, Reader, Token, literal, quote, shorten};
+
+/// How deep schemas are followed.
+const DEPTH: u8 = 64;
+
+/// Makes a value of what was written, as the schema wants it. Where that leaves a doubt it is an error
+/// that names the field.
+pub(crate) fn convert(token: Token, schema: Option<&Value>, name: &str) -> Result<Value, String> {
+    convert_at(token, schema, &Path::Name(name))
+}
+
+/// A place in the arguments, spelled only when something is wrong there.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Item(&'a Self, usize),
+    Member(&'a Self, &'a str),
+    Name(&'a str),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Item(parent, at) => write!(f, "{parent}[{at}]"),
+            Self::Member(parent, name) => write!(f, "{parent}.{}", shorten(name)),
+            Self::Name(name) => f.write_str(&shorten(name)),
+        }
+    }
+}
+
+fn convert_at(token: Token, schema: Option<&Value>, path: &Path<'_>) -> Result<Value, String> {
+    let types = Types::of(schema, DEPTH);
+    let wrong = |found: &str| Err(format!("`{path}`: expected {}, found {found}", types.words()));
+    match token {
+        Token::Quoted(text) if types.allow(Type::String) => Ok(Value::String(text)),
+        Token::Quoted(text) => match from_text(&text, schema, types, path) {
+            Some(value) => Ok(value),
+            None => wrong(&format!("text {}", quote(&text))),
+        },
+        Token::Bare(word) => {
+            let is_named = || {
+                let named = schema.and_then(|schema| schema.get("enum")?.as_array());
+                named.is_some_and(|named| named.iter().any(|one| one.as_str() == Some(&word)))
+            };
+            match literal(&word) {
+                Some(_) if !types.is_any() && is_named() => Ok(Value::String(word)),
+                // Whether there may be none is seen by whoever checks the arguments.
+                Some(Value::Null) => Ok(Value::Null),
+                Some(value) if types.allow_value(&value) => Ok(value),
+                _ if types.allow(Type::String) => Ok(Value::String(word)),
+                _ if types.allow(Type::Boolean) && word.eq_ignore_ascii_case("true") => {
+                    Ok(Value::Bool(true))
+                }
+                _ if types.allow(Type::Boolean) && word.eq_ignore_ascii_case("false") => {
+                    Ok(Value::Bool(false))
+                }
+                _ => wrong(&quote(&word)),
+            }
+        }
+        Token::List(items) if types.allow(Type::Array) => {
+            let of = schema.and_then(|schema| part(schema, "items"));
+            let items = items.into_iter().enumerate();
+            items.map(|(at, item)| convert_at(item, of, &Path::Item(path, at))).collect()
+        }
+        Token::List(_) => wrong("a list"),
+        Token::Object(members) if types.allow(Type::Object) => {
+            let properties = schema.and_then(|schema| part(schema, "properties"));
+            let mut object = Map::new();
+            for (name, member) in members {
+                let schema = properties.and_then(|properties| properties.get(&name));
+                let member = convert_at(member, schema, &Path::Member(path, &name))?;
+                object.insert(name, member);
+            }
+            Ok(Value::Object(object))
+        }
+        Token::Object(_) => wrong("an object"),
+    }
+}
+
+/// Makes a value of text that stands between tags: text where the schema allows text, else JSON.
+pub(crate) fn convert_text(
+    text: &str,
+    schema: Option<&Value>,
+    name: &str,
+) -> Result<Value, String> {
+    let types = Types::of(schema, DEPTH);
+    if types.is_any() {
+        let value: Option<Value> = serde_json::from_str(text).ok();
+        return Ok(value.filter(|value| !value.is_string()).unwrap_or_else(|| text.into()));
+    }
+    if types.allow(Type::String) {
+        return Ok(text.into());
+    }
+    match Reader::whole(text, Bare::Word) {
+        Ok(token) => convert(token, schema, name),
+        Err(_) => {
+            let (name, wanted) = (quote(name), types.words());
+            Err(format!("{name}: expected {wanted}, found {}", quote(text)))
+        }
+    }
+}
+
+/// What text in quotes says where no text is wanted: `"3"`, `"[1, 2]"`.
+fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
+    let text = text.trim();
+    if text.starts_with(['[', '{']) {
+        let token = Reader::whole(text, Bare::Word).ok()?;
+        return convert_at(token, schema, path).ok();
+    }
+    literal(text).filter(|value| types.allow_value(value))
+}
+
+/// A part of a schema, or of its only alternative that has it.
+fn part<'a>(schema: &'a Value, word: &str) -> Option<&'a Value> {
+    if let Some(part) = schema.get(word) {
+        return Some(part);
+    }
+    let mut parts = alternatives(schema).filter_map(|schema| schema.get(word));
+    parts.next().filter(|_| parts.next().is_none())
+}
+
+fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["anyOf", "oneOf"].into_iter().filter_map(|word| schema.get(word)?.as_array());
+    lists.flatten()
+}
+
+/// The types that a schema allows, as bits of [`Type`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Types(u8);
+
+#[derive(Clone, Copy, Debug)]
+enum Type {
+    Array,
+    Boolean,
+    Integer,
+    Null,
+    Number,
+    Object,
+    String,
+}
+
+const WORDS: [(Type, &str); 7] = [
+    (Type::Array, "array"),
+    (Type::Boolean, "boolean"),
+    (Type::Integer, "integer"),
+    (Type::Null, "null"),
+    (Type::Number, "number"),
+    (Type::Object, "object"),
+    (Type::String, "string"),
+];
+
+impl Types {
+    const ANY: Self = Self(u8::MAX);
+
+    fn of(schema: Option<&Value>, depth: u8) -> Self {
+        let (Some(schema), 1..) = (schema, depth) else { return Self::ANY };
+        let mut types = match schema.get("type") {
+            Some(Value::String(word)) => Self::named(word),
+            Some(Value::Array(words)) => {
+                Self::all(words.iter().map(|word| word.as_str().map_or(Self::ANY, Self::named)))
+            }
+            _ => {
+                let of = |value: &Value| Self(1 << Self::type_of(value) as u8);
+                let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+                let values = values.chain(schema.get("const")).map(of);
+                let parts = alternatives(schema).map(|part| Self::of(Some(part), depth - 1));
+                Self::all(values.chain(parts))
+            }
+        };
+        if schema.get("nullable") == Some(&Value::Bool(true)) {
+            types.0 |= 1 << Type::Null as u8;
+        }
+        if types.0 == 0 { Self::ANY } else { types }
+    }
+
+    fn all(types: impl Iterator<Item = Self>) -> Self {
+        Self(types.fold(0, |all, types| all | types.0))
+    }
+
+    fn named(word: &str) -> Self {
+        let found = WORDS.iter().find(|(_, name)| *name == word);
+        found.map_or(Self::ANY, |(of, _)| Self(1 << *of as u8))
+    }
+
+    fn type_of(value: &Value) -> Type {
+        match value {
+            Value::Array(_) => Type::Array,
+            Value::Bool(_) => Type::Boolean,
+            Value::Null => Type::Null,
+            Value::Number(_) => Type::Number,
+            Value::Object(_) => Type::Object,
+            Value::String(_) => Type::String,
+        }
+    }
+
+    fn is_any(self) -> bool {
+        self == Self::ANY
+    }
+
+    fn allow(self, of: Type) -> bool {
+        self.0 & 1 << of as u8 != 0
+    }
+
+    fn allow_value(self, value: &Value) -> bool {
+        let is_whole = || value.as_f64().is_some_and(|number| number.fract() == 0.0);
+        self.allow(Self::type_of(value))
+            || value.is_number() && self.allow(Type::Integer) && is_whole()
+    }
+
+    fn words(self) -> String {
+        let words = WORDS.iter().filter(|(of, _)| self.allow(*of)).map(|(_, word)| *word);
+        words.collect::<Vec<_>>().join(" or ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(written: &str, schema: Value, expected: Result<Value, &str>) {
+        let token = Reader::whole(written, Bare::Words).unwrap();
+        let converted = convert(token, Some(&schema), "n");
+        assert_eq!(converted, expected.map_err(str::to_owned), "{written} by {schema}");
+    }
+
+    #[test]
+    fn the_schema_decides_what_bare_text_is() {
+        check("007", json!({"type": "string"}), Ok(json!("007")));
+        check("3.50", json!({"type": "string"}), Ok(json!("3.50")));
+        check("true", json!({"type": "string"}), Ok(json!("true")));
+        check("7", json!({"type": "integer"}), Ok(json!(7)));
+        check("7", json!({"type": ["string", "integer"]}), Ok(json!(7)));
+        check("TRUE", json!({"type": "boolean"}), Ok(json!(true)));
+        check("None", json!({"type": "string"}), Ok(Value::Null));
+        check("None", json!({"type": "string", "enum": ["None", "All"]}), Ok(json!("None")));
+        check("Oslo", json!({}), Ok(json!("Oslo")));
+        check("5", json!({"enum": [5, 6]}), Ok(json!(5)));
+    }
+
+    #[test]
+    fn text_in_quotes_is_another_type_only_where_no_text_is_wanted() {
+        check("\"3\"", json!({"type": "integer"}), Ok(json!(3)));
+        check("\"3\"", json!({"type": ["string", "integer"]}), Ok(json!("3")));
+        check("\"[1, 2]\"", json!({"type": "array"}), Ok(json!([1, 2])));
+        check("\"[1, 2]\"", json!({"type": "string"}), Ok(json!("[1, 2]")));
+    }
+
+    #[test]
+    fn doubt_names_the_field() {
+        let integer = || json!({"type": "integer"});
+        check("\"007\"", integer(), Err("`n`: expected integer, found text `007`"));
+        check("3.5", integer(), Err("`n`: expected integer, found `3.5`"));
+        check("three", integer(), Err("`n`: expected integer, found `three`"));
+        check("yes", json!({"type": "boolean"}), Err("`n`: expected boolean, found `yes`"));
+        check("5", json!({"type": "array"}), Err("`n`: expected array, found `5`"));
+        let list = json!({"type": "array", "items": {"type": "integer"}});
+        check("[1, x]", list, Err("`n[1]`: expected integer, found `x`"));
+        check("[a]", json!({"type": "string"}), Err("`n`: expected string, found a list"));
+    }
+
+    #[test]
+    fn text_between_tags_is_text_where_text_is_wanted() {
+        let check = |text, schema: Value, expected: Result<Value, ()>| {
+            let converted = convert_text(text, Some(&schema), "n");
+            assert_eq!(converted.map_err(drop), expected, "{text} by {schema}");
+        };
+        check("5", json!({"type": "string"}), Ok(json!("5")));
+        check("5", json!({"type": "number"}), Ok(json!(5)));
+        check("True", json!({"type": "boolean"}), Ok(json!(true)));
+        check("[1]", json!({}), Ok(json!([1])));
+        check("so it is", json!({}), Ok(json!("so it is")));
+        check("five", json!({"type": "number"}), Err(()));
+    }
+}

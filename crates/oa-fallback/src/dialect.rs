@@ -1,0 +1,107 @@
+use std::fmt;
+use std::sync::Arc;
+
+use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+use serde_json::Value;
+
+use crate::grammar::Grammar;
+use crate::scanner::Scanner;
+
+/// A way to call tools in plain text: what the model is told, how its calls are found, and how calls and
+/// results look when the conversation is sent.
+///
+/// A dialect of your own is a [`Grammar`] and five methods; the [`Scanner`] around it does the rest.
+///
+/// ```
+/// use std::sync::Arc;
+/// use oa_fallback::{Body, Dialect, End, Found, Grammar, Head, Place, Reading, Scanned, Stop};
+/// use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+///
+/// /// `!roll 2d6`, a line for a call.
+/// #[derive(Debug)]
+/// struct Bang;
+///
+/// impl Dialect for Bang {
+///     fn instructions(&self, tools: &[ToolSpec]) -> String {
+///         let names: Vec<String> = tools.iter().map(|tool| format!("!{} WORDS", tool.name)).collect();
+///         format!("Write one of these on a line of its own, and wait:\n{}", names.join("\n"))
+///     }
+///     fn grammar(&self, _: Arc<[ToolSpec]>) -> Box<dyn Grammar> {
+///         Box::new(Bang)
+///     }
+///     fn write_call(&self, call: &ToolUseBlock) -> String {
+///         format!("!{} {}", call.name, call.input["words"].as_str().unwrap_or_default())
+///     }
+///     fn write_result(&self, result: &ToolResultBlock, _tool: &str) -> String {
+///         format!("> {}", result.content)
+///     }
+///     fn stop(&self) -> Vec<String> {
+///         vec!["\n>".to_owned()]
+///     }
+/// }
+///
+/// impl Grammar for Bang {
+///     fn may_begin(&self, byte: u8) -> bool {
+///         byte == b'!'
+///     }
+///     fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
+///         if !place.at_line_start {
+///             return Err(Stop::No);
+///         }
+///         head.literal("!")?;
+///         let name = head.name()?.to_owned();
+///         head.literal(" ")?;
+///         Ok(Found::Call(Box::new(Line(name))))
+///     }
+/// }
+///
+/// #[derive(Debug)]
+/// struct Line(String);
+///
+/// impl Body for Line {
+///     fn push(&mut self, text: &str) -> Option<usize> {
+///         text.find('\n')
+///     }
+///     fn read(&self, text: &str, _: End) -> Vec<Reading> {
+///         vec![Reading::call(&self.0, [("words".to_owned(), text.into())].into_iter().collect())]
+///     }
+/// }
+///
+/// let mut scanner = Bang.scanner(Arc::new([]));
+/// scanner.push("Let us see!\n!roll 2d6\nYou have 12!");
+/// assert_eq!(scanner.next_item(), Some(Scanned::Text("Let us see!")));
+/// let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
+/// assert_eq!(call.input["words"], "2d6");
+/// assert_eq!(scanner.next_item(), None); // what it wrote without the result is cut
+/// ```
+pub trait Dialect: fmt::Debug + Send + Sync {
+    /// Writes what the model is told of the tools and of how to call them: a part of the system prompt.
+    /// Without tools there is nothing to tell.
+    fn instructions(&self, tools: &[ToolSpec]) -> String;
+
+    /// Returns how calls look. With the tools, values are read by their schemas.
+    fn grammar(&self, tools: Arc<[ToolSpec]>) -> Box<dyn Grammar>;
+
+    /// Writes a call as the model should have written it, without a line break around it.
+    fn write_call(&self, call: &ToolUseBlock) -> String;
+
+    /// Writes the result of a call of the tool `tool`, without a line break around it.
+    fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
+
+    /// Returns texts at which the server is to end an answer, so that the model does not write results
+    /// itself.
+    fn stop(&self) -> Vec<String>;
+
+    /// Returns a scanner for one answer.
+    fn scanner(&self, tools: Arc<[ToolSpec]>) -> Scanner {
+        Scanner::new(self.grammar(tools))
+    }
+}
+
+/// A result as text: a string as it is, anything else as JSON.
+pub(crate) fn result_text(result: &ToolResultBlock) -> String {
+    match &result.content {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    }
+}

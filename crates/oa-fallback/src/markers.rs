@@ -1,0 +1,144 @@
+use std::sync::Arc;
+
+use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+
+use crate::arguments;
+use crate::bodies::{Named, Ready};
+use crate::dialect::{Dialect, result_text};
+use crate::grammar::{After, Found, Grammar, Place, Reading, Stop};
+use crate::head::Head;
+use crate::prompt;
+use crate::tools::Tools;
+
+/// Calls as markers in the text: `[TOOL:name:arg=value, other="text, with a comma"]`.
+///
+/// The dialect for the smallest models: one line, no nesting, and text without commas needs no quotes.
+/// Values are read by the tool's schema.
+///
+/// ```
+/// use std::sync::Arc;
+/// use oa_fallback::{Dialect, Markers, Scanned};
+/// use oa_types::ToolSpec;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}});
+/// let tools = Arc::new([ToolSpec::new("weather", "Forecast", schema)]);
+/// let mut scanner = Markers::new().scanner(tools);
+/// scanner.push("Let me look. [TOOL:weather:city=New York, days=3] It is");
+/// assert_eq!(scanner.next_item(), Some(Scanned::Text("Let me look.")));
+/// let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
+/// assert_eq!(json!(call.input), json!({"city": "New York", "days": 3}));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Markers {
+    after: After,
+}
+
+impl Default for Markers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Markers {
+    /// Markers that ask: the answer ends there, and a second request has the results.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { after: After::Cut }
+    }
+
+    /// Markers that are filled in: the model writes its whole answer, and each marker is replaced by its
+    /// result without a second request, by [`fill_in`](crate::fill_in).
+    #[must_use]
+    pub fn filled_in() -> Self {
+        Self { after: After::GoOn }
+    }
+}
+
+const EXAMPLE: &str = "[TOOL:name:argument=value, other=\"text, with a comma\"]";
+
+impl Dialect for Markers {
+    fn instructions(&self, tools: &[ToolSpec]) -> String {
+        if tools.is_empty() {
+            return String::new();
+        }
+        let list = prompt::list(tools);
+        match self.after {
+            After::GoOn => format!(
+                "You can use tools. Where a result belongs into your answer, write a marker in its \
+                 place:\n\n{EXAMPLE}\n\nThe marker is replaced by the result before your answer is \
+                 shown, so never write the result yourself. {RULES}\n\nTools:\n\n{list}",
+            ),
+            After::Cut => format!(
+                "You can use tools. To use one, end your answer with a marker:\n\n{EXAMPLE}\n\nThen stop \
+                 and wait: the next message has the result, as [RESULT:name] and the result. Never write \
+                 a result yourself. When you need no tool, answer without a marker. \
+                 {RULES}\n\nTools:\n\n{list}",
+            ),
+        }
+    }
+
+    fn grammar(&self, tools: Arc<[ToolSpec]>) -> Box<dyn Grammar> {
+        Box::new(MarkerGrammar { tools: Tools::new(tools), after: self.after })
+    }
+
+    fn write_call(&self, call: &ToolUseBlock) -> String {
+        let mut marker = format!("[TOOL:{}:", call.name);
+        arguments::write(&call.input, &mut marker);
+        marker.push(']');
+        marker
+    }
+
+    fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String {
+        let kind = if result.is_error { "ERROR" } else { "RESULT" };
+        format!("[{kind}:{tool}] {}", result_text(result))
+    }
+
+    fn stop(&self) -> Vec<String> {
+        match self.after {
+            After::Cut => vec!["[RESULT:".to_owned(), "[ERROR:".to_owned()],
+            After::GoOn => Vec::new(),
+        }
+    }
+}
+
+const RULES: &str = "A marker stands in one line; text with commas, brackets or line breaks is quoted as \
+                     in JSON, and lists and objects are written as in JSON.";
+
+#[derive(Debug)]
+struct MarkerGrammar {
+    tools: Tools,
+    after: After,
+}
+
+impl Grammar for MarkerGrammar {
+    fn may_begin(&self, byte: u8) -> bool {
+        byte == b'['
+    }
+
+    fn begin(&self, head: &mut Head<'_>, _: Place) -> Result<Found, Stop> {
+        head.literal("[TOOL:")?;
+        head.blanks()?;
+        let name = head.name()?;
+        head.blanks()?;
+        match head.peek()? {
+            Some(':') => head.literal(":")?,
+            Some(']') => {
+                head.literal("]")?;
+                let input = arguments::read("", crate::value::Bare::Text, None);
+                return Ok(Found::Call(Box::new(Ready(Reading::of(name, input)))));
+            }
+            // A known tool is meant, but not said so that it can be read.
+            Some(_) if self.tools.knows(name) => {
+                let error = format!("expected `:` or `]` behind the name: {EXAMPLE}");
+                return Ok(Found::Call(Box::new(Ready(Reading::malformed(Some(name), error)))));
+            }
+            _ => return Err(Stop::No),
+        }
+        Ok(Found::Call(Box::new(Named::in_line(name, &self.tools))))
+    }
+
+    fn after(&self) -> After {
+        self.after
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls as JSON objects with a name and arguments.
+
+use serde_json::{Map, Value};
+
+use crate::grammar::Reading;
+use crate::value::{Bare, Reader, Token, quote};
+
+const NAMES: [&str; 4] = ["name", "function", "tool", "action"];
+const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
+
+/// Reads a call, or a list of calls.
+pub(crate) fn calls(text: &str) -> Vec<Reading> {
+    match json(text) {
+        Ok(Value::Array(list)) => list.into_iter().map(call).collect(),
+        Ok(value) => vec![call(value)],
+        Err(error) => vec![Reading::malformed(name_in(text), error)],
+    }
+}
+
+/// Reads the arguments of a call whose name is known.
+pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
+    as_arguments(json(text)?)
+}
+
+/// JSON, or what differs from it without doubt.
+fn json(text: &str) -> Result<Value, String> {
+    let strict = match serde_json::from_str(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let relaxed = Reader::whole(text, Bare::Word).and_then(Token::into_json);
+    relaxed.map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
+}
+
+fn call(value: Value) -> Reading {
+    let Value::Object(mut object) = value else {
+        return Reading::malformed(None, "the call is not a JSON object");
+    };
+    // `{"type": "function", "function": {"name": .., "arguments": ..}}`
+    if let Some(Value::Object(inner)) = object.get_mut("function") {
+        object = std::mem::take(inner);
+    }
+    let mut names = NAMES.iter().filter_map(|name| object.get(*name)?.as_str());
+    let name = match (names.next(), names.next()) {
+        (Some(name), None) if !name.trim().is_empty() => name.trim().to_owned(),
+        (Some(_), Some(_)) => return Reading::malformed(None, "the call has two names"),
+        _ => return Reading::malformed(None, "the call has no name"),
+    };
+    let mut given = ARGUMENTS.iter().filter_map(|member| object.remove(*member));
+    let input = match (given.next(), given.next()) {
+        (None, _) => {
+            let mut others = object.keys().filter(|key| !is_own(key));
+            match others.next() {
+                None => Ok(Map::new()),
+                Some(other) => Err(format!("{} does not stand in `arguments`", quote(other))),
+            }
+        }
+        (Some(input), None) => as_arguments(input),
+        (Some(_), Some(_)) => Err("the call has its arguments twice".to_owned()),
+    };
+    Reading::of(&name, input)
+}
+
+/// Members of a call that say nothing about its arguments.
+fn is_own(member: &str) -> bool {
+    NAMES.contains(&member) || ["id", "type", "thought", "description"].contains(&member)
+}
+
+fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
+    match value {
+        Value::Object(object) => Ok(object),
+        Value::Null => Ok(Map::new()),
+        // Servers write arguments as a string of JSON, and models have seen that.
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ => Err(format!("the arguments are text, not a JSON object: {}", quote(&text))),
+        },
+        _ => Err("the arguments are not a JSON object".to_owned()),
+    }
+}
+
+/// The name in a call that cannot be read, if it is a whole one and not that of something nested.
+fn name_in(text: &str) -> Option<&str> {
+    let at = text.find("\"name\"").or_else(|| text.find("'name'"))?;
+    if text[..at].matches('{').count() != 1 {
+        return None;
+    }
+    let value = text[at + "\"name\"".len()..].trim_start().strip_prefix(':')?.trim_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let (name, _) = value[1..].split_once(quote)?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (!name.is_empty() && name.len() <= 128 && name.chars().all(is_name)).then_some(name)
+}

@@ -1,0 +1,91 @@
+use std::borrow::Cow;
+
+use oa_types::{ContentBlock, Message, MessageRole, TextBlock, ToolResultBlock};
+
+use crate::dialect::Dialect;
+
+/// Writes one message of a conversation so that it needs no function calling: calls become text of the
+/// assistant's, and results become messages of the user's.
+///
+/// History keeps ordinary calls and results, whatever the dialect, and is rendered only to be sent; so
+/// the dialect may change in the middle of a conversation. One message becomes one message. It depends
+/// on the messages before it, `earlier`, only for the name of a tool that a result does not tell.
+/// Messages without calls and results are lent as they are.
+///
+/// ```
+/// use oa_fallback::{React, plain_message};
+/// use oa_types::{Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock};
+/// use serde_json::json;
+///
+/// let history = [
+///     Message::user("What is 1 + 2?"),
+///     Message::assistant(vec![
+///         TextBlock::new("Thought: a sum.").into(),
+///         ToolUseBlock::new("call_1", "add", json!({"a": 1, "b": 2})).into(),
+///     ]),
+///     Message::tool(ToolResultBlock::new("call_1", json!(3))),
+/// ];
+/// let plain = |at: usize| plain_message(&React::new(), &history[at], &history[..at]).into_owned();
+/// assert_eq!(plain(0), history[0]);
+/// assert_eq!(plain(1).text(), "Thought: a sum.\nAction: add(a=1, b=2)");
+/// assert_eq!(plain(2), Message::user("Observation: 3"));
+/// ```
+#[must_use]
+pub fn plain_message<'a>(
+    dialect: &dyn Dialect,
+    message: &'a Message,
+    earlier: &[Message],
+) -> Cow<'a, Message> {
+    let is_special = |block: &ContentBlock| {
+        matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolResult(_))
+    };
+    if message.role != MessageRole::Tool && !message.content.iter().any(is_special) {
+        return Cow::Borrowed(message);
+    }
+    let role = match message.role {
+        MessageRole::Tool => MessageRole::User,
+        role => role,
+    };
+    // What is text anyway comes first: that is how the model wrote it.
+    let mut text = match role {
+        MessageRole::Assistant => message.text(),
+        _ => String::new(),
+    };
+    let mut content = Vec::new();
+    for block in &message.content {
+        match block {
+            ContentBlock::ToolUse(call) => append(&mut text, &dialect.write_call(call)),
+            ContentBlock::ToolResult(result) => {
+                let tool = result.name.as_deref().or_else(|| tool_of(result, earlier));
+                append(&mut text, &dialect.write_result(result, tool.unwrap_or("tool")));
+            }
+            ContentBlock::Text(_) if role == MessageRole::Assistant => {}
+            other => content.push(other.clone()),
+        }
+    }
+    if !text.is_empty() {
+        content.push(TextBlock::new(text).into());
+    }
+    let mut plain = Message::new(role, content);
+    plain.interrupted = message.interrupted;
+    plain.extra = message.extra.clone();
+    Cow::Owned(plain)
+}
+
+/// The tool that a result comes from: that of the latest call with its id.
+fn tool_of<'a>(result: &ToolResultBlock, earlier: &'a [Message]) -> Option<&'a str> {
+    let blocks = earlier.iter().rev().flat_map(|message| message.content.iter().rev());
+    let mut calls = blocks.filter_map(|block| match block {
+        ContentBlock::ToolUse(call) => Some(call),
+        _ => None,
+    });
+    calls.find(|call| call.id == result.tool_use_id).map(|call| &*call.name)
+}
+
+/// Appends in a line of its own.
+fn append(text: &mut String, piece: &str) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push_str(piece);
+}

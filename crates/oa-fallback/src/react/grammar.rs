@@ -1,0 +1,176 @@
+use serde_json::Map;
+
+use super::input::{InBrackets, Lines};
+use super::label;
+use crate::bodies::{Arguments, Named, Objects, Ready};
+use crate::grammar::{Body, Found, Grammar, Place, Reading, Stop};
+use crate::head::Head;
+use crate::tools::Tools;
+
+/// Words that stand for no action.
+const NOTHING: [&str; 4] = ["n/a", "no", "none", "null"];
+
+/// Where actions begin: at the beginning of a line.
+#[derive(Debug)]
+pub(super) struct ReactGrammar {
+    tools: Tools,
+}
+
+impl ReactGrammar {
+    pub(super) fn new(tools: Tools) -> Self {
+        Self { tools }
+    }
+
+    /// What comes behind `Action:`.
+    fn action(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+        head.spaces()?;
+        let start = head.at();
+        match head.fence() {
+            Err(Stop::No) => head.go_back(start),
+            read => read?,
+        }
+        if head.peek()? == Some('{') {
+            return Ok(Box::new(Objects::new()));
+        }
+        let start = head.at();
+        match self.named(head) {
+            Err(Stop::No) => {
+                head.go_back(start);
+                self.described(head)
+            }
+            found => found,
+        }
+    }
+
+    /// A tool's name and its arguments.
+    fn named(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+        head.take_while(|c| c == '`' || c == '*')?;
+        let name = head.name()?;
+        let is_known = self.tools.knows(name);
+        if is_nothing(name) && !is_known {
+            return Err(Stop::No);
+        }
+        // Brackets behind a word and a blank are prose, unless the word is a tool.
+        if !is_known {
+            match head.peek()? {
+                Some('(') => {
+                    head.literal("(")?;
+                    return Ok(Box::new(Named::new(name, &self.tools)));
+                }
+                Some('{') => return Ok(Box::new(Arguments::new(name))),
+                _ => {}
+            }
+        }
+        let end = head.at();
+        head.take_while(|c| c == '`' || c == '*')?;
+        head.blanks()?;
+        match head.peek()? {
+            Some('(') if is_known => {
+                let is_adjacent = head.at() == end;
+                head.literal("(")?;
+                let start = head.at();
+                if !is_adjacent && !are_arguments(head)? {
+                    return Err(Stop::No);
+                }
+                head.go_back(start);
+                return Ok(Box::new(Named::new(name, &self.tools)));
+            }
+            Some('[') if is_known && head.at() == end => {
+                head.literal("[")?;
+                return Ok(Box::new(InBrackets::new(name, &self.tools)));
+            }
+            Some('{') if is_known => return Ok(Box::new(Arguments::new(name))),
+            Some('\n' | '\r') | None => {
+                head.spaces()?;
+                if label::input(head)? {
+                    return self.input(head, name);
+                }
+            }
+            Some(_) => {
+                head.maybe(",")?;
+                head.blanks()?;
+                if label::input(head)? {
+                    return self.input(head, name);
+                }
+                return Err(Stop::No);
+            }
+        }
+        // The name alone in its line.
+        head.go_back(end);
+        let schema = self.tools.schema(name).ok_or(Stop::No)?;
+        Ok(Box::new(Ready(match schema.required().next() {
+            None => Reading::call(name, Map::new()),
+            Some(missing) => {
+                let error = format!("`{missing}` is missing: write {name}({missing}=...)");
+                Reading::malformed(Some(name), error)
+            }
+        })))
+    }
+
+    /// A line that is no name, and an input in the next: plainly a call, and no certain one.
+    fn described(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+        let line = head.take_while(|c| c != '\n')?.trim();
+        if is_nothing(line) {
+            return Err(Stop::No);
+        }
+        head.spaces()?;
+        if !label::input(head)? {
+            return Err(Stop::No);
+        }
+        Ok(Box::new(Lines::of_no_tool(line, &self.tools)))
+    }
+
+    /// What comes behind `Action Input:`.
+    fn input(&self, head: &mut Head<'_>, name: &str) -> Result<Box<dyn Body>, Stop> {
+        let start = head.at();
+        head.spaces()?;
+        match head.fence() {
+            Ok(()) if head.peek()? == Some('{') => return Ok(Box::new(Arguments::new(name))),
+            Err(Stop::More) => return Err(Stop::More),
+            _ => head.go_back(start),
+        }
+        Ok(Box::new(Lines::new(name, &self.tools)))
+    }
+}
+
+fn is_nothing(text: &str) -> bool {
+    NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Whether what stands in brackets behind a blank is arguments, and no prose.
+fn are_arguments(head: &mut Head<'_>) -> Result<bool, Stop> {
+    head.spaces()?;
+    if let Some(')' | '"' | '\'' | '{') = head.peek()? {
+        return Ok(true);
+    }
+    head.name()?;
+    head.blanks()?;
+    Ok(matches!(head.peek()?, Some('=' | ':')))
+}
+
+impl Grammar for ReactGrammar {
+    fn may_begin(&self, byte: u8) -> bool {
+        matches!(byte, b'A' | b'a' | b'F' | b'f' | b'*' | b'`')
+    }
+
+    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
+        if place.after_call && (head.maybe("```")? || head.maybe("`")? || head.maybe("**")?) {
+            return Ok(Found::Skip);
+        }
+        if !place.at_line_start {
+            return Err(Stop::No);
+        }
+        match label::label(head, "Action") {
+            Err(Stop::No) => head.go_back(0),
+            found => {
+                found?;
+                return self.action(head).map(Found::Call);
+            }
+        }
+        label::label(head, "Final Answer")?;
+        // An answer that begins in the next line.
+        head.maybe("\r")?;
+        head.maybe("\n")?;
+        Ok(Found::Answer)
+    }
+}

@@ -1,0 +1,107 @@
+use crate::arguments;
+use crate::balance::{Balance, Lines as Across};
+use crate::bodies::left_open;
+use crate::grammar::{Body, End, Reading};
+use crate::tools::Tools;
+use crate::value::quote;
+
+/// What the model writes behind an input, and what ends it therefore.
+const LABELS: [&str; 5] = ["observation:", "thought:", "action:", "final answer:", "question:"];
+
+/// `Action Input: text`, up to the next label or the end of the answer.
+#[derive(Debug)]
+pub(super) struct Lines {
+    name: Name,
+    tools: Tools,
+    /// How the line begins, in lower case; nothing once it is no label.
+    line: Option<String>,
+}
+
+#[derive(Debug)]
+enum Name {
+    /// A line that is no tool's name.
+    None(String),
+    Tool(String),
+}
+
+impl Lines {
+    pub(super) fn new(name: &str, tools: &Tools) -> Self {
+        Self { name: Name::Tool(name.to_owned()), tools: tools.clone(), line: None }
+    }
+
+    pub(super) fn of_no_tool(line: &str, tools: &Tools) -> Self {
+        Self { name: Name::None(line.to_owned()), tools: tools.clone(), line: None }
+    }
+}
+
+impl Body for Lines {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        for (at, byte) in text.bytes().enumerate() {
+            if byte == b'\n' {
+                self.line = Some(String::new());
+                continue;
+            }
+            let Some(line) = &mut self.line else { continue };
+            // Markup and blanks before a label, or within it, do not count.
+            if byte == b'*' || line.is_empty() && byte.is_ascii_whitespace() {
+                continue;
+            }
+            line.push(char::from(byte.to_ascii_lowercase()));
+            if LABELS.contains(&line.as_str()) {
+                return Some(at + 1);
+            }
+            if !LABELS.iter().any(|label| label.starts_with(line.as_str())) {
+                self.line = None;
+            }
+        }
+        None
+    }
+
+    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+        let text = match end {
+            // Without the label.
+            End::Closed => text.rfind('\n').map_or(text, |at| &text[..at]),
+            End::Open => text,
+        };
+        vec![match &self.name {
+            Name::None(line) => {
+                Reading::malformed(None, format!("{} is not the name of a tool", quote(line)))
+            }
+            Name::Tool(name) => {
+                Reading::of(name, arguments::read_input(text, name, self.tools.schema(name)))
+            }
+        }]
+    }
+}
+
+/// `name[text]`.
+#[derive(Debug)]
+pub(super) struct InBrackets {
+    name: String,
+    tools: Tools,
+    balance: Balance,
+}
+
+impl InBrackets {
+    pub(super) fn new(name: &str, tools: &Tools) -> Self {
+        let balance = Balance::opened(Across::One);
+        Self { name: name.to_owned(), tools: tools.clone(), balance }
+    }
+}
+
+impl Body for InBrackets {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        self.balance.push(text)
+    }
+
+    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+        let text = text.strip_suffix(']').filter(|_| end == End::Closed);
+        vec![text.map_or_else(
+            || left_open(&self.name),
+            |text| {
+                let schema = self.tools.schema(&self.name);
+                Reading::of(&self.name, arguments::read_input(text, &self.name, schema))
+            },
+        )]
+    }
+}

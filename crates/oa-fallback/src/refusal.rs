@@ -1,0 +1,56 @@
+/// Returns whether an error says that the model, or the server as it was started, takes no tools, so that
+/// a text dialect is the way out.
+///
+/// `status` is the HTTP status and `message` the server's own words. It goes by words that at least one
+/// server is known to use (QUIRKS row 81, and the reports that the tests quote). An error about something
+/// else in a request that happens to have tools, such as a bad schema, is not one of them.
+///
+/// ```
+/// use oa_fallback::says_no_tools;
+///
+/// assert!(says_no_tools(400, "library/tiny:1b does not support tools"));
+/// assert!(!says_no_tools(400, "tools[0].function.name: too long"));
+/// ```
+#[must_use]
+pub fn says_no_tools(status: u16, message: &str) -> bool {
+    // 500: some servers take a template that cannot do it for a fault of their own.
+    if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
+        return false;
+    }
+    let is_quote = |c: char| matches!(c, '"' | '\'' | '`' | '’');
+    let message = message.to_lowercase().replace(is_quote, "");
+    let says = |words: &str| message.contains(words);
+    let lacks_flag = FLAGS.iter().any(|flag| says(flag)) && says("require");
+    let denies = |word: &&str| {
+        BEFORE.iter().any(|denial| says(&format!("{denial} {word}")))
+            || BEHIND.iter().any(|denial| says(&format!("{word} {denial}")))
+    };
+    lacks_flag || WORDS.iter().any(denies) || SENTENCES.iter().any(|sentence| says(sentence))
+}
+
+/// Flags that a server was started without.
+const FLAGS: [&str; 3] = ["--jinja", "--enable-auto-tool-choice", "--tool-call-parser"];
+
+const WORDS: [&str; 8] = [
+    "function calling",
+    "function calls",
+    "tool calling",
+    "tool calls",
+    "tool choice",
+    "tool use",
+    "tool_choice",
+    "tools",
+];
+
+const BEFORE: [&str; 6] = [
+    "cannot use",
+    "doesnt support",
+    "dont support",
+    "not support",
+    "not support the use of",
+    "not support use of",
+];
+
+const BEHIND: [&str; 3] = ["are not supported", "is not supported", "not supported"];
+
+const SENTENCES: [&str; 2] = ["has no tools", "no endpoints found that support tool use"];

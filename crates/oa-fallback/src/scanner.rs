@@ -1,0 +1,438 @@
+use std::collections::VecDeque;
+use std::mem;
+
+use crate::call::{Call, MalformedCall, Scanned};
+use crate::grammar::{After, Body, End, Found, Grammar, Place, Reading, Stop};
+use crate::head::Head;
+
+/// How much white space before a call is held back to go with it, in bytes.
+const SPACE: usize = 64;
+
+/// How much of a malformed call is kept, in bytes.
+const RAW: usize = 4 * 1024;
+
+/// What a model may make a scanner hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// One call behind its opening mark, in bytes. A longer one is malformed, and the rest of the answer
+    /// is cut. 4 MiB by default.
+    pub argument_bytes: usize,
+    /// Calls of one answer. One more is malformed, and the rest of the answer is cut. 128 by default.
+    pub calls: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { argument_bytes: 4 << 20, calls: 128 }
+    }
+}
+
+/// Finds calls in the text of one answer, as it comes.
+///
+/// Feed it pieces of text with [`push`](Self::push), take what is certain with
+/// [`next_item`](Self::next_item) until it answers `None`, say that the answer has ended with
+/// [`finish`](Self::finish), and take the rest. Text goes out at once, but for what may be the
+/// beginning of a call, which is never more than [`MOST_HELD`](Self::MOST_HELD). What is found does not
+/// depend on how the text was cut into pieces.
+///
+/// ```
+/// use std::sync::Arc;
+/// use oa_fallback::{Dialect, React, Scanned};
+///
+/// let mut scanner = React::new().scanner(Arc::new([]));
+/// let mut text = String::new();
+/// let mut calls = Vec::new();
+/// for piece in ["Thought: a su", "m.\nAct", "ion: add(a=1, b", "=2)\nObservation: 7"] {
+///     scanner.push(piece);
+///     while let Some(item) = scanner.next_item() {
+///         match item {
+///             Scanned::Text(piece) => text.push_str(piece),
+///             Scanned::Call(call) => calls.push(call),
+///             other => panic!("{other:?}"),
+///         }
+///     }
+/// }
+/// scanner.finish();
+/// assert!(scanner.next_item().is_none());
+/// assert_eq!(text, "Thought: a sum.");
+/// assert_eq!((&*calls[0].name, &calls[0].input["b"]), ("add", &2.into()));
+/// ```
+#[derive(Debug)]
+pub struct Scanner {
+    grammar: Box<dyn Grammar>,
+    limits: Limits,
+    state: State,
+    /// What may become the beginning of a call.
+    held: String,
+    /// Nothing but white space so far: in the answer, and in the line.
+    at_start: bool,
+    at_line_start: bool,
+    /// The call that is being read: its head and what came of its body.
+    raw: String,
+    /// Where the body begins in it.
+    head: usize,
+    calls: usize,
+    /// Text to be lent.
+    text: String,
+    queue: VecDeque<Event>,
+    /// How many bytes of text were found.
+    length: usize,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Behind a call: another one may follow.
+    Between,
+    Body(Box<dyn Body>),
+    /// Everything is cut.
+    Done,
+    /// Everything is text.
+    Plain,
+    Text,
+}
+
+/// What there is of the answer behind the text that is there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Rest {
+    /// Something, which will never be known.
+    Lost,
+    /// Nothing.
+    None,
+    /// Whatever comes next.
+    Some,
+}
+
+#[derive(Debug)]
+enum Event {
+    Call(Call),
+    Malformed(MalformedCall),
+    /// A piece of the text to be lent.
+    Text(usize, usize),
+}
+
+impl Scanner {
+    /// No more than so many bytes are held back before it is certain whether a call begins.
+    pub const MOST_HELD: usize = 512;
+
+    /// How far a grammar may look.
+    const WINDOW: usize = Self::MOST_HELD - SPACE;
+
+    /// Creates a scanner for one answer.
+    #[must_use]
+    pub fn new(grammar: Box<dyn Grammar>) -> Self {
+        Self::with_limits(grammar, Limits::default())
+    }
+
+    /// Creates a scanner with other limits.
+    #[must_use]
+    pub fn with_limits(grammar: Box<dyn Grammar>, limits: Limits) -> Self {
+        Self {
+            grammar,
+            limits,
+            state: State::Text,
+            held: String::new(),
+            at_start: true,
+            at_line_start: true,
+            raw: String::new(),
+            head: 0,
+            calls: 0,
+            text: String::new(),
+            queue: VecDeque::new(),
+            length: 0,
+        }
+    }
+
+    /// Takes a piece of text in.
+    pub fn push(&mut self, text: &str) {
+        if self.queue.is_empty() {
+            self.text.clear();
+        }
+        if self.held.is_empty() {
+            return self.scan(text, Rest::Some);
+        }
+        let mut joined = mem::take(&mut self.held);
+        joined.push_str(text);
+        self.scan(&joined, Rest::Some);
+    }
+
+    /// Takes in that the answer has ended. Further pieces are cut.
+    pub fn finish(&mut self) {
+        self.end(Rest::None);
+    }
+
+    /// Takes in that the answer was cut off: by a limit of its length, or because the stream broke. A call
+    /// without a mark for its end may then have lost some of it, so it is malformed.
+    pub fn finish_cut_off(&mut self) {
+        self.end(Rest::Lost);
+    }
+
+    /// Returns what was found next; `None` means that more text, or the end, is wanted.
+    pub fn next_item(&mut self) -> Option<Scanned<'_>> {
+        Some(match self.queue.pop_front()? {
+            Event::Call(call) => Scanned::Call(call),
+            Event::Malformed(call) => Scanned::Malformed(call),
+            Event::Text(start, end) => Scanned::Text(&self.text[start..end]),
+        })
+    }
+
+    /// Returns how many bytes are held back, since they may be the beginning of a call.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns whether whatever follows is cut, so that the answer need not be read on.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        matches!(self.state, State::Done)
+    }
+
+    fn end(&mut self, to_come: Rest) {
+        let held = mem::take(&mut self.held);
+        self.scan(&held, to_come);
+        if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
+            let mut readings = body.read(&self.raw[self.head..], End::Open);
+            if to_come == Rest::Lost {
+                for reading in &mut readings {
+                    if let Reading::Call { name, .. } = reading {
+                        *reading =
+                            Reading::malformed(Some(name), "the answer was cut off in the call");
+                    }
+                }
+            }
+            self.queue(readings);
+        }
+        self.state = State::Done;
+    }
+
+    fn scan(&mut self, input: &str, to_come: Rest) {
+        let mut at = 0;
+        while at < input.len() {
+            let rest = &input[at..];
+            at += match &mut self.state {
+                State::Between => self.between(rest, to_come),
+                State::Body(body) => {
+                    let end = body.push(rest);
+                    self.body(rest, end)
+                }
+                State::Done => return,
+                State::Plain => {
+                    self.emit(rest);
+                    rest.len()
+                }
+                State::Text => self.text(rest, to_come),
+            };
+        }
+    }
+
+    /// Passes text on, up to what may be a call. Returns how many bytes are dealt with.
+    fn text(&mut self, rest: &str, to_come: Rest) -> usize {
+        let absorbs = self.grammar.after() == After::Cut;
+        let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
+        let bytes = rest.as_bytes();
+        let stops = |byte: &u8| is_space(byte) || self.grammar.may_begin(*byte);
+        let sure = bytes.iter().position(stops).unwrap_or(bytes.len());
+        if sure > 0 {
+            self.emit(&rest[..sure]);
+            return sure;
+        }
+        let space = bytes.iter().take(SPACE).take_while(|byte| is_space(byte)).count();
+        match bytes.get(space) {
+            None if to_come == Rest::Some && space < SPACE => return self.hold(rest),
+            Some(byte) if self.grammar.may_begin(*byte) && space < SPACE => {}
+            _ => {
+                self.emit(&rest[..space]);
+                return space;
+            }
+        }
+        let (blank, behind) = rest.split_at(space);
+        let place = Place {
+            after_call: false,
+            at_start: self.at_start,
+            at_line_start: self.at_line_start || blank.contains('\n'),
+        };
+        let (found, length) = self.begin(behind, place, to_come);
+        match found {
+            Ok(Found::Call(body)) => self.open(body, &behind[..length]),
+            Ok(found) => {
+                self.emit(blank);
+                if matches!(found, Found::Answer) {
+                    self.state = State::Plain;
+                }
+            }
+            Err(Stop::More) => return self.hold(rest),
+            Err(Stop::No) => {
+                let first = behind.chars().next().map_or(0, char::len_utf8);
+                self.emit(&rest[..space + first]);
+                return space + first;
+            }
+        }
+        space + length
+    }
+
+    /// Looks for another call behind one.
+    fn between(&mut self, rest: &str, to_come: Rest) -> usize {
+        let space = rest.bytes().take_while(u8::is_ascii_whitespace).count();
+        if space > 0 {
+            self.note(&rest[..space]);
+            return space;
+        }
+        let place = Place { after_call: true, at_start: false, at_line_start: self.at_line_start };
+        let (found, length) = self.begin(rest, place, to_come);
+        match found {
+            Ok(Found::Call(body)) => self.open(body, &rest[..length]),
+            Ok(Found::Skip) => {}
+            Err(Stop::More) => return self.hold(rest),
+            Ok(Found::Answer) | Err(Stop::No) => self.state = State::Done,
+        }
+        length
+    }
+
+    /// Asks the grammar, which sees so much and no more. [`Stop::More`] only if more may come.
+    fn begin(&self, text: &str, place: Place, to_come: Rest) -> (Result<Found, Stop>, usize) {
+        let is_cut = text.len() >= Self::WINDOW;
+        let window = &text[..floor(text, Self::WINDOW)];
+        let mut head = Head::new(window, to_come == Rest::None && !is_cut);
+        let found = match self.grammar.begin(&mut head, place) {
+            Err(Stop::More) if is_cut || to_come != Rest::Some => Err(Stop::No),
+            // It would be found again and again.
+            Ok(Found::Skip | Found::Answer) if head.at() == 0 => Err(Stop::No),
+            found => found,
+        };
+        (found, head.at())
+    }
+
+    fn hold(&mut self, rest: &str) -> usize {
+        self.held.push_str(rest);
+        rest.len()
+    }
+
+    /// Begins to read a call, which may be all there already.
+    fn open(&mut self, mut body: Box<dyn Body>, head: &str) {
+        self.raw.clear();
+        self.raw.push_str(head);
+        self.head = head.len();
+        if self.calls >= self.limits.calls {
+            return self.refuse(None, self.too_many());
+        }
+        let has_ended = body.push("").is_some();
+        self.state = State::Body(body);
+        if has_ended {
+            self.close();
+        }
+    }
+
+    /// Takes in the body of a call, up to its end.
+    fn body(&mut self, rest: &str, end: Option<usize>) -> usize {
+        let length = floor(rest, end.unwrap_or(rest.len()));
+        let left = self.limits.argument_bytes - (self.raw.len() - self.head);
+        if length > left {
+            self.raw.push_str(&rest[..floor(rest, left)]);
+            let most = self.limits.argument_bytes;
+            self.refuse(self.name(), format!("the call is longer than {most} bytes"));
+            return rest.len();
+        }
+        self.raw.push_str(&rest[..length]);
+        if end.is_some() {
+            self.close();
+        }
+        length
+    }
+
+    /// Reads a body that has come to its end.
+    fn close(&mut self) {
+        let behind = match self.grammar.after() {
+            After::Cut => State::Between,
+            After::GoOn => State::Text,
+        };
+        if let State::Body(body) = mem::replace(&mut self.state, behind) {
+            let readings = body.read(&self.raw[self.head..], End::Closed);
+            self.queue(readings);
+        }
+    }
+
+    /// Puts into the queue what a body was read as.
+    fn queue(&mut self, mut readings: Vec<Reading>) {
+        self.at_start = false;
+        self.at_line_start = false;
+        if readings.is_empty() {
+            readings.push(Reading::malformed(None, "there is no call in it"));
+        }
+        for reading in readings {
+            if self.calls >= self.limits.calls {
+                return self.refuse(None, self.too_many());
+            }
+            self.calls += 1;
+            match reading {
+                Reading::Call { name, input } => {
+                    let call = Call { name, input, place: self.length };
+                    self.queue.push_back(Event::Call(call));
+                }
+                Reading::Malformed { name, error } => self.malformed(name, error),
+            }
+        }
+        self.raw = String::new();
+    }
+
+    fn too_many(&self) -> String {
+        format!("more than {} calls in one answer", self.limits.calls)
+    }
+
+    /// The name in the call that is being read, if its beginning tells.
+    fn name(&self) -> Option<String> {
+        let State::Body(body) = &self.state else { return None };
+        let text = &self.raw[self.head..];
+        let readings = body.read(&text[..floor(text, RAW)], End::Open);
+        match readings.into_iter().next()? {
+            Reading::Call { name, .. } => Some(name),
+            Reading::Malformed { name, .. } => name,
+        }
+    }
+
+    /// Gives the rest of the answer up.
+    fn refuse(&mut self, name: Option<String>, error: String) {
+        self.malformed(name, error);
+        self.raw = String::new();
+        self.state = State::Done;
+    }
+
+    fn malformed(&mut self, name: Option<String>, error: String) {
+        let raw = self.raw[..floor(&self.raw, RAW)].to_owned();
+        let call = MalformedCall { name, error, raw, place: self.length };
+        self.queue.push_back(Event::Malformed(call));
+    }
+
+    fn emit(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.note(text);
+        self.length += text.len();
+        let start = self.text.len();
+        self.text.push_str(text);
+        match self.queue.back_mut() {
+            Some(Event::Text(_, end)) => *end = self.text.len(),
+            _ => self.queue.push_back(Event::Text(start, self.text.len())),
+        }
+    }
+
+    /// Notes where in the answer and in its line the text leads.
+    fn note(&mut self, text: &str) {
+        let is_blank = |text: &str| text.bytes().all(|byte| byte.is_ascii_whitespace());
+        self.at_start = self.at_start && is_blank(text);
+        self.at_line_start = match text.rfind('\n') {
+            Some(at) => is_blank(&text[at..]),
+            None => self.at_line_start && is_blank(text),
+        };
+    }
+}
+
+/// The last character border at or before `at`.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

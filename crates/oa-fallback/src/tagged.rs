@@ -1,0 +1,170 @@
+//! Calls as JSON, with the tags that models are trained on.
+
+mod bare;
+mod code;
+mod function;
+mod glm;
+mod hermes;
+mod llama;
+mod mistral;
+
+use std::sync::Arc;
+
+use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+use serde_json::{Map, Value};
+
+use crate::dialect::Dialect;
+use crate::grammar::{Found, Grammar, Place, Stop};
+use crate::head::Head;
+use crate::scanner::Scanner;
+use crate::tools::Tools;
+
+/// Calls as JSON between tags, as Hermes and Qwen models are trained to write them:
+/// `<tool_call>{"name": .., "arguments": ..}</tool_call>`.
+///
+/// It writes that, and reads as well what other models write because they were trained so:
+///
+/// | models | what is read |
+/// | --- | --- |
+/// | Hermes, Qwen | `<tool_call>{"name": .., "arguments": {..}}</tool_call>` |
+/// | Llama | `<\|python_tag\|>{"name": .., "parameters": {..}}`, and the object alone at the start of an answer if a tool of that name exists |
+/// | Mistral | `[TOOL_CALLS] [{"name": .., "arguments": {..}}]`, `[TOOL_CALLS]name[ARGS]{..}` |
+/// | GLM | `<tool_call>name` with `<arg_key>` and `<arg_value>` |
+/// | Qwen Coder, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
+/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or behind `<\|python_tag\|>`, if the tool exists |
+///
+/// Several calls in a row are read; what comes behind them is cut. [`scanner`](Dialect::scanner) alone,
+/// without instructions, finds calls that a server left in the text because it has no parser for its
+/// model (QUIRKS row 31).
+///
+/// ```
+/// use std::sync::Arc;
+/// use oa_fallback::{Dialect, Scanned, TaggedJson};
+///
+/// let mut scanner = TaggedJson::new().scanner(Arc::new([]));
+/// scanner.push("Let me see.\n<tool_call>\n{\"name\": \"clock\", \"arguments\": {\"zone\": \"UTC\"}}\n</tool_call>");
+/// assert_eq!(scanner.next_item(), Some(Scanned::Text("Let me see.")));
+/// let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
+/// assert_eq!((&*call.name, &call.input["zone"]), ("clock", &"UTC".into()));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TaggedJson {}
+
+impl TaggedJson {
+    /// Creates the dialect.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {}
+    }
+}
+
+/// Returns a scanner for calls that a server left in the text of an answer, in any of the forms that
+/// [`TaggedJson`] reads, though the request had its tools in the ordinary way (QUIRKS row 31).
+#[must_use]
+pub fn recognise(tools: Arc<[ToolSpec]>) -> Scanner {
+    TaggedJson::new().scanner(tools)
+}
+
+impl Dialect for TaggedJson {
+    fn instructions(&self, tools: &[ToolSpec]) -> String {
+        if tools.is_empty() {
+            return String::new();
+        }
+        let tools: Vec<String> = tools.iter().map(signature).collect();
+        format!(
+            "You can use tools. Each line between these tags describes one:\n\n\
+             <tools>\n{}\n</tools>\n\n\
+             To use one, write its name and its arguments as a JSON object between tags, and stop:\n\n\
+             <tool_call>\n{{\"name\": \"tool_name\", \"arguments\": {{\"argument\": \"value\"}}}}\n</tool_call>\n\n\
+             For several calls at once, write several such pairs of tags. The next message has the results \
+             between <tool_response> tags; never write those yourself. When you need no tool, answer in \
+             plain text.",
+            tools.join("\n"),
+        )
+    }
+
+    fn grammar(&self, tools: Arc<[ToolSpec]>) -> Box<dyn Grammar> {
+        Box::new(TaggedGrammar { tools: Tools::new(tools) })
+    }
+
+    fn write_call(&self, call: &ToolUseBlock) -> String {
+        let none = Value::Object(Map::new());
+        let input = if call.input.is_object() { &call.input } else { &none };
+        let name = Value::from(&*call.name);
+        let json = format!("{{\"name\": {name}, \"arguments\": {input}}}");
+        format!("<tool_call>\n{}\n</tool_call>", without_tags(&json))
+    }
+
+    fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String {
+        let kind = if result.is_error { "error" } else { "content" };
+        let json = format!("{{\"name\": {}, \"{kind}\": {}}}", Value::from(tool), result.content);
+        format!("<tool_response>\n{}\n</tool_response>", without_tags(&json))
+    }
+
+    fn stop(&self) -> Vec<String> {
+        vec!["<tool_response>".to_owned()]
+    }
+}
+
+/// JSON in which no text looks like a tag.
+fn without_tags(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// In the order of members that models were trained on.
+fn signature(tool: &ToolSpec) -> String {
+    let [name, description] = [&*tool.name, &*tool.description].map(Value::from);
+    let parameters = &tool.parameters;
+    let function = format!(
+        "{{\"name\": {name}, \"description\": {description}, \"parameters\": {parameters}}}"
+    );
+    format!("{{\"type\": \"function\", \"function\": {function}}}")
+}
+
+#[derive(Debug)]
+struct TaggedGrammar {
+    tools: Tools,
+}
+
+type Style = fn(&mut Head<'_>, Place, &Tools) -> Result<Found, Stop>;
+
+const STYLES: [Style; 7] = [
+    hermes::begin,
+    glm::begin,
+    function::begin,
+    llama::begin,
+    mistral::begin,
+    code::begin,
+    bare::begin,
+];
+
+/// What belongs to a call and comes behind it.
+const CLOSING: [&str; 7] = ["</tool_call>", "</function>", "```", "}", "]", ",", ";"];
+
+impl Grammar for TaggedGrammar {
+    fn may_begin(&self, byte: u8) -> bool {
+        matches!(byte, b'<' | b'[' | b'{' | b'`')
+    }
+
+    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
+        let mut stop = Stop::No;
+        for style in STYLES {
+            head.go_back(0);
+            match style(head, place, &self.tools) {
+                Ok(found) => return Ok(found),
+                Err(Stop::More) => stop = Stop::More,
+                Err(Stop::No) => {}
+            }
+        }
+        if place.after_call && stop == Stop::No {
+            for closing in CLOSING {
+                head.go_back(0);
+                if head.maybe(closing)? {
+                    return Ok(Found::Skip);
+                }
+            }
+        }
+        Err(stop)
+    }
+}

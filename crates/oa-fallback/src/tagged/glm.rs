@@ -1,0 +1,84 @@
+//! ```text
+//! <tool_call>name
+//! <arg_key>key</arg_key>
+//! <arg_value>value</arg_value>
+//! </tool_call>
+//! ```
+
+use serde_json::{Map, Value};
+
+use super::hermes;
+use crate::bodies::{Arguments, left_open};
+use crate::closing::Closing;
+use crate::convert::convert_text;
+use crate::grammar::{Body, End, Found, Place, Reading, Stop};
+use crate::head::Head;
+use crate::tools::{Parameters, Tools};
+use crate::value::quote;
+
+pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
+    head.literal(hermes::OPEN)?;
+    head.spaces()?;
+    let name = head.name()?;
+    head.spaces()?;
+    let start = head.at();
+    if head.peek()? == Some('{') {
+        return Ok(Found::Call(Box::new(Arguments::new(name))));
+    }
+    if !head.maybe("<arg_key>")? {
+        head.literal("</tool_call>")?;
+    }
+    head.go_back(start);
+    let closing = Closing::new("</tool_call>");
+    Ok(Found::Call(Box::new(Pairs { name: name.to_owned(), tools: tools.clone(), closing })))
+}
+
+/// Keys and values between tags.
+#[derive(Debug)]
+struct Pairs {
+    name: String,
+    tools: Tools,
+    closing: Closing,
+}
+
+impl Body for Pairs {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        self.closing.push(text)
+    }
+
+    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+        vec![match end {
+            End::Closed => {
+                let text = self.closing.before(text);
+                Reading::of(&self.name, arguments(text, self.tools.schema(&self.name)))
+            }
+            End::Open => left_open(&self.name),
+        }]
+    }
+}
+
+fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, Value>, String> {
+    let mut arguments = Map::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (key, behind) = between(rest, "<arg_key>", "</arg_key>")?;
+        let (value, behind) = between(behind.trim_start(), "<arg_value>", "</arg_value>")?;
+        let key = key.trim();
+        let value = convert_text(value, schema.and_then(|schema| schema.get(key)), key)?;
+        if arguments.insert(key.to_owned(), value).is_some() {
+            return Err(format!("{} is given twice", quote(key)));
+        }
+        rest = behind.trim_start();
+    }
+    Ok(arguments)
+}
+
+/// What stands between two tags, and what follows.
+pub(super) fn between<'a>(
+    text: &'a str,
+    open: &str,
+    close: &str,
+) -> Result<(&'a str, &'a str), String> {
+    let inner = text.strip_prefix(open).ok_or_else(|| format!("expected `{open}`"))?;
+    inner.split_once(close).ok_or_else(|| format!("`{open}` is not closed"))
+}

@@ -1,0 +1,222 @@
+//! Long answers: linear time, bounded memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use allocation_counter::measure;
+use oa_fallback::{
+    After, Body, Dialect, End, Found, Grammar, Head, Markers, Place, React, Reading, Scanner, Stop,
+    TaggedJson,
+};
+
+use crate::{Written, bounded, dialects, read, scanner, tools};
+
+const LONG: usize = 10 << 20;
+
+/// Counts what it is asked.
+#[derive(Debug)]
+struct Counting {
+    inner: Box<dyn Grammar>,
+    work: Arc<Work>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    begins: AtomicUsize,
+    body_bytes: AtomicUsize,
+    read_bytes: AtomicUsize,
+}
+
+impl Grammar for Counting {
+    fn may_begin(&self, byte: u8) -> bool {
+        self.inner.may_begin(byte)
+    }
+
+    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
+        self.work.begins.fetch_add(1, Ordering::Relaxed);
+        match self.inner.begin(head, place)? {
+            Found::Call(inner) => {
+                Ok(Found::Call(Box::new(CountingBody { inner, work: Arc::clone(&self.work) })))
+            }
+            found => Ok(found),
+        }
+    }
+
+    fn after(&self) -> After {
+        self.inner.after()
+    }
+}
+
+#[derive(Debug)]
+struct CountingBody {
+    inner: Box<dyn Body>,
+    work: Arc<Work>,
+}
+
+impl Body for CountingBody {
+    fn push(&mut self, text: &str) -> Option<usize> {
+        let end = self.inner.push(text);
+        self.work.body_bytes.fetch_add(end.unwrap_or(text.len()), Ordering::Relaxed);
+        end
+    }
+
+    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+        self.work.read_bytes.fetch_add(text.len(), Ordering::Relaxed);
+        self.inner.read(text, end)
+    }
+}
+
+/// Texts that begin something again and again.
+const NUISANCES: [&str; 12] = [
+    "It is so. ",
+    "<",
+    "[",
+    "<tool_call>",
+    "[TOOL:add",
+    "[TOOL:add:a=1,b=2] ",
+    "\nAction: add",
+    "\nAction: a line that goes on and on",
+    " \n \n",
+    "<tool_call>{\"name\": \"get_time\"} x ",
+    "[TOOL_CALLS]a",
+    "`*A",
+];
+
+fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    (0..text.len()).step_by(size).map(move |at| &text[at..text.len().min(at + size)])
+}
+
+#[test]
+fn each_byte_is_looked_at_a_bounded_number_of_times() {
+    for dialect in dialects() {
+        for nuisance in NUISANCES {
+            let text = nuisance.repeat((1 << 17) / nuisance.len());
+            for size in [1, 7, 4096, text.len()] {
+                let work = Arc::new(Work::default());
+                let inner = dialect.grammar(tools());
+                let grammar = Box::new(Counting { inner, work: Arc::clone(&work) });
+                read(Scanner::new(grammar), pieces(&text, size));
+                let of = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+                // Once for each byte, and once more for each piece if something is held.
+                let most = text.len() + text.len().div_ceil(size) + 1;
+                assert!(of(&work.begins) <= most, "{dialect:?} begins {nuisance:?} by {size}");
+                assert!(of(&work.body_bytes) <= text.len(), "{dialect:?} {nuisance:?} by {size}");
+                assert!(of(&work.read_bytes) <= text.len(), "{dialect:?} {nuisance:?} by {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_answer_is_not_kept() {
+    for dialect in dialects() {
+        for nuisance in NUISANCES {
+            let text = nuisance.repeat(LONG / 4 / nuisance.len());
+            let mut scanner = scanner(&*dialect);
+            let cost = measure(|| {
+                for piece in pieces(&text, 1000) {
+                    scanner.push(piece);
+                    while scanner.next_item().is_some() {}
+                }
+                scanner.finish();
+            });
+            assert!(cost.bytes_max < 256 << 10, "{dialect:?} {nuisance:?}: {}", cost.bytes_max);
+        }
+    }
+}
+
+#[test]
+fn a_call_of_ten_megabytes_is_given_up() {
+    let openings: [(&dyn Dialect, &str); 7] = [
+        (&React::new(), "Action: search(query=\""),
+        (&React::new(), "Action: search\nAction Input: "),
+        (&Markers::new(), "[TOOL:search:query=\""),
+        (&TaggedJson::new(), "<tool_call>{\"name\": \"search\", \"arguments\": {\"query\": \""),
+        (&TaggedJson::new(), "<tool_call>search<arg_key>query</arg_key><arg_value>"),
+        (&TaggedJson::new(), "<function=search><parameter=query>"),
+        (&TaggedJson::new(), "[TOOL_CALLS]search[ARGS]{\"query\": \""),
+    ];
+    for (dialect, opening) in openings {
+        let text = opening.to_owned() + &"word ".repeat(LONG / 5);
+        let mut found = Default::default();
+        let cost = measure(|| found = read(scanner(dialect), pieces(&text, 1000)));
+        // What is kept doubles when it grows.
+        assert!(cost.bytes_max < 3 * (4 << 20) + (1 << 20), "{opening}: {}", cost.bytes_max);
+        let [Written::Malformed { name, error, raw, .. }] = &found.calls[..] else {
+            panic!("{opening}")
+        };
+        assert_eq!(name.as_deref(), Some("search"));
+        assert_eq!(error, "the call is longer than 4194304 bytes");
+        assert_eq!(raw.len(), 4096);
+        assert_eq!(found.text, "");
+    }
+}
+
+#[test]
+fn arguments_up_to_the_limit_are_read() {
+    for (length, is_read) in [(1000, true), (1001, false)] {
+        let call = format!("[TOOL:search:query={}]", "x".repeat(length - "query=]".len()));
+        let found = read(bounded(&Markers::new(), 1000, 1), [&*call]);
+        assert_eq!(matches!(found.calls[..], [Written::Call { .. }]), is_read, "{length}");
+    }
+}
+
+#[test]
+fn calls_up_to_the_limit_are_read() {
+    let list = format!("[TOOL_CALLS][{}{{}}]", r#"{"name": "get_time"}, "#.repeat(200));
+    let calls = r#"<tool_call>{"name": "get_time"}</tool_call>"#.repeat(200);
+    for text in [list, calls] {
+        let found = read(scanner(&TaggedJson::new()), [&*text]);
+        assert_eq!(found.calls.len(), 129);
+        let Some(Written::Malformed { error, .. }) = found.calls.last() else { panic!("no end") };
+        assert_eq!(error, "more than 128 calls in one answer");
+    }
+}
+
+#[test]
+fn white_space_without_end_is_text() {
+    for dialect in dialects() {
+        let text = " \n".repeat(1 << 20);
+        let found = read(scanner(&*dialect), pieces(&text, 333));
+        assert_eq!(found.text.len(), text.len());
+        assert!(found.held <= Scanner::MOST_HELD);
+    }
+}
+
+/// A name is not spelled for each of its items.
+#[test]
+fn a_long_name_of_a_long_list_costs_no_product() {
+    let (name, items) = ("n".repeat(1 << 20), "1,".repeat(1 << 18));
+    for answer in [
+        format!("Action: f({name}=[{items}])"),
+        format!("Action: f({name}=[{items}x y])"),
+        format!("Action: lookup(options={{\"{name}\": [{items}]}})"),
+    ] {
+        let cost = measure(|| {
+            assert_eq!(read(scanner(&React::new()), [&*answer]).calls.len(), 1);
+        });
+        assert!(cost.bytes_total < 200 << 20, "{} bytes", cost.bytes_total);
+    }
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_malformed() {
+    let deep = "[".repeat(100_000);
+    for answer in [
+        format!("Action: search(query={deep}"),
+        format!("Action: search(query={deep}{})", "]".repeat(100_000)),
+        format!("Action: search(query=\"{deep}{}\")", "]".repeat(100_000)),
+        format!("Action: lookup(tags=\"{deep}{}\")", "]".repeat(100_000)),
+    ] {
+        let found = read(scanner(&React::new()), [&*answer]);
+        assert_eq!(found.calls.len(), 1);
+        let is_text = answer.contains("query=\"");
+        assert_eq!(matches!(found.calls[0], Written::Call { .. }), is_text);
+    }
+    let answer = format!(
+        "<tool_call>{{\"name\": \"f\", \"arguments\": {{\"a\": {deep}{}}}}}",
+        "]".repeat(100_000)
+    );
+    let found = read(scanner(&TaggedJson::new()), [&*answer]);
+    assert!(matches!(found.calls[..], [Written::Malformed { .. }]));
+}

@@ -1,0 +1,164 @@
+//! What a model is told.
+
+use oa_fallback::{Dialect, Markers, React, Scanned, TaggedJson};
+use oa_types::ToolSpec;
+use serde_json::json;
+
+use crate::{dialects, scanner, tools};
+
+fn tool() -> [ToolSpec; 2] {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "where"},
+            "days": {"type": "integer", "default": 3},
+            "unit": {"enum": ["celsius", "fahrenheit"]},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "area": {"type": "object", "properties": {"km": {"type": "number"}}},
+            "since": {"type": ["string", "null"]},
+            "other": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+            "any": {},
+        },
+        "required": ["unit", "city"],
+    });
+    [
+        ToolSpec::new("weather", "Tells the weather to come", schema),
+        ToolSpec::new("clock", "", json!({"type": "object", "properties": {}})),
+    ]
+}
+
+#[test]
+fn react() {
+    insta::assert_snapshot!(React::new().instructions(&tool()), @r#"
+    You can use tools. To use one, write what you think, then the call in a line of its own, and stop:
+
+    Thought: what you need to find out
+    Action: tool_name(argument="text", other=3)
+
+    The next message has the result, and you go on from there:
+
+    Observation: the result
+
+    Never write an observation yourself. Give every argument its name; write text in double quotes, and lists and objects as in JSON. When you need no tool any more, write:
+
+    Thought: what you have found out
+    Final Answer: your answer
+
+    Tools:
+
+    weather(unit, city, any, area, days, other, since, tags): Tells the weather to come
+    - unit (value, required); one of "celsius", "fahrenheit"
+    - city (string, required): where
+    - any (any value, optional)
+    - area (object {"properties":{"km":{"type":"number"}},"type":"object"}, optional)
+    - days (integer, optional); 3 if left out
+    - other ({"anyOf":[{"type":"string"},{"type":"number"}]}, optional)
+    - since (string or null, optional)
+    - tags (array of string, optional)
+
+    clock()
+    "#);
+}
+
+#[test]
+fn markers() {
+    insta::assert_snapshot!(Markers::new().instructions(&tool()[1..]), @r#"
+    You can use tools. To use one, end your answer with a marker:
+
+    [TOOL:name:argument=value, other="text, with a comma"]
+
+    Then stop and wait: the next message has the result, as [RESULT:name] and the result. Never write a result yourself. When you need no tool, answer without a marker. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
+
+    Tools:
+
+    clock()
+    "#);
+}
+
+#[test]
+fn markers_that_are_filled_in() {
+    insta::assert_snapshot!(Markers::filled_in().instructions(&tool()[1..]), @r#"
+    You can use tools. Where a result belongs into your answer, write a marker in its place:
+
+    [TOOL:name:argument=value, other="text, with a comma"]
+
+    The marker is replaced by the result before your answer is shown, so never write the result yourself. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
+
+    Tools:
+
+    clock()
+    "#);
+}
+
+#[test]
+fn tagged_json() {
+    insta::assert_snapshot!(TaggedJson::new().instructions(&tool()[1..]), @r#"
+    You can use tools. Each line between these tags describes one:
+
+    <tools>
+    {"type": "function", "function": {"name": "clock", "description": "", "parameters": {"properties":{},"type":"object"}}}
+    </tools>
+
+    To use one, write its name and its arguments as a JSON object between tags, and stop:
+
+    <tool_call>
+    {"name": "tool_name", "arguments": {"argument": "value"}}
+    </tool_call>
+
+    For several calls at once, write several such pairs of tags. The next message has the results between <tool_response> tags; never write those yourself. When you need no tool, answer in plain text.
+    "#);
+}
+
+#[test]
+fn without_tools_there_is_nothing_to_tell() {
+    for dialect in dialects() {
+        assert_eq!(dialect.instructions(&[]), "");
+    }
+}
+
+#[test]
+fn every_tool_and_parameter_is_told() {
+    for dialect in dialects() {
+        let told = dialect.instructions(&tools());
+        for word in ["add", "weather", "fahrenheit", "Searches the web", "what to look for", "zip"]
+        {
+            assert!(told.contains(word), "{word}: {told}");
+        }
+    }
+}
+
+/// A model that repeats its instructions calls nothing but the example.
+#[test]
+fn the_example_in_the_instructions_is_a_call() {
+    for dialect in dialects() {
+        let mut scanner = scanner(&*dialect);
+        scanner.push(&dialect.instructions(&tools()));
+        scanner.finish();
+        let mut names = Vec::new();
+        while let Some(item) = scanner.next_item() {
+            match item {
+                Scanned::Call(call) => names.push(call.name),
+                Scanned::Malformed(call) => panic!("{}", call.error),
+                _ => {}
+            }
+        }
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(["name", "tool_name"].contains(&&*names[0]), "{names:?}");
+    }
+}
+
+#[test]
+fn a_schema_that_is_none_is_no_harm() {
+    for schema in [
+        json!(null),
+        json!({}),
+        json!({"properties": [1]}),
+        json!({"properties": {"a": 5}, "required": 1}),
+    ] {
+        for dialect in dialects() {
+            assert!(
+                dialect.instructions(&[ToolSpec::new("odd", "", schema.clone())]).contains("odd")
+            );
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How servers say that a model has no tools.
+
+use oa_fallback::says_no_tools;
+
+#[test]
+fn each_way_of_saying_it_is_understood() {
+    for (status, message) in [
+        // Ollama (QwenLM, Google and other models without the capability).
+        (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+        (400, "stablelm2:latest does not support tools"),
+        (400, "thimble:3b has no tools: \"does not support tools\""),
+        // llama.cpp (QUIRKS row 81).
+        (500, "tools param requires --jinja flag"),
+        (500, "tool_choice param requires --jinja flag"),
+        // vLLM (QUIRKS row 81).
+        (
+            400,
+            "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+        ),
+        (400, "tool_choice=\"required\" requires --tool-call-parser to be set"),
+        // OpenRouter.
+        (
+            404,
+            "No endpoints found that support tool use. To learn more about provider routing, visit: ..",
+        ),
+        // xAI, behind LiteLLM.
+        (
+            400,
+            "Invalid request content: The model does not support tool use or function calling but tools \
+             or tool_choice have been specified on the request.",
+        ),
+        // Others.
+        (400, "This model doesn't support tool calling"),
+        (400, "This model doesn’t support function calling."),
+        (422, "Function calling is not supported for this model"),
+        (400, "Tools are not supported by this model."),
+        (400, "`tool calling` is not supported with this model"),
+        (501, "Tool use not supported"),
+        (400, "the chat template does not support the use of tools"),
+    ] {
+        assert!(says_no_tools(status, message), "{status} {message}");
+    }
+}
+
+#[test]
+fn other_errors_are_something_else() {
+    for (status, message) in [
+        (400, ""),
+        (400, "tools[0].function.parameters: invalid schema"),
+        (400, "Invalid tool_choice: no such function"),
+        (400, "`tool_choice` is only allowed when `tools` are specified"),
+        (400, "tool message must follow a call: tool use ids were found without results"),
+        (400, "this model does not support images"),
+        (400, "does not support stream_options; tools are fine"),
+        (400, "parallel tool calls: at most 8 tools"),
+        (400, "--max-model-len must be larger"),
+        (404, "model \"thimble:3b\" not found, pull it first"),
+        (401, "this key does not support tools"),
+        (429, "too many requests: tool use is not supported at this rate"),
+        (503, "Loading model"),
+        (500, "invalid tool call arguments"),
+    ] {
+        assert!(!says_no_tools(status, message), "{status} {message}");
+    }
+}
