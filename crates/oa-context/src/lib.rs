@@ -28,8 +28,8 @@
 //! # How good the guess is
 //!
 //! Within 15 % of `o200k_base` for English, code in several languages, Chinese, Arabic and JSON, measured on
-//! texts that had no part in making it; `cargo bench -p oa-context` prints the table, with ten more languages.
-//! Other vocabularies differ from that one by as much as a third: that is what [`Corrected`] is for.
+//! texts that had no part in making it; `cargo bench -p oa-context` prints the table, with nine more languages.
+//! Other vocabularies count otherwise: that is what [`Corrected`] is for.
 //!
 //! # Who needs this crate alone
 //!

@@ -85,11 +85,11 @@ static RATES: [Rate; 26] = [
     flowing(1000, 900, 1000, 600),
 ];
 
-pub(crate) const DIGITS: u16 = 1080;
+pub(crate) const DIGITS: u16 = 1050;
 /// Digits behind a space, which is a token of its own.
-pub(crate) const DIGITS_SPACED: u16 = 1880;
+pub(crate) const DIGITS_SPACED: u16 = 1900;
 /// Every third digit after the first three.
-pub(crate) const DIGITS_MORE: u16 = 1180;
+pub(crate) const DIGITS_MORE: u16 = 1000;
 
 pub(crate) const MARK: u16 = 890;
 pub(crate) const MARK_SPACED: u16 = 990;

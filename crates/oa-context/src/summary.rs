@@ -39,8 +39,8 @@ impl Summary {
     where
         C: TokenCounter + ?Sized,
     {
-        let overhead = counter.count_text(&instructions) + room + FRAME;
-        let tokens = asked.saturating_sub(overhead).max(SMALLEST_PART);
+        let overheads = [counter.count_text(&instructions), room, FRAME];
+        let tokens = overheads.into_iter().fold(asked, usize::saturating_sub).max(SMALLEST_PART);
         let gone = cut.dropped().into_iter().flat_map(|range| &messages[range]);
         let parts = parts(gone, tokens, counter).into();
         Self { cut, instructions, parts, room, written: String::new() }

@@ -44,7 +44,7 @@ where
     let mut text = text;
     loop {
         let count = counter.count_text(text);
-        if count <= tokens {
+        if count <= tokens || text.is_empty() {
             return text;
         }
         // Shorter by a tenth at least, so that it comes to an end.
@@ -90,6 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::counter::counter_fn;
     use crate::estimate::Estimator;
 
     #[test]
@@ -126,5 +127,7 @@ mod tests {
         assert_eq!(clip("some words", 0, &Estimator::new()), "");
         assert_eq!(clip("", 0, &Estimator::new()), "");
         assert_eq!(clip("some words", 2, &Estimator::new()), "some words");
+        // Not even for a counter that finds tokens in nothing.
+        assert_eq!(clip("some words", 2, &counter_fn(|_: &str| 3)), "");
     }
 }
