@@ -97,7 +97,7 @@ impl Truncation {
     pub fn last(&self, messages: &[Message], keep: usize) -> Cut {
         let system = self.system(messages);
         if keep == 0 {
-            return Cut::new(vec![0..system], messages.len());
+            return Cut::new([0..system, 0..0], messages.len());
         }
         let mut weights = vec![1; messages.len()];
         weights[..system].fill(0);
@@ -123,59 +123,76 @@ impl Truncation {
     }
 
     fn cut(&self, messages: &[Message], weights: &[usize], budget: usize) -> Cut {
-        let weight = |range: Range<usize>| -> usize {
-            weights[range].iter().fold(0, |sum: usize, weight| sum.saturating_add(*weight))
-        };
         let (system, end) = (self.system(messages), messages.len());
-        if weight(0..end) <= budget {
-            return Cut::new(vec![0..end], end);
+        let mut budget = Budget { left: budget, weights };
+        if budget.weight(0..end) <= budget.left {
+            return Cut::new([0..system, system..end], end);
         }
-        let mut left = budget.saturating_sub(weight(0..system));
-        let mut fits = |range: Range<usize>| {
-            let rest = left.checked_sub(weight(range));
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        };
-
+        budget.spend(0..system);
         if self.unit == Unit::Message {
-            let kept = (system..end).rev().take_while(|place| fits(*place..place + 1)).last();
-            return Cut::new(vec![0..system, kept.unwrap_or(end)..end], end);
+            let kept =
+                (system..end).rev().take_while(|place| budget.takes(*place..place + 1)).last();
+            return Cut::new([0..system, kept.unwrap_or(end)..end], end);
         }
-        let exchanges = exchanges(&messages[system..]);
-        let shift = |range: Range<usize>| range.start + system..range.end + system;
-        let kept =
-            exchanges.iter().rev().take_while(|exchange| fits(shift(exchange.range()))).last();
-        if let Some(exchange) = kept {
-            return Cut::new(vec![0..system, exchange.range().start + system..end], end);
+        let exchanges = exchanges(messages);
+        let kept = exchanges.iter().rev().take_while(|exchange| budget.takes(exchange.range()));
+        if let Some(exchange) = kept.last() {
+            return Cut::new([0..system, exchange.range().start..end], end);
         }
-
-        // Not even the last one fits: its prompt, and the latest of its answers.
-        let whole = Exchange { prompt: 0..0, rest: 0..end - system };
-        let last = exchanges.last().unwrap_or(&whole);
-        let mut rounds = last.rounds(&messages[system..]).into_iter().rev();
-        let newest = rounds.next().unwrap_or(last.rest.clone());
-        let (mut prompt, mut rest) = (shift(last.prompt.clone()), shift(newest));
-        let said_first = prompt.start;
-        prompt.start = prompt.end.saturating_sub(1).max(said_first);
-        let must = weight(prompt.clone()).saturating_add(weight(rest.clone()));
-        left = left.saturating_sub(must);
-        let mut fits = |range: Range<usize>| {
-            let rest = left.checked_sub(weight(range));
-            left = rest.unwrap_or(0);
-            rest.is_some()
-        };
-        if let Some(round) = rounds.take_while(|round| fits(shift(round.clone()))).last() {
-            rest.start = shift(round).start;
-        }
-        let earlier = (said_first..prompt.start).rev().take_while(|place| fits(*place..place + 1));
-        prompt.start = earlier.last().unwrap_or(prompt.start);
-        Cut::new(vec![0..system, prompt, rest], end)
+        // Not even the last one fits. Without any prompt all is one exchange.
+        let whole = Exchange { prompt: system..system, rest: system..end };
+        let (prompt, rest) = budget.within(exchanges.last().unwrap_or(&whole), messages);
+        Cut::new([0..system, prompt, rest], end)
     }
 }
 
 impl Default for Truncation {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// What may still be kept.
+struct Budget<'a> {
+    left: usize,
+    weights: &'a [usize],
+}
+
+impl Budget<'_> {
+    /// Returns the prompt of an exchange and its latest rounds: of each the last one in any case.
+    fn within(
+        &mut self,
+        exchange: &Exchange,
+        messages: &[Message],
+    ) -> (Range<usize>, Range<usize>) {
+        let Exchange { prompt, rest } = exchange;
+        let mut rounds = exchange.rounds(messages).into_iter().rev();
+        let newest = rounds.next().unwrap_or_else(|| rest.clone());
+        let said_last = prompt.end.saturating_sub(1).max(prompt.start);
+        self.spend(newest.clone());
+        self.spend(said_last..prompt.end);
+        let round = rounds.take_while(|round| self.takes(round.clone())).last();
+        let from = round.map_or(newest.start, |round| round.start);
+        let is_whole = from == rest.start;
+        let earlier = (prompt.start..said_last).rev().filter(|_| is_whole);
+        let said = earlier.take_while(|place| self.takes(*place..place + 1)).last();
+        (said.unwrap_or(said_last)..prompt.end, from..rest.end)
+    }
+
+    /// Spends what these messages cost, if it is there.
+    fn takes(&mut self, range: Range<usize>) -> bool {
+        let rest = self.left.checked_sub(self.weight(range));
+        self.left = rest.unwrap_or(self.left);
+        rest.is_some()
+    }
+
+    /// Spends what these messages cost, as far as it is there.
+    fn spend(&mut self, range: Range<usize>) {
+        self.left = self.left.saturating_sub(self.weight(range));
+    }
+
+    fn weight(&self, range: Range<usize>) -> usize {
+        self.weights[range].iter().copied().fold(0, usize::saturating_add)
     }
 }
 
@@ -189,8 +206,8 @@ pub struct Cut {
 
 impl Cut {
     /// The ranges are in order, and may be empty or adjacent.
-    fn new(ranges: Vec<Range<usize>>, length: usize) -> Self {
-        let mut kept: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
+    fn new<const N: usize>(ranges: [Range<usize>; N], length: usize) -> Self {
+        let mut kept: Vec<Range<usize>> = Vec::with_capacity(N);
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
             match kept.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
@@ -237,11 +254,11 @@ mod tests {
 
     #[test]
     fn what_goes_is_what_does_not_stay() {
-        let cut = Cut::new(vec![0..0, 2..3, 3..4, 6..6, 7..9], 10);
+        let cut = Cut::new([0..0, 2..3, 3..4, 6..6, 7..9], 10);
         assert_eq!(cut.kept(), [2..4, 7..9]);
         assert_eq!(cut.dropped(), [0..2, 4..7, 9..10]);
         assert!(!cut.is_whole());
-        assert!(Cut::new(vec![0..2, 2..3], 3).is_whole());
-        assert_eq!(Cut::new(vec![0..5], 5).apply(&[Message::user("a")]).len(), 1);
+        assert!(Cut::new([0..2, 2..3], 3).is_whole());
+        assert_eq!(Cut::new([0..2, 2..5], 5).apply(&[Message::user("a")]).len(), 1);
     }
 }

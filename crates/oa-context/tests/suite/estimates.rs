@@ -196,7 +196,7 @@ fn images_calls_results_and_tools_have_their_costs() {
     );
     assert_eq!(estimate_tools(&[]), 0);
     let tool = ToolSpec::new("read", "Reads a file.", json!({"type": "object"}));
-    let one = estimate_tools(&[tool.clone()]);
+    let one = estimate_tools(std::slice::from_ref(&tool));
     assert_eq!(estimate_tools(&[tool.clone(), tool]), 2 * one - costs.tools);
 }
 

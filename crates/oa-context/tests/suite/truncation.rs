@@ -1,6 +1,6 @@
 //! What is left of a conversation is a conversation.
 
-use oa_context::{Estimator, Truncation, Unit, truncate_messages};
+use oa_context::{Cut, Estimator, Truncation, Unit, truncate_messages};
 use oa_types::{Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock};
 use proptest::prelude::*;
 use serde_json::json;
@@ -159,6 +159,10 @@ fn what_is_no_conversation_is_no_reason_to_panic() {
     assert_eq!(truncate_messages(&system, 0, false), []);
 }
 
+fn gone(cut: &Cut) -> Vec<usize> {
+    cut.dropped().into_iter().flatten().collect()
+}
+
 #[test]
 fn a_budget_counts_the_system_message_too() {
     let messages = long();
@@ -166,7 +170,7 @@ fn a_budget_counts_the_system_message_too() {
     let all = tokens(&messages);
     assert!(Truncation::new().within(&messages, all, &counter).is_whole());
     let cut = Truncation::new().within(&messages, all - 1, &counter);
-    assert_eq!(cut.dropped(), [1..3]);
+    assert_eq!(gone(&cut), [1, 2]);
     let without = Truncation::new().without_system().within(&messages, all - 1, &counter);
-    assert_eq!(without.dropped(), [0..1]);
+    assert_eq!(gone(&without), [0]);
 }
