@@ -62,6 +62,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 13 }],
     },
     Row {
+        name: "oa-context",
+        place: Place::Layer(1),
+        ours: &["oa-types"],
+        external: Some(&["serde", "serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 11 }],
+    },
+    Row {
         name: "oa-fallback",
         place: Place::Layer(1),
         ours: &["oa-types"],

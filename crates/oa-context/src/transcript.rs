@@ -1,0 +1,133 @@
+//! A conversation as text, for a model that is to summarise it.
+
+use oa_types::{ContentBlock, Message};
+use serde_json::Value;
+
+use crate::counter::TokenCounter;
+
+/// Writes messages down, in parts of at most so many tokens each. No message takes more than half a part;
+/// what is longer is cut, and says so.
+pub(crate) fn parts<'a, C>(
+    messages: impl IntoIterator<Item = &'a Message>,
+    tokens: usize,
+    counter: &C,
+) -> Vec<String>
+where
+    C: TokenCounter + ?Sized,
+{
+    let mut parts: Vec<(String, usize)> = Vec::new();
+    for message in messages {
+        let mut text = told(message);
+        let whole = text.len();
+        text.truncate(clip(&text, tokens / 2, counter).len());
+        if text.len() < whole {
+            text.push_str(" […]\n");
+        }
+        let count = counter.count_text(&text);
+        match parts.last_mut() {
+            Some((part, sum)) if sum.saturating_add(count) <= tokens => {
+                part.push_str(&text);
+                *sum += count;
+            }
+            _ if text.is_empty() => {}
+            _ => parts.push((text, count)),
+        }
+    }
+    parts.into_iter().map(|(part, _)| part).collect()
+}
+
+/// Returns the beginning of a text, of at most so many tokens.
+pub(crate) fn clip<'a, C>(text: &'a str, tokens: usize, counter: &C) -> &'a str
+where
+    C: TokenCounter + ?Sized,
+{
+    let mut text = text;
+    loop {
+        let count = counter.count_text(text);
+        if count <= tokens || text.is_empty() {
+            return text;
+        }
+        // Shorter by a tenth at least, so that it comes to an end.
+        let share = (text.len() as f64 * tokens as f64 / count as f64) as usize;
+        let mut end = share.min(text.len() - text.len().div_ceil(10));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text = &text[..end];
+    }
+}
+
+fn told(message: &Message) -> String {
+    let mut text = String::new();
+    let speaker = message.role.as_str();
+    for block in &message.content {
+        let line = match block {
+            ContentBlock::Text(block) if block.text.is_empty() => continue,
+            ContentBlock::Text(block) => format!("{speaker}: {}\n", block.text),
+            ContentBlock::Image(_) => format!("{speaker}: (an image)\n"),
+            ContentBlock::ToolUse(call) => {
+                format!("{speaker} calls {} with {}\n", call.name, call.input)
+            }
+            ContentBlock::ToolResult(result) => {
+                let of = result.name.as_deref().unwrap_or("a call");
+                let failed = if result.is_error { " (failed)" } else { "" };
+                match &result.content {
+                    Value::String(content) => format!("result of {of}{failed}: {content}\n"),
+                    content => format!("result of {of}{failed}: {content}\n"),
+                }
+            }
+            // Thinking and malformed calls are nothing to remember.
+            _ => continue,
+        };
+        text.push_str(&line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_types::{ThinkingBlock, ToolResultBlock, ToolUseBlock};
+    use serde_json::json;
+
+    use super::*;
+    use crate::counter::counter_fn;
+    use crate::estimate::Estimator;
+
+    #[test]
+    fn everything_that_matters_is_told() {
+        let call = ToolUseBlock::new("call_1", "add", json!({"a": 1}));
+        let mut result = ToolResultBlock::new("call_1", json!("too big"));
+        result.is_error = true;
+        let messages = [
+            Message::user("Add."),
+            Message::assistant(vec![ThinkingBlock::new("Hm.").into(), call.into()]),
+            Message::tool(result),
+        ];
+        assert_eq!(
+            parts(&messages, 1_000, &Estimator::new()),
+            [
+                "user: Add.\nassistant calls add with {\"a\":1}\nresult of a call (failed): too big\n"
+            ]
+        );
+    }
+
+    #[test]
+    fn parts_are_within_their_budget_whatever_stands_in_them() {
+        let counter = Estimator::new();
+        let long = Message::user("木の家 and more words; ".repeat(500));
+        let messages = [Message::user("a"), long.clone(), long, Message::user("b")];
+        let parts = parts(&messages, 200, &counter);
+        assert!(parts.iter().all(|part| counter.count_text(part) <= 210), "{parts:?}");
+        assert_eq!(parts.concat().matches("[…]").count(), 2);
+        assert!(parts.concat().ends_with("user: b\n"));
+    }
+
+    #[test]
+    fn nothing_can_be_clipped_to_nothing() {
+        assert_eq!(clip("some words", 0, &Estimator::new()), "");
+        assert_eq!(clip("", 0, &Estimator::new()), "");
+        assert_eq!(clip("some words", 2, &Estimator::new()), "some words");
+        // Not even for a counter that finds tokens in nothing.
+        assert_eq!(clip("some words", 2, &counter_fn(|_: &str| 3)), "");
+    }
+}

@@ -1,0 +1,264 @@
+use std::ops::Range;
+
+use oa_types::Message;
+
+use crate::counter::TokenCounter;
+use crate::exchange::{Exchange, exchanges, leading_system};
+
+/// Returns the last `keep` messages at most, in whole exchanges.
+///
+/// The result begins with a prompt of the user, no call loses its result, and a conversation that
+/// servers accept stays one. If the last exchange alone has more than `keep` messages, its prompt stays
+/// with the latest of its answers; the prompt and the last answer with its results stay in any case,
+/// unless `keep` is 0.
+///
+/// With `preserve_system` the system's messages at the beginning stay and are not counted. Otherwise they go
+/// with the first message that goes. [`Truncation`] does the same by tokens, or message by message.
+///
+/// # Examples
+///
+/// ```
+/// use oa_context::truncate_messages;
+/// use oa_types::{Message, TextBlock, ToolResultBlock, ToolUseBlock};
+/// use serde_json::json;
+///
+/// let messages = [
+///     Message::system("You are a calculator."),
+///     Message::user("What is 1 + 2?"),
+///     Message::assistant(vec![ToolUseBlock::new("call_1", "add", json!({"a": 1, "b": 2})).into()]),
+///     Message::tool(ToolResultBlock::new("call_1", json!(3))),
+///     Message::assistant(vec![TextBlock::new("3").into()]),
+///     Message::user("And with 4?"),
+/// ];
+/// // Four would begin with a result.
+/// let kept = truncate_messages(&messages, 4, true);
+/// assert_eq!(kept, [messages[0].clone(), messages[5].clone()]);
+/// ```
+#[must_use]
+pub fn truncate_messages(messages: &[Message], keep: usize, preserve_system: bool) -> Vec<Message> {
+    let truncation = Truncation { preserve_system, unit: Unit::Exchange };
+    truncation.last(messages, keep).apply(messages)
+}
+
+/// How a conversation is shortened: what [`truncate_messages`] does, with more to choose.
+///
+/// # Examples
+///
+/// ```
+/// use oa_context::{Estimator, TokenCounter, Truncation};
+/// use oa_types::{Message, TextBlock};
+///
+/// let answer = || Message::assistant(vec![TextBlock::new("Yes. ".repeat(50)).into()]);
+/// let ask = || Message::user("Is it so?");
+/// let messages = [ask(), answer(), ask(), answer(), ask()];
+/// let counter = Estimator::new();
+/// let cut = Truncation::new().within(&messages, 150, &counter);
+/// assert_eq!(cut.dropped(), [0..2]);
+/// assert!(counter.count_messages(&cut.apply(&messages)) <= 150);
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "it does nothing until it is asked"]
+pub struct Truncation {
+    preserve_system: bool,
+    unit: Unit,
+}
+
+/// What goes or stays as a whole.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// A prompt and all that came of it.
+    #[default]
+    Exchange,
+    /// Any message: calls and results may be parted, and then servers refuse what is left.
+    Message,
+}
+
+impl Truncation {
+    /// Keeps whole exchanges and the system's messages.
+    pub fn new() -> Self {
+        Self { preserve_system: true, unit: Unit::default() }
+    }
+
+    /// Lets the system's messages go like others.
+    pub fn without_system(mut self) -> Self {
+        self.preserve_system = false;
+        self
+    }
+
+    /// Changes what goes or stays as a whole.
+    pub fn with_unit(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Keeps the last `keep` messages at most; see [`truncate_messages`].
+    #[must_use]
+    pub fn last(&self, messages: &[Message], keep: usize) -> Cut {
+        let system = self.system(messages);
+        if keep == 0 {
+            return Cut::new([0..system, 0..0], messages.len());
+        }
+        let mut weights = vec![1; messages.len()];
+        weights[..system].fill(0);
+        self.cut(messages, &weights, keep)
+    }
+
+    /// Keeps what is within so many tokens, by this counter.
+    ///
+    /// The system's messages count, as far as they are preserved. They, the last prompt and the last answer
+    /// with its results stay in any case: if they alone are more, so is the result.
+    #[must_use]
+    pub fn within<C>(&self, messages: &[Message], tokens: usize, counter: &C) -> Cut
+    where
+        C: TokenCounter + ?Sized,
+    {
+        let weights: Vec<usize> =
+            messages.iter().map(|message| counter.count_message(message)).collect();
+        self.cut(messages, &weights, tokens.saturating_sub(counter.costs().reply))
+    }
+
+    fn system(&self, messages: &[Message]) -> usize {
+        if self.preserve_system { leading_system(messages) } else { 0 }
+    }
+
+    fn cut(&self, messages: &[Message], weights: &[usize], budget: usize) -> Cut {
+        let (system, end) = (self.system(messages), messages.len());
+        let mut budget = Budget { left: budget, weights };
+        if budget.weight(0..end) <= budget.left {
+            return Cut::new([0..system, system..end], end);
+        }
+        budget.spend(0..system);
+        if self.unit == Unit::Message {
+            let kept =
+                (system..end).rev().take_while(|place| budget.takes(*place..place + 1)).last();
+            return Cut::new([0..system, kept.unwrap_or(end)..end], end);
+        }
+        let exchanges = exchanges(messages);
+        let kept = exchanges.iter().rev().take_while(|exchange| budget.takes(exchange.range()));
+        if let Some(exchange) = kept.last() {
+            return Cut::new([0..system, exchange.range().start..end], end);
+        }
+        // Not even the last one fits. Without any prompt all is one exchange.
+        let whole = Exchange { prompt: system..system, rest: system..end };
+        let (prompt, rest) = budget.within(exchanges.last().unwrap_or(&whole), messages);
+        Cut::new([0..system, prompt, rest], end)
+    }
+}
+
+impl Default for Truncation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What may still be kept.
+struct Budget<'a> {
+    left: usize,
+    weights: &'a [usize],
+}
+
+impl Budget<'_> {
+    /// Returns the prompt of an exchange and its latest rounds: of each the last one in any case.
+    fn within(
+        &mut self,
+        exchange: &Exchange,
+        messages: &[Message],
+    ) -> (Range<usize>, Range<usize>) {
+        let Exchange { prompt, rest } = exchange;
+        let mut rounds = exchange.rounds(messages).into_iter().rev();
+        let newest = rounds.next().unwrap_or_else(|| rest.clone());
+        let said_last = prompt.end.saturating_sub(1).max(prompt.start);
+        self.spend(newest.clone());
+        self.spend(said_last..prompt.end);
+        let round = rounds.take_while(|round| self.takes(round.clone())).last();
+        let from = round.map_or(newest.start, |round| round.start);
+        let is_whole = from == rest.start;
+        let earlier = (prompt.start..said_last).rev().filter(|_| is_whole);
+        let said = earlier.take_while(|place| self.takes(*place..place + 1)).last();
+        (said.unwrap_or(said_last)..prompt.end, from..rest.end)
+    }
+
+    /// Spends what these messages cost, if it is there.
+    fn takes(&mut self, range: Range<usize>) -> bool {
+        let rest = self.left.checked_sub(self.weight(range));
+        self.left = rest.unwrap_or(self.left);
+        rest.is_some()
+    }
+
+    /// Spends what these messages cost, as far as it is there.
+    fn spend(&mut self, range: Range<usize>) {
+        self.left = self.left.saturating_sub(self.weight(range));
+    }
+
+    fn weight(&self, range: Range<usize>) -> usize {
+        self.weights[range].iter().copied().fold(0, usize::saturating_add)
+    }
+}
+
+/// What stays of a conversation, and what goes, by the places of its messages.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Cut {
+    kept: Vec<Range<usize>>,
+    /// How many messages there were.
+    length: usize,
+}
+
+impl Cut {
+    /// The ranges are in order, and may be empty or adjacent.
+    fn new<const N: usize>(ranges: [Range<usize>; N], length: usize) -> Self {
+        let mut kept: Vec<Range<usize>> = Vec::with_capacity(N);
+        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            match kept.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => kept.push(range),
+            }
+        }
+        Self { kept, length }
+    }
+
+    /// Returns what stays, in order.
+    #[must_use]
+    pub fn kept(&self) -> &[Range<usize>] {
+        &self.kept
+    }
+
+    /// Returns what goes, in order.
+    #[must_use]
+    pub fn dropped(&self) -> Vec<Range<usize>> {
+        let ends = self.kept.iter().map(|range| range.end);
+        let starts = self.kept.iter().map(|range| range.start).chain([self.length]);
+        let gaps = [0].into_iter().chain(ends).zip(starts).map(|(end, start)| end..start);
+        gaps.filter(|gap| !gap.is_empty()).collect()
+    }
+
+    /// Whether everything stays.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.dropped().is_empty()
+    }
+
+    /// Returns copies of the messages that stay. Of a shorter conversation than the one that was asked
+    /// about, as many as there are.
+    #[must_use]
+    pub fn apply(&self, messages: &[Message]) -> Vec<Message> {
+        let within = |place: usize| place.min(messages.len());
+        let kept = self.kept.iter().map(|range| &messages[within(range.start)..within(range.end)]);
+        kept.flatten().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_is_what_does_not_stay() {
+        let cut = Cut::new([0..0, 2..3, 3..4, 6..6, 7..9], 10);
+        assert_eq!(cut.kept(), [2..4, 7..9]);
+        assert_eq!(cut.dropped(), [0..2, 4..7, 9..10]);
+        assert!(!cut.is_whole());
+        assert!(Cut::new([0..2, 2..3], 3).is_whole());
+        assert_eq!(Cut::new([0..2, 2..5], 5).apply(&[Message::user("a")]).len(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! What is learnt from reported usage.
+
+use oa_context::{Calibration, Corrected, Estimator, Observation, TokenCounter, estimate_tokens};
+use oa_types::{Message, ToolSpec, Usage};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn after(reports: &[(usize, u64)]) -> Calibration {
+    let mut calibration = Calibration::new();
+    for (estimated, reported) in reports {
+        calibration.observe(*estimated, *reported);
+    }
+    calibration
+}
+
+#[test]
+fn one_report_alone_changes_nothing() {
+    assert!((after(&[(1_000, 3_000)]).ratio() - 1.0).abs() < 1e-9);
+    assert!((after(&[(1_000, 1_500); 3]).ratio() - 1.5).abs() < 1e-9);
+}
+
+#[test]
+fn an_outlier_among_good_reports_changes_nothing() {
+    let mut reports = vec![(1_000, 1_200); 8];
+    reports.insert(4, (1_000, 1_000_000));
+    assert!((after(&reports).ratio() - 1.2).abs() < 1e-9);
+}
+
+#[test]
+fn old_reports_are_forgotten() {
+    let mut reports = vec![(1_000, 1_400); 20];
+    reports.extend([(1_000, 900); 5]);
+    assert!((after(&reports).ratio() - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn prompts_that_were_cut_and_reports_that_say_nothing_teach_nothing() {
+    let mut calibration = Calibration::new();
+    assert_eq!(calibration.observe(10_000, 4_096), Observation::CutShort);
+    assert_eq!(calibration.observe(10_000, 0), Observation::Ignored);
+    assert_eq!(calibration.observe(0, 10), Observation::Ignored);
+    assert_eq!(calibration.observe(49, 98), Observation::Ignored);
+    assert_eq!(calibration.observe(50, 98), Observation::Learnt);
+    assert!((calibration.ratio() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_corrected_counter_comes_near_to_what_the_server_counts() {
+    let messages = [Message::user("Tell me about bees, please. ".repeat(30))];
+    let tools = [ToolSpec::new("look", "Looks it up.", json!({"type": "object"}))];
+    let mut counter = Corrected::new(Estimator::new());
+    let estimated = counter.count_messages(&messages) + counter.count_tools(&tools);
+    let mut usage = Usage::default();
+    assert_eq!(counter.observe(&messages, &tools, &usage), Observation::Ignored);
+    usage.prompt_tokens = Some(estimated as u64 * 5 / 4);
+    for _ in 0..4 {
+        assert_eq!(counter.observe(&messages, &tools, &usage), Observation::Learnt);
+    }
+    let corrected = counter.count_messages(&messages) + counter.count_tools(&tools);
+    assert!(corrected.abs_diff(estimated * 5 / 4) <= 1);
+    // What it learns from is never what it has corrected itself.
+    assert!((counter.calibration().ratio() - 1.25).abs() < 0.01);
+    assert_eq!(counter.get_ref().count_messages(&messages), estimate_tokens(&messages));
+}
+
+proptest! {
+    #[test]
+    fn the_ratio_is_bounded_and_keeps_order(
+        reports in vec((any::<u32>(), any::<u64>()), 0..30),
+        small in 0..1_000_000_usize,
+        more in 0..1_000_usize,
+    ) {
+        let reports: Vec<_> = reports.into_iter().map(|(e, r)| (e as usize, r)).collect();
+        let calibration = after(&reports);
+        prop_assert!((Calibration::LEAST..=Calibration::MOST).contains(&calibration.ratio()));
+        prop_assert!(calibration.correct(small) <= calibration.correct(small + more));
+        prop_assert_eq!(calibration.correct(0), 0);
+    }
+}

@@ -1,0 +1,11 @@
+//! Estimates, exact counters, truncation and the policy.
+
+mod texts;
+
+mod accuracy;
+mod calibration;
+mod conversation;
+mod counters;
+mod estimates;
+mod policy;
+mod truncation;
