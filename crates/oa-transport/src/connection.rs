@@ -34,8 +34,8 @@ pub(crate) struct Connection {
 /// Why there is no answer.
 pub(crate) struct Unanswered {
     pub(crate) error: hyper::Error,
-    /// The request, if nothing of it was sent.
-    pub(crate) unsent: Option<Box<Request<RequestBody>>>,
+    /// Whether the peer may have seen the request, or a part of it.
+    pub(crate) was_sent: bool,
 }
 
 impl Connection {
@@ -57,18 +57,21 @@ impl Connection {
     ///
     /// The answer may come before the request is sent completely; the rest of it is sent while the
     /// body is read.
-    pub(crate) async fn send(
+    pub(crate) fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> {
         self.relay.await_answer();
-        let mut answer = pin!(self.sender.try_send_request(request));
-        let answer =
-            poll_fn(|cx| self.poll_with(cx.waker(), |inner| answer.as_mut().poll(inner))).await;
-        answer.map_err(|mut error| Unanswered {
-            unsent: error.take_message().map(Box::new),
-            error: self.failure.take().unwrap_or_else(|| error.into_error()),
-        })
+        let answer = self.sender.try_send_request(request);
+        async move {
+            let mut answer = pin!(answer);
+            let answer =
+                poll_fn(|cx| self.poll_with(cx.waker(), |inner| answer.as_mut().poll(inner))).await;
+            answer.map_err(|mut error| Unanswered {
+                was_sent: error.take_message().is_none(),
+                error: self.failure.take().unwrap_or_else(|| error.into_error()),
+            })
+        }
     }
 
     /// Reads on in the answer's body.
