@@ -131,8 +131,8 @@ impl Driver {
     #[inline]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
-            Done::Answer(concluded) => {
-                let Concluded { message, failure, closing } = *concluded;
+            Done::Answer(ended) => {
+                let Concluded { message, failure, closing } = ended.conclude();
                 self.work.closing = closing;
                 self.metadata.count(message.usage);
                 if let Some(trace) = &mut self.trace {
@@ -230,7 +230,7 @@ impl Driver {
             Some(Box::pin(async move { (call, hooks.post_tool_use(event, sleep).await) }));
     }
 
-    fn batch(&self, calls: &[usize]) -> Box<BatchStream> {
+    fn batch(&mut self, calls: &[usize]) -> Box<BatchStream> {
         let calls = calls.iter().map(|&call| {
             let Call { block, input, .. } = &self.turn.calls()[call];
             let mut call = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
@@ -238,8 +238,8 @@ impl Driver {
             call
         });
         let mut batch = Batch::new().state(self.settings.state.clone());
-        if let Some(run) = &self.run {
-            batch = batch.cancel(run.signal().child()).run(run.executor.clone());
+        if let Some(run) = &mut self.run {
+            batch = batch.cancel(run.signal().child()).run(run.executor());
         }
         Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }

@@ -102,31 +102,33 @@ where
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection; the server sees that and stops.
-pub(crate) async fn send(
+pub(crate) fn send(
     endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
-) -> Result<Response<AnyBody>> {
+) -> impl Future<Output = Result<Response<AnyBody>>> {
     let mut answer = endpoint.0.service.0.deliver(request);
-    let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
-        Poll::Ready(result) => {
-            Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
+    async move {
+        let response = poll_fn(|cx| match answer.as_mut().poll(cx) {
+            Poll::Ready(result) => {
+                Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
+            }
+            Poll::Pending => {
+                let kind = ready!(watch.poll_expired(cx));
+                Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
+            }
+        })
+        .await?;
+        if response.status().is_success() {
+            return Ok(response);
         }
-        Poll::Pending => {
-            let kind = ready!(watch.poll_expired(cx));
-            Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
-        }
-    })
-    .await?;
-    if response.status().is_success() {
-        return Ok(response);
+        let (head, body) = response.into_parts();
+        // What can be read of it is better than nothing. In a box: most answers are no errors.
+        let body = Box::pin(collect(body, watch)).await.unwrap_or_default();
+        let mut error = Error::response(head.status, &head.headers, &body);
+        error.mask(endpoint.0.secrets());
+        Err(error)
     }
-    let (head, body) = response.into_parts();
-    // What can be read of it is better than nothing.
-    let body = collect(body, watch).await.unwrap_or_default();
-    let mut error = Error::response(head.status, &head.headers, &body);
-    error.mask(endpoint.0.secrets());
-    Err(error)
 }
 
 /// Reads a small body, up to its limit.
