@@ -286,6 +286,7 @@ impl<S> fmt::Debug for Retry<S> {
     }
 }
 
-fn random() -> u64 {
+/// A number that nobody can foresee.
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

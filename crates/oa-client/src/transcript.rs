@@ -109,6 +109,7 @@ impl Transcript {
     fn write(&mut self, messages: &[Message], bridged: bool, opened: bool) {
         let Self { manner, open, .. } = self;
         let is_first = open.is_empty();
+        open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
         if is_first {
             // A list is begun, and its bracket becomes the comma.
             open.push(b'[');
@@ -117,7 +118,6 @@ impl Transcript {
             let bridge = Message::assistant(vec![TextBlock::new(BRIDGE).into()]);
             write_message(&bridge, &manner.form, open);
         }
-        open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
         let opening = manner.opening.as_deref().filter(|_| opened);
         match (messages, opening) {
             ([message], None) => write_message(message, &manner.form, open),

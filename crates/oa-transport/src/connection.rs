@@ -1,5 +1,5 @@
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
@@ -31,6 +32,9 @@ pub(crate) struct Connection {
     waker: Waker,
 }
 
+/// What hyper says of a request.
+type Answered = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+
 /// Why there is no answer.
 pub(crate) struct Unanswered {
     pub(crate) error: hyper::Error,
@@ -53,25 +57,29 @@ impl Connection {
         }))
     }
 
-    /// Sends a request and waits for the head of its answer.
-    ///
-    /// The answer may come before the request is sent completely; the rest of it is sent while the
-    /// body is read.
+    /// Begins to send a request, whose answer [`head`](Self::head) waits for.
     pub(crate) fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> {
+    ) -> impl Future<Output = Answered> + use<> {
         self.relay.await_answer();
-        let answer = self.sender.try_send_request(request);
-        async move {
-            let mut answer = pin!(answer);
-            let answer =
-                poll_fn(|cx| self.poll_with(cx.waker(), |inner| answer.as_mut().poll(inner))).await;
-            answer.map_err(|mut error| Unanswered {
-                was_sent: error.take_message().is_none(),
-                error: self.failure.take().unwrap_or_else(|| error.into_error()),
-            })
-        }
+        self.sender.try_send_request(request)
+    }
+
+    /// Waits for the head of an answer.
+    ///
+    /// It may come before the request is sent completely; the rest of it is sent while the body is
+    /// read.
+    pub(crate) async fn head(
+        &mut self,
+        mut sent: Pin<&mut impl Future<Output = Answered>>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        let answer =
+            poll_fn(|cx| self.poll_with(cx.waker(), |inner| sent.as_mut().poll(inner))).await;
+        answer.map_err(|mut error| Unanswered {
+            was_sent: error.take_message().is_none(),
+            error: self.failure.take().unwrap_or_else(|| error.into_error()),
+        })
     }
 
     /// Reads on in the answer's body.

@@ -2,7 +2,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::{Future, ready};
 use std::io;
-use std::pin::Pin;
+use std::mem;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -113,11 +114,13 @@ impl Whom {
 impl Shared {
     async fn answer(
         self: Arc<Self>,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
         peer: Arc<Peer>,
     ) -> Result<Response<ResponseBody>, Error> {
         if let Some(mut connection) = self.pool.take(&peer) {
-            match connection.send(request.clone()).await {
+            let again = request.clone();
+            let sent = pin!(connection.send(mem::replace(&mut request, again)));
+            match connection.head(sent).await {
                 Ok(response) => return Ok(self.wrap(response, connection, peer)),
                 Err(Unanswered { error, was_sent })
                     if was_sent && !had_been_closed(&connection, &error) =>
@@ -141,7 +144,8 @@ impl Shared {
         let mut connection = Connection::new(stream)
             .await
             .map_err(|error| Error::head(&peer, Heard::Nothing, error))?;
-        match connection.send(request).await {
+        let sent = pin!(connection.send(request));
+        match connection.head(sent).await {
             Ok(response) => Ok(self.wrap(response, connection, peer)),
             Err(Unanswered { error, .. }) => Err(Error::head(&peer, connection.heard(), error)),
         }
