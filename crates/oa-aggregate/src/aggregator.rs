@@ -435,7 +435,8 @@ impl State {
         let mut ids = ids::MadeUp::new(self.options.id_seed, ids);
         let mut words = self.blocks.words.into_iter();
         let mut calls = self.calls.list.into_iter().enumerate();
-        let blocks = self.blocks.parts.iter().filter_map(|part| match part {
+        let mut blocks = Vec::with_capacity(self.blocks.parts.len());
+        blocks.extend(self.blocks.parts.iter().filter_map(|part| match part {
             Part::Words(_) => words.next().map(|Words { voice, text }| match voice {
                 Voice::Refusal | Voice::Text => ContentBlock::Text(TextBlock::new(text)),
                 Voice::Thinking => ContentBlock::Thinking(ThinkingBlock::new(text)),
@@ -447,8 +448,7 @@ impl State {
                     Err(error) => ContentBlock::ToolUseError(error),
                 }
             }),
-        });
-        let blocks = blocks.collect();
+        }));
         if !self.details.list.is_empty() {
             self.extra.insert("reasoning_details".into(), self.details.list.into());
         }

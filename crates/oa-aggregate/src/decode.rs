@@ -1,6 +1,7 @@
 //! Payload bytes to [`Chunk`]: the full reading, which takes any server's JSON.
 
 use std::borrow::Cow;
+use std::mem;
 
 use oa_types::Usage;
 use oa_types::wire::ServerError;
@@ -123,26 +124,27 @@ fn read_chunk<'a>(
     // In the order in which they count.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
-    reader.object(|reader, name| {
-        match name {
+    let Some(mut members) = reader.object()? else { return Ok(()) };
+    while let Some(name) = reader.member(&mut members)? {
+        match &*name {
             "choices" => {
                 chunk.choice = None;
                 chunk.more.clear();
-                reader.array(|reader| {
+                let Some(mut choices) = reader.array()? else { continue };
+                while reader.item(&mut choices)? {
                     let inside = read_choice(reader, chunk.add_choice(), target)?;
                     in_choice = in_choice.or(inside);
-                    Ok(())
-                })?;
+                }
             }
             "usage" => top = read_usage(reader, target)?,
             "x_groq" => {
-                reader.object(|reader, name| {
-                    match name {
+                let Some(mut members) = reader.object()? else { continue };
+                while let Some(name) = reader.member(&mut members)? {
+                    match &*name {
                         "usage" => in_groq = read_usage(reader, target)?,
                         _ => reader.skip()?,
                     }
-                    Ok(())
-                })?;
+                }
             }
             "error" => failure = present(reader.raw()?.raw).filter(|error| *error != 0),
             // Wanted once and no more: some servers send another id with each chunk.
@@ -150,8 +152,7 @@ fn read_chunk<'a>(
             "model" => chunk.model = reader.text_once()?.map(Str::text),
             _ => reader.skip()?,
         }
-        Ok(())
-    })?;
+    }
     chunk.usage = top.or(in_choice).or(in_groq);
     chunk.error = failure.map(|value| Box::new(ServerError::from_value(value)));
     Ok(())
@@ -168,8 +169,9 @@ fn read_choice<'a>(
     let mut has_delta = false;
     let mut message = None;
     target.forget_words();
-    reader.object(|reader, name| {
-        match name {
+    let Some(mut members) = reader.object()? else { return Ok(None) };
+    while let Some(name) = reader.member(&mut members)? {
+        match &*name {
             "index" => {
                 target.seen.indices += 1;
                 index = reader.noted(Kind::Index)?.unwrap_or(0);
@@ -189,8 +191,7 @@ fn read_choice<'a>(
             "usage" => usage = read_usage(reader, target)?,
             _ => reader.skip()?,
         }
-        Ok(())
-    })?;
+    }
     // What a body that is not streamed has in place of a delta; beside one it repeats things.
     if let Some(message) = message.filter(|_| !has_delta) {
         *choice = Choice::default();
@@ -215,12 +216,16 @@ fn read_delta<'a>(
     let (mut reasoning_content, mut reasoning) = (None, None);
     let mut content = None;
     let mut detail = String::new();
-    let is_object = reader.object(|reader, name| {
-        match name {
+    let Some(mut members) = reader.object()? else { return Ok(false) };
+    while let Some(name) = reader.member(&mut members)? {
+        match &*name {
             "content" => match reader.peek() {
                 Some(b'[') => {
                     let mut parts = Vec::new();
-                    reader.array(|reader| part(reader, &mut parts))?;
+                    let Some(mut items) = reader.array()? else { continue };
+                    while reader.item(&mut items)? {
+                        part(reader, &mut parts)?;
+                    }
                     if !parts.is_empty() {
                         choice.rare().parts = parts;
                     }
@@ -230,7 +235,8 @@ fn read_delta<'a>(
             "reasoning_content" => reasoning_content = reader.string_or_absent()?,
             "reasoning" => reasoning = reader.string_or_absent()?,
             "reasoning_details" => {
-                reader.array(|reader| {
+                let Some(mut items) = reader.array()? else { continue };
+                while reader.item(&mut items)? {
                     let item = reader.raw()?;
                     if let Some(value) = present(item.raw) {
                         let words = ["text", "summary"].into_iter().find_map(|member| {
@@ -242,8 +248,7 @@ fn read_delta<'a>(
                         rare.detail_bytes += item.raw.len();
                         target.detail = Some(item);
                     }
-                    Ok(())
-                })?;
+                }
             }
             "refusal" => {
                 if let Some(refusal) = reader.text()? {
@@ -252,7 +257,10 @@ fn read_delta<'a>(
             }
             "tool_calls" => match reader.peek() {
                 Some(b'[') => {
-                    reader.array(|reader| tool_call(reader, choice, target))?;
+                    let Some(mut items) = reader.array()? else { continue };
+                    while reader.item(&mut items)? {
+                        tool_call(reader, choice, target)?;
+                    }
                 }
                 _ => tool_call(reader, choice, target)?,
             },
@@ -267,13 +275,12 @@ fn read_delta<'a>(
             }
             "extra_content" => {
                 if let Some(value) = present(reader.raw()?.raw) {
-                    choice.rare().extra.insert(name.to_owned(), value);
+                    choice.rare().extra.insert(name.into_owned(), value);
                 }
             }
             _ => reader.skip()?,
         }
-        Ok(())
-    })?;
+    }
     let says = |string: &Str<'_>| !string.raw.is_empty();
     // One of them, never two: some servers say the same under several names.
     let thinking = reasoning_content.filter(says).or_else(|| reasoning.filter(says));
@@ -287,7 +294,7 @@ fn read_delta<'a>(
     if choice.thinking.is_none() && !detail.is_empty() {
         choice.thinking = Some(Cow::Owned(detail));
     }
-    Ok(is_object)
+    Ok(true)
 }
 
 fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> {
@@ -296,29 +303,29 @@ fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> 
         return Ok(());
     }
     let (mut text, mut thinking) = (None, Vec::new());
-    reader.object(|reader, name| {
-        match name {
+    let Some(mut members) = reader.object()? else { return Ok(()) };
+    while let Some(name) = reader.member(&mut members)? {
+        match &*name {
             "text" => text = reader.text()?.map(Str::text),
             "thinking" => match reader.peek() {
                 Some(b'[') => {
-                    reader.array(|reader| {
-                        reader.object(|reader, name| {
-                            match name {
+                    let Some(mut items) = reader.array()? else { continue };
+                    while reader.item(&mut items)? {
+                        let Some(mut members) = reader.object()? else { continue };
+                        while let Some(name) = reader.member(&mut members)? {
+                            match &*name {
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
                                 _ => reader.skip()?,
                             }
-                            Ok(())
-                        })?;
-                        Ok(())
-                    })?;
+                        }
+                    }
                 }
                 _ => thinking.extend(reader.text()?.map(Str::text)),
             },
             // The type says nothing that the members do not: other parts have neither of them.
             _ => reader.skip()?,
         }
-        Ok(())
-    })?;
+    }
     parts.extend(thinking.into_iter().map(Part::Thinking));
     parts.extend(text.map(Part::Text));
     Ok(())
@@ -331,21 +338,21 @@ fn tool_call<'a>(
 ) -> Read<()> {
     let mut fragment = Fragment::default();
     let mut empty = true;
-    reader.object(|reader, name| {
+    let Some(mut members) = reader.object()? else { return Ok(()) };
+    while let Some(name) = reader.member(&mut members)? {
         empty = false;
-        match name {
+        match &*name {
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(Str::text),
             "function" => function(reader, &mut fragment, &mut target.arguments)?,
             "type" => reader.skip()?,
             _ => {
                 if let Some(value) = present(reader.raw()?.raw) {
-                    fragment.extra.get_or_insert_default().insert(name.to_owned(), value);
+                    fragment.extra.get_or_insert_default().insert(name.into_owned(), value);
                 }
             }
         }
-        Ok(())
-    })?;
+    }
     if !empty {
         choice.add_call(fragment);
     }
@@ -357,8 +364,9 @@ fn function<'a>(
     fragment: &mut Fragment<'a>,
     target: &mut Option<Str<'a>>,
 ) -> Read<()> {
-    reader.object(|reader, name| {
-        match name {
+    let Some(mut members) = reader.object()? else { return Ok(()) };
+    while let Some(name) = reader.member(&mut members)? {
+        match &*name {
             "name" => fragment.name = reader.text()?.map(Str::text),
             "arguments" => match reader.peek() {
                 Some(b'"') => {
@@ -374,43 +382,44 @@ fn function<'a>(
             },
             _ => reader.skip()?,
         }
-        Ok(())
-    })?;
+    }
     Ok(())
 }
 
 fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Option<Usage>> {
     target.seen.usages += 1;
     let mut usage = Usage::default();
-    let mut seen = Vec::new();
+    let mut seen = [false; 5];
     let mut take = |reader: &mut Reader<'_, '_>, count: Count| {
-        if seen.contains(&count) {
+        if mem::replace(&mut seen[count as usize], true) {
             // Of two members of one name the last counts: no single place decides.
             target.seen.usages += 1;
-        } else {
-            seen.push(count);
         }
         *count.of(&mut usage) = reader.noted(Kind::Count(count))?;
         Ok(())
     };
-    reader.object(|reader, name| match name {
-        "prompt_tokens" => take(reader, Count::Prompt),
-        "completion_tokens" => take(reader, Count::Completion),
-        "total_tokens" => take(reader, Count::Total),
-        "prompt_tokens_details" => reader
-            .object(|reader, name| match name {
-                "cached_tokens" => take(reader, Count::Cached),
-                _ => reader.skip(),
-            })
-            .map(drop),
-        "completion_tokens_details" => reader
-            .object(|reader, name| match name {
-                "reasoning_tokens" => take(reader, Count::Reasoning),
-                _ => reader.skip(),
-            })
-            .map(drop),
-        _ => reader.skip(),
-    })?;
+    let Some(mut members) = reader.object()? else { return Ok(None) };
+    while let Some(name) = reader.member(&mut members)? {
+        let (details, count) = match &*name {
+            "prompt_tokens" => (None, Count::Prompt),
+            "completion_tokens" => (None, Count::Completion),
+            "total_tokens" => (None, Count::Total),
+            "prompt_tokens_details" => (Some("cached_tokens"), Count::Cached),
+            "completion_tokens_details" => (Some("reasoning_tokens"), Count::Reasoning),
+            _ => {
+                reader.skip()?;
+                continue;
+            }
+        };
+        let Some(member) = details else {
+            take(reader, count)?;
+            continue;
+        };
+        let Some(mut members) = reader.object()? else { continue };
+        while let Some(name) = reader.member(&mut members)? {
+            if *name == *member { take(reader, count)? } else { reader.skip()? }
+        }
+    }
     Ok((usage != Usage::default()).then_some(usage))
 }
 

@@ -106,15 +106,16 @@ impl Growing {
         let mut strings = Vec::new();
         let mut seen = [0; GROWING.len()];
         let mut skipped = Vec::new();
-        let is_object = Reader::new(json, &mut skipped).object(|reader, name| {
-            let string = reader.string_or_absent()?;
+        let mut reader = Reader::new(json, &mut skipped);
+        let mut members = reader.object().ok()??;
+        while let Some(name) = reader.member(&mut members).ok()? {
+            let string = reader.string_or_absent().ok()?;
             if let Some(place) = GROWING.iter().position(|member| *member == name) {
                 seen[place] += 1;
                 strings.extend(string.map(|string| (string.start..string.end(), GROWING[place])));
             }
-            Ok(())
-        });
-        let ([(string, member)], Ok(true)) = (&strings[..], is_object) else { return None };
+        }
+        let [(string, member)] = &strings[..] else { return None };
         // Of two members of one name the last counts.
         if seen.iter().any(|times| *times > 1) {
             return None;

@@ -5,6 +5,7 @@
 //! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. What it accepts is what serde_json accepts, except that a lone surrogate is read as U+FFFD.
 
 use std::borrow::Cow;
+use std::mem;
 
 use crate::hole::{Hole, Kind};
 
@@ -78,6 +79,11 @@ impl<'a> Str<'a> {
     }
 }
 
+/// An object or array that is being read.
+pub(crate) struct List {
+    begun: bool,
+}
+
 pub(crate) struct Reader<'a, 'n> {
     text: &'a str,
     position: usize,
@@ -110,64 +116,62 @@ impl<'a, 'n> Reader<'a, 'n> {
         self.byte()
     }
 
-    /// Reads the members of an object, each of whose values `member` must take or skip. Anything but
-    /// an object is passed over: false.
-    pub(crate) fn object(
-        &mut self,
-        mut member: impl FnMut(&mut Self, &str) -> Read<()>,
-    ) -> Read<bool> {
-        if self.peek() != Some(b'{') {
-            self.skip()?;
-            return Ok(false);
-        }
-        self.enter()?;
-        if self.peek() == Some(b'}') {
-            self.leave();
-            return Ok(true);
-        }
-        loop {
-            if self.peek() != Some(b'"') {
-                return self.invalid();
-            }
-            let name = self.string()?;
-            if self.peek() != Some(b':') {
-                return self.invalid();
-            }
-            self.position += 1;
-            member(self, &name.text())?;
-            match self.peek() {
-                Some(b',') => self.position += 1,
-                Some(b'}') => {
-                    self.leave();
-                    return Ok(true);
-                }
-                _ => return self.invalid(),
-            }
-        }
+    /// Begins an object, whose members [`member`](Self::member) reads. Anything else is passed over.
+    pub(crate) fn object(&mut self) -> Read<Option<List>> {
+        self.begin(b'{')
     }
 
-    /// Reads the items of an array, each of which `item` must take or skip. Anything but an array is
-    /// passed over: false.
-    pub(crate) fn array(&mut self, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<bool> {
-        if self.peek() != Some(b'[') {
-            self.skip()?;
-            return Ok(false);
+    /// Begins an array, whose items [`item`](Self::item) tells of. Anything else is passed over.
+    pub(crate) fn array(&mut self) -> Read<Option<List>> {
+        self.begin(b'[')
+    }
+
+    /// Reads the name of the next member, whose value must be taken or skipped; none at the end.
+    pub(crate) fn member(&mut self, object: &mut List) -> Read<Option<Cow<'a, str>>> {
+        if !self.next_of(object, b'}')? {
+            return Ok(None);
         }
-        self.enter()?;
-        if self.peek() == Some(b']') {
-            self.leave();
-            return Ok(true);
+        if self.peek() != Some(b'"') {
+            return self.invalid();
         }
-        loop {
-            item(self)?;
-            match self.peek() {
-                Some(b',') => self.position += 1,
-                Some(b']') => {
-                    self.leave();
-                    return Ok(true);
-                }
-                _ => return self.invalid(),
+        let name = self.string()?;
+        if self.peek() != Some(b':') {
+            return self.invalid();
+        }
+        self.position += 1;
+        Ok(Some(name.text()))
+    }
+
+    /// Whether there is another item, which must be taken or skipped.
+    pub(crate) fn item(&mut self, array: &mut List) -> Read<bool> {
+        self.next_of(array, b']')
+    }
+
+    fn begin(&mut self, bracket: u8) -> Read<Option<List>> {
+        if self.peek() != Some(bracket) {
+            return self.skip().map(|()| None);
+        }
+        self.position += 1;
+        self.depth += 1;
+        if self.depth > DEPTH { self.invalid() } else { Ok(Some(List { begun: false })) }
+    }
+
+    /// Passes over what stands before the next of a list; false at its end.
+    fn next_of(&mut self, list: &mut List, bracket: u8) -> Read<bool> {
+        let begun = mem::replace(&mut list.begun, true);
+        match self.peek() {
+            Some(byte) if byte == bracket => {
+                self.position += 1;
+                self.depth -= 1;
+                Ok(false)
             }
+            Some(b',') if begun => {
+                self.position += 1;
+                // Nothing may end behind a comma.
+                if self.peek() == Some(bracket) { self.invalid() } else { Ok(true) }
+            }
+            _ if begun => self.invalid(),
+            _ => Ok(true),
         }
     }
 
@@ -229,8 +233,20 @@ impl<'a, 'n> Reader<'a, 'n> {
                 self.note(string.start, string.end(), Kind::String);
                 Ok(())
             }
-            Some(b'{') => self.object(|reader, _| reader.skip()).map(drop),
-            Some(b'[') => self.array(Self::skip).map(drop),
+            Some(b'{') => {
+                let Some(mut object) = self.object()? else { return Ok(()) };
+                while self.member(&mut object)?.is_some() {
+                    self.skip()?;
+                }
+                Ok(())
+            }
+            Some(b'[') => {
+                let Some(mut array) = self.array()? else { return Ok(()) };
+                while self.item(&mut array)? {
+                    self.skip()?;
+                }
+                Ok(())
+            }
             Some(b't') => self.word("true"),
             Some(b'f') => self.word("false"),
             Some(b'n') => self.word("null"),
@@ -274,17 +290,6 @@ impl<'a, 'n> Reader<'a, 'n> {
         if self.skipped.len() < MOST_NOTED {
             self.skipped.push(Hole { start, end, kind });
         }
-    }
-
-    fn enter(&mut self) -> Read<()> {
-        self.position += 1;
-        self.depth += 1;
-        if self.depth > DEPTH { self.invalid() } else { Ok(()) }
-    }
-
-    fn leave(&mut self) {
-        self.position += 1;
-        self.depth -= 1;
     }
 
     fn byte(&self) -> Option<u8> {

@@ -1,5 +1,6 @@
 //! One answer, from the bytes of its body.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -22,6 +23,9 @@ use crate::work::BoxFuture;
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
+/// The content type of nearly all answers.
+const EVENT_STREAM: &str = "text/event-stream";
+
 /// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a
 /// [`ChatRequest`](crate::ChatRequest).
 ///
@@ -32,17 +36,19 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 ///
 /// Dropping it closes the connection, and the server stops.
 #[must_use = "an answer is nothing unless it is read"]
-pub struct AnswerStream {
+pub struct AnswerStream(Box<Arriving>);
+
+struct Arriving {
     /// Who answers.
     endpoint: Endpoint,
     /// None once it has ended or was given up.
     body: Option<AnyBody>,
-    pipeline: Box<Pipeline>,
+    pipeline: Pipeline,
     /// Whether more of the body is wanted.
     reading: bool,
     /// What ended it early.
     failure: Option<Error>,
-    content_type: Option<String>,
+    content_type: Option<Cow<'static, str>>,
     watch: Watch,
     /// How long its first token took.
     first_token: Option<Duration>,
@@ -52,7 +58,7 @@ pub struct AnswerStream {
     early_end: Option<EarlyEnd>,
     on_end: Option<OnEnd>,
     /// The answer that comes in its place.
-    again: Option<BoxFuture<Result<Self>>>,
+    again: Option<BoxFuture<Result<AnswerStream>>>,
     /// How many bytes of text and of thinking were handed out.
     text: usize,
     thinking: usize,
@@ -83,11 +89,13 @@ impl AnswerStream {
     ) -> Self {
         let content_type = response.headers().get(http::header::CONTENT_TYPE);
         // A copy: the value itself would keep the whole buffer that the head was read into.
-        let content_type = content_type.and_then(|value| value.to_str().ok()).map(str::to_owned);
-        Self {
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
+            if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
+        });
+        Self(Box::new(Arriving {
             endpoint,
             body: Some(response.into_body()),
-            pipeline: Box::new(Pipeline::new(options)),
+            pipeline: Pipeline::new(options),
             reading: true,
             failure: None,
             content_type,
@@ -99,7 +107,7 @@ impl AnswerStream {
             again: None,
             text: 0,
             thinking: 0,
-        }
+        }))
     }
 
     /// Has another answer put in the place of this one if it breaks before anything of it was handed
@@ -110,7 +118,7 @@ impl AnswerStream {
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
     {
-        self.early_end = Some(match self.early_end.take() {
+        self.0.early_end = Some(match self.0.early_end.take() {
             None => Box::new(ask_again),
             Some(first) => Box::new(move |error| match first(error) {
                 Ok(again) => Ok(Box::pin(async move {
@@ -133,7 +141,7 @@ impl AnswerStream {
     ///
     /// Of several each is called, in the order in which they were set.
     pub fn on_end(&mut self, told: impl FnOnce(Option<&Error>) + Send + 'static) {
-        self.on_end = Some(match self.on_end.take() {
+        self.0.on_end = Some(match self.0.on_end.take() {
             None => Box::new(told),
             Some(first) => Box::new(move |failure| {
                 first(failure);
@@ -150,23 +158,24 @@ impl AnswerStream {
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
     ) -> Poll<Option<T>> {
         loop {
-            while let Some(delta) = self.pipeline.next_delta() {
+            let this = &mut *self.0;
+            while let Some(delta) = this.pipeline.next_delta() {
                 match delta {
-                    Delta::Text(text) | Delta::Refusal(text) => self.text += text.len(),
-                    Delta::Thinking(thinking) => self.thinking += thinking.len(),
+                    Delta::Text(text) | Delta::Refusal(text) => this.text += text.len(),
+                    Delta::Thinking(thinking) => this.thinking += thinking.len(),
                     _ => {}
                 }
                 // A problem is nothing of the answer.
                 if !matches!(delta, Delta::Problem(_)) {
-                    self.watch.note_content();
-                    if self.first_token.is_none() {
-                        self.first_token = Some(self.watch.elapsed());
-                        self.early_end = None;
+                    this.watch.note_content();
+                    if this.first_token.is_none() {
+                        this.first_token = Some(this.watch.elapsed());
+                        this.early_end = None;
                     }
                 }
                 let picked = match delta {
                     Delta::Problem(problem) => {
-                        pick(Delta::Problem(&masked(problem, &self.endpoint)))
+                        pick(Delta::Problem(&masked(problem, &this.endpoint)))
                     }
                     delta => pick(delta),
                 };
@@ -174,10 +183,10 @@ impl AnswerStream {
                     return Poll::Ready(picked);
                 }
             }
-            if !self.reading {
+            if !self.0.reading {
                 return Poll::Ready(None);
             }
-            if let Some(again) = &mut self.again {
+            if let Some(again) = &mut self.0.again {
                 match ready!(again.as_mut().poll(cx)) {
                     Ok(answer) => *self = answer,
                     Err(error) => self.end(Some(error)),
@@ -191,15 +200,14 @@ impl AnswerStream {
     /// Moves one piece of the body into the pipeline.
     #[inline]
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(body) = &mut self.body else {
-            self.reading = false;
+        let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
+            self.0.reading = false;
             return Poll::Ready(());
         };
-        let pipeline = &mut self.pipeline;
         let end = match body.as_mut().poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 let Ok(bytes) = frame.into_data() else { return Poll::Ready(()) };
-                self.watch.note_bytes();
+                watch.note_bytes();
                 match pipeline.push(bytes) {
                     Ok(Progress::Done) => Ok(()),
                     Ok(_) => return Poll::Ready(()),
@@ -207,7 +215,7 @@ impl AnswerStream {
                 }
             }
             Poll::Ready(None) => {
-                self.body = None;
+                self.0.body = None;
                 Ok(())
             }
             Poll::Ready(Some(Err(error))) => {
@@ -215,8 +223,8 @@ impl AnswerStream {
                 Err(Error::transport(error, pipeline.received(), begun))
             }
             Poll::Pending => {
-                let kind = ready!(self.watch.poll_expired(cx));
-                Err(Error::timed_out(kind, &self.watch, pipeline.received()))
+                let kind = ready!(watch.poll_expired(cx));
+                Err(Error::timed_out(kind, watch, pipeline.received()))
             }
         };
         self.end(end.err());
@@ -225,58 +233,58 @@ impl AnswerStream {
 
     /// Ends the reading, unless the answer is asked for again.
     fn end(&mut self, mut failure: Option<Error>) {
-        self.again = None;
-        if let Some(early_end) = self.early_end.take().filter(|_| !self.is_reported())
+        self.0.again = None;
+        if let Some(early_end) = self.0.early_end.take().filter(|_| !self.is_reported())
             && let Some(error) = failure
         {
-            if let Some(told) = self.on_end.take() {
+            if let Some(told) = self.0.on_end.take() {
                 told(Some(&error));
             }
             match early_end(error) {
                 Ok(again) => {
-                    (self.again, self.body) = (Some(again), None);
+                    (self.0.again, self.0.body) = (Some(again), None);
                     return;
                 }
                 Err(error) => failure = Some(error),
             }
         }
-        let held_back = self.pipeline.finish();
+        let held_back = self.0.pipeline.finish();
         let held_back =
-            held_back.err().map(|error| Error::pipeline(error, self.pipeline.received()));
+            held_back.err().map(|error| Error::pipeline(error, self.0.pipeline.received()));
         // What the server itself said counts for more than how its connection ended after that.
-        self.failure = failure.filter(|_| !self.is_reported()).or(held_back);
-        self.reading = false;
-        self.whole = Some(self.watch.elapsed());
+        self.0.failure = failure.filter(|_| !self.is_reported()).or(held_back);
+        self.0.reading = false;
+        self.0.whole = Some(self.0.watch.elapsed());
     }
 
     /// Whether the server reported an error inside the stream.
     fn is_reported(&self) -> bool {
-        let mut problems = self.pipeline.problems().iter();
+        let mut problems = self.0.pipeline.problems().iter();
         problems.any(|problem| matches!(problem, Problem::Server(_)))
     }
 
     /// Makes the answer and finds out whether it is one.
     pub(crate) fn conclude(mut self) -> Concluded {
-        let received = self.pipeline.received();
+        let received = self.0.pipeline.received();
         // How a body begins that holds no payload, in words that can be shown.
-        let strange = (self.pipeline.payloads() == 0).then(|| {
-            let content_type = self.content_type.as_deref().unwrap_or("unknown type");
-            let head = ServerError::from_body(self.pipeline.head()).message;
+        let strange = (self.0.pipeline.payloads() == 0).then(|| {
+            let content_type = self.0.content_type.as_deref().unwrap_or("unknown type");
+            let head = ServerError::from_body(self.0.pipeline.head()).message;
             format!("no event stream but {received} bytes of {content_type}: {head}")
         });
-        let answer = self.pipeline.into_answer();
-        let mut failure = self.failure.take().or_else(|| failure(&answer, received, strange));
+        let answer = self.0.pipeline.into_answer();
+        let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
         if let Some(failure) = &mut failure {
-            failure.mask(self.endpoint.0.secrets());
+            failure.mask(self.0.endpoint.0.secrets());
         }
-        if let Some(told) = self.on_end.take() {
+        if let Some(told) = self.0.on_end.take() {
             told(failure.as_ref());
         }
         // After a failure nothing of use can follow; closing tells the server to stop.
-        let body = self.body.filter(|_| failure.is_none());
+        let body = self.0.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing { body, timer: None });
         let mut message = AssistantMessage::from(answer);
-        if let (Some(first_token), Some(whole)) = (self.first_token, self.whole) {
+        if let (Some(first_token), Some(whole)) = (self.0.first_token, self.0.whole) {
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);
             usage.generation_time = Some(whole.saturating_sub(first_token));
@@ -286,8 +294,8 @@ impl AnswerStream {
 
     /// Gives the answer up: what was handed out of its text and thinking.
     pub(crate) fn handed_out(self) -> Vec<ContentBlock> {
-        let (mut text, mut thinking) = (self.text, self.thinking);
-        let mut blocks = self.pipeline.into_answer().blocks;
+        let (mut text, mut thinking) = (self.0.text, self.0.thinking);
+        let mut blocks = self.0.pipeline.into_answer().blocks;
         for block in &mut blocks {
             match block {
                 ContentBlock::Text(block) => cut(&mut block.text, &mut text),
@@ -300,7 +308,7 @@ impl AnswerStream {
 
     /// Gives the answer up: what had arrived of it.
     pub(crate) fn arrived(self) -> Vec<ContentBlock> {
-        self.pipeline.into_answer().blocks
+        self.0.pipeline.into_answer().blocks
     }
 }
 
@@ -370,8 +378,8 @@ impl Future for Closing {
 impl fmt::Debug for AnswerStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnswerStream")
-            .field("endpoint", &self.endpoint)
-            .field("received", &self.pipeline.received())
+            .field("endpoint", &self.0.endpoint)
+            .field("received", &self.0.pipeline.received())
             .finish_non_exhaustive()
     }
 }

@@ -97,14 +97,19 @@ impl fmt::Debug for ChatRequest {
 pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<AnswerStream> {
     let envelope = request.settings.envelope(&endpoint)?;
     let refuses_usage = &endpoint.0.learned.refuses_usage;
-    let usage = !refuses_usage.load(Ordering::Relaxed);
-    match try_answer(&endpoint, &envelope, &request, usage).await {
-        Err(error) if usage && error.refuses("stream_options") => {
-            let answer = try_answer(&endpoint, &envelope, &request, false).await?;
-            refuses_usage.store(true, Ordering::Relaxed);
-            Ok(answer)
+    let asks_for_usage = !refuses_usage.load(Ordering::Relaxed);
+    let mut usage = asks_for_usage;
+    loop {
+        match try_answer(&endpoint, &envelope, &request, usage).await {
+            Err(error) if usage && error.refuses("stream_options") => usage = false,
+            Ok(answer) => {
+                if usage != asks_for_usage {
+                    refuses_usage.store(true, Ordering::Relaxed);
+                }
+                return Ok(answer);
+            }
+            Err(error) => return Err(error),
         }
-        answer => answer,
     }
 }
 

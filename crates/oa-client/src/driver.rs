@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
+use crate::retry::random;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::trace::Trace;
@@ -38,8 +38,8 @@ pub(crate) struct Driver {
     trace: Option<Trace>,
     work: Work,
     transcript: Transcript,
-    /// Ids that are made up for calls differ from answer to answer.
-    ids: RandomState,
+    /// A number of its own.
+    conversation: u64,
     answers: u64,
 }
 
@@ -56,7 +56,7 @@ impl Driver {
             run: None,
             trace: None,
             work: Work::default(),
-            ids: RandomState::new(),
+            conversation: random(),
             answers: 0,
         }
     }
@@ -131,8 +131,8 @@ impl Driver {
     #[inline]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
-            Done::Answer(concluded) => {
-                let Concluded { message, failure, closing } = *concluded;
+            Done::Answer(ended) => {
+                let Concluded { message, failure, closing } = ended.conclude();
                 self.work.closing = closing;
                 self.metadata.count(message.usage);
                 if let Some(trace) = &mut self.trace {
@@ -228,7 +228,7 @@ impl Driver {
             Some(Box::pin(async move { (call, hooks.post_tool_use(event, sleep).await) }));
     }
 
-    fn batch(&self, calls: &[usize]) -> Box<BatchStream> {
+    fn batch(&mut self, calls: &[usize]) -> Box<BatchStream> {
         let calls = calls.iter().map(|&call| {
             let Call { block, input, .. } = &self.turn.calls()[call];
             let mut call = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
@@ -236,8 +236,8 @@ impl Driver {
             call
         });
         let mut batch = Batch::new().state(self.settings.state.clone());
-        if let Some(run) = &self.run {
-            batch = batch.cancel(run.signal().child()).run(run.executor.clone());
+        if let Some(run) = &mut self.run {
+            batch = batch.cancel(run.signal().child()).run(run.executor());
         }
         Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }
@@ -254,7 +254,8 @@ impl Driver {
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }
-        let id_seed = self.ids.hash_one(self.answers);
+        // Ids that are made up for calls differ from answer to answer.
+        let id_seed = self.conversation.wrapping_add(self.answers);
         let request = ChatRequest {
             settings: Arc::clone(&self.settings),
             history: self.turn.history().clone(),
@@ -263,7 +264,7 @@ impl Driver {
             last,
             tools,
             id_seed,
-            conversation: self.ids.hash_one(0_u64),
+            conversation: self.conversation,
         };
         let answer = self.settings.ask(request);
         match self.work.closing.take() {

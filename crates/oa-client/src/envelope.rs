@@ -100,17 +100,17 @@ impl Envelope {
             parts.into_iter().for_each(|part| bytes.put_slice(part));
             bytes.freeze()
         };
-        let segments = match segments {
-            [] => vec![together([&self.head, &last[comma.min(last.len())..], tail])],
+        let body = match segments {
+            [] => RequestBody::new(together([&self.head, &last[comma.min(last.len())..], tail])),
             [first, others @ ..] => {
                 let mut all = Vec::with_capacity(segments.len() + 2);
                 all.extend([self.head.clone(), first.slice(comma..)]);
                 all.extend_from_slice(others);
                 all.push(together([last, tail, b""]));
-                all
+                RequestBody::from_segments(all)
             }
         };
-        let mut request = Request::new(RequestBody::from_segments(segments));
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.chat.clone();
         *request.headers_mut() = self.chat_headers.clone();

@@ -47,6 +47,8 @@ enum Form {
     /// Only blanks so far, and this much of a byte order mark.
     Unknown(usize),
     Events,
+    /// Events, and the last of them was `[DONE]`.
+    Done,
     Json(Vec<u8>),
 }
 
@@ -85,7 +87,7 @@ impl Pipeline {
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<Progress, PipelineError> {
         self.received += bytes.len() as u64;
-        if !matches!(self.form, Form::Events) {
+        if !matches!(self.form, Form::Events | Form::Done) {
             if let Form::Unknown(_) = self.form {
                 self.look_at(&bytes);
             }
@@ -119,14 +121,19 @@ impl Pipeline {
     ///
     /// As [`push`](Self::push).
     pub fn finish(&mut self) -> Result<(), PipelineError> {
-        if let Form::Json(document) = &mut self.form {
-            let document = std::mem::take(document);
-            self.head = document[..document.len().min(EXCERPT)].to_vec();
-            self.payloads += 1;
-            self.aggregator.push(&document).map_err(PipelineError::Answer)?;
-        } else {
-            self.parser.finish_lenient();
-            self.read_events()?;
+        match &mut self.form {
+            // Nothing that follows counts.
+            Form::Done => {}
+            Form::Unknown(_) | Form::Events => {
+                self.parser.finish_lenient();
+                self.read_events()?;
+            }
+            Form::Json(document) => {
+                let document = std::mem::take(document);
+                self.head = document[..document.len().min(EXCERPT)].to_vec();
+                self.payloads += 1;
+                self.aggregator.push(&document).map_err(PipelineError::Answer)?;
+            }
         }
         self.aggregator.finish().map_err(PipelineError::Answer)
     }
@@ -186,6 +193,7 @@ impl Pipeline {
             };
             self.payloads += 1;
             if progress.map_err(PipelineError::Answer)? == Progress::Done {
+                self.form = Form::Done;
                 return Ok(Progress::Done);
             }
         }

@@ -212,16 +212,15 @@ where
         Self { inner, config, budget }
     }
 
-    /// Sends a request after a pause; the how manieth retry comes next is counted from 0.
+    /// Sends a request, after a pause if there is to be one; the how manieth retry comes next is counted
+    /// from 0.
     fn send(
         self,
         request: ChatRequest,
-        pause: Duration,
+        mut pause: Option<Duration>,
         mut retry: u32,
-        seed: u64,
     ) -> BoxFuture<Result<AnswerStream>> {
         Box::pin(async move {
-            let mut pause = Some(pause).filter(|pause| !pause.is_zero());
             loop {
                 if let Some(pause) = pause {
                     sleep(pause).await;
@@ -232,12 +231,12 @@ where
                     Err(error) => Err(error),
                 };
                 let error = match answer {
-                    Ok(answer) => return Ok(self.watched(answer, request, retry, seed)),
+                    Ok(answer) => return Ok(self.watched(answer, request, retry)),
                     Err(error) => error,
                 };
-                match self.pause(&error, retry, seed) {
-                    Some(next) => pause = Some(next),
-                    None => return Err(error),
+                pause = self.pause(&error, retry);
+                if pause.is_none() {
+                    return Err(error);
                 }
                 retry += 1;
             }
@@ -245,25 +244,19 @@ where
     }
 
     /// An answer that is asked for again if it breaks before it has begun.
-    fn watched(
-        self,
-        mut answer: AnswerStream,
-        request: ChatRequest,
-        retry: u32,
-        seed: u64,
-    ) -> AnswerStream {
+    fn watched(self, mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
         self.budget.give_back();
         if retry < self.config.max_retries {
-            answer.on_early_end(move |error| match self.pause(&error, retry, seed) {
-                Some(pause) => Ok(self.send(request, pause, retry + 1, seed)),
+            answer.on_early_end(move |error| match self.pause(&error, retry) {
+                Some(pause) => Ok(self.send(request, Some(pause), retry + 1)),
                 None => Err(error),
             });
         }
         answer
     }
 
-    fn pause(&self, error: &Error, retry: u32, seed: u64) -> Option<Duration> {
-        self.config.pause(error, retry, seed).filter(|_| self.budget.spend())
+    fn pause(&self, error: &Error, retry: u32) -> Option<Duration> {
+        self.config.pause(error, retry, random()).filter(|_| self.budget.spend())
     }
 }
 
@@ -282,8 +275,8 @@ where
 
     fn call(&mut self, request: ChatRequest) -> Self::Future {
         // What was ready is used, and a clone is left behind.
-        let next = Self { inner: self.inner.clone(), ..self.clone() };
-        std::mem::replace(self, next).send(request, Duration::ZERO, 0, random())
+        let next = self.clone();
+        std::mem::replace(self, next).send(request, None, 0)
     }
 }
 
@@ -293,6 +286,7 @@ impl<S> fmt::Debug for Retry<S> {
     }
 }
 
-fn random() -> u64 {
+/// A number that nobody can foresee.
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -14,8 +14,8 @@ pub(crate) struct Run {
     cancel: Cancel,
     cancelled: Cancelled,
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What the executor counts for its caps.
-    pub(crate) executor: ExecutorRun,
+    /// What the executor counts for its caps, once it has run.
+    executor: Option<ExecutorRun>,
 }
 
 /// Why a run ends before its time.
@@ -41,13 +41,18 @@ impl Run {
             cancelled: cancel.cancelled(),
             cancel,
             deadline: max_time.map(|time| Box::pin(sleep(time))),
-            executor: ExecutorRun::new(),
+            executor: None,
         }
     }
 
     /// The signal that interrupts it.
     pub(crate) fn signal(&self) -> &Cancel {
         &self.cancel
+    }
+
+    /// What the executor counts for its caps.
+    pub(crate) fn executor(&mut self) -> ExecutorRun {
+        self.executor.get_or_insert_default().clone()
     }
 
     /// Whether it is cut, as far as that is known without waiting.

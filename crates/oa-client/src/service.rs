@@ -102,21 +102,24 @@ where
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection; the server sees that and stops.
-pub(crate) async fn send(
+pub(crate) fn send(
     endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
-) -> Result<Response<AnyBody>> {
-    let response = head(endpoint, request, watch).await?;
-    if response.status().is_success() {
-        return Ok(response);
+) -> impl Future<Output = Result<Response<AnyBody>>> {
+    let answer = endpoint.0.service.0.deliver(request);
+    async move {
+        let response = head_of(answer, watch).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        // What can be read of it is better than nothing. In a box: most answers are no errors.
+        let body = Box::pin(collect(body, watch)).await.unwrap_or_default();
+        let mut error = Error::response(head.status, &head.headers, &body);
+        error.mask(endpoint.0.secrets());
+        Err(error)
     }
-    let (head, body) = response.into_parts();
-    // What can be read of it is better than nothing.
-    let body = collect(body, watch).await.unwrap_or_default();
-    let mut error = Error::response(head.status, &head.headers, &body);
-    error.mask(endpoint.0.secrets());
-    Err(error)
 }
 
 /// Sends a request and waits for the head of its answer, whatever it says.
@@ -124,12 +127,15 @@ pub(crate) async fn send(
 /// # Cancel safety
 ///
 /// As [`send`].
-pub(crate) async fn head(
+pub(crate) fn head(
     endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
-) -> Result<Response<AnyBody>> {
-    let mut answer = endpoint.0.service.0.deliver(request);
+) -> impl Future<Output = Result<Response<AnyBody>>> {
+    head_of(endpoint.0.service.0.deliver(request), watch)
+}
+
+async fn head_of(mut answer: Answer, watch: &mut Watch) -> Result<Response<AnyBody>> {
     poll_fn(|cx| match answer.as_mut().poll(cx) {
         Poll::Ready(result) => {
             Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))

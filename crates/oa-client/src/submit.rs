@@ -21,14 +21,20 @@ impl Driver {
         self.turn.check_prompt(&prompt).map_err(Error::turn)?;
         self.abandon();
         let mut this = Beginning::of(self);
-        match this.hooked(prompt).await? {
-            Ok(prompt) => this.turn.submit(prompt).map_err(Error::turn)?,
-            Err(cut) => {
-                this.end_run(Some(cut.reason()));
-                this.events.push_back(AgentEvent::TurnEnd(cut.reason()));
-                return this.begun();
+        let prompt = if this.settings.hooks.has_user_prompt_submit() {
+            // In a box, so that other prompts need no room for it.
+            match Box::pin(this.hooked(prompt)).await? {
+                Ok(prompt) => prompt,
+                Err(cut) => {
+                    this.end_run(Some(cut.reason()));
+                    this.events.push_back(AgentEvent::TurnEnd(cut.reason()));
+                    return this.begun();
+                }
             }
-        }
+        } else {
+            prompt
+        };
+        this.turn.submit(prompt).map_err(Error::turn)?;
         poll_fn(|cx| this.poll_answer(cx)).await?;
         this.begun()
     }
@@ -62,9 +68,6 @@ impl Driver {
     /// before that is known.
     async fn hooked(&mut self, mut prompt: Message) -> Result<Result<Message, Cut>> {
         let hooks = self.settings.hooks.clone();
-        if !hooks.has_user_prompt_submit() {
-            return Ok(Ok(prompt));
-        }
         // As it stands in the request.
         let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
         let event = UserPromptSubmitEvent::new(words.join("\n"), self.turn.history().clone());

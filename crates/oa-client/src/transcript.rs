@@ -1,10 +1,11 @@
 //! The conversation as bytes of requests.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use oa_types::wire::{Form, write_message};
+use oa_types::wire::write_message;
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::manner::Manner;
@@ -30,7 +31,8 @@ pub(crate) struct Transcript {
 #[derive(Debug)]
 struct Piece {
     revision: u64,
-    bytes: Bytes,
+    /// How many bytes it has, behind those of the piece before.
+    length: usize,
     /// Whether these are the bytes of this message, and not of several.
     alone: bool,
 }
@@ -64,9 +66,7 @@ impl Transcript {
                 kept -= 1;
             }
         }
-        let dropped = self.cut(kept).into_iter().filter(|piece| piece.alone);
-        let dropped: HashMap<u64, Bytes> =
-            dropped.map(|piece| (piece.revision, piece.bytes)).collect();
+        let dropped = self.cut(kept);
         let mut place = kept;
         while place < history.len() {
             let mut end = place + 1;
@@ -78,31 +78,23 @@ impl Transcript {
                 && place
                     .checked_sub(1)
                     .is_some_and(|before| history[before].role == MessageRole::Tool);
-            let opening = self.manner.opening.as_deref();
-            let opening = opening.filter(|_| is_user(place) && !(0..place).any(is_user));
-            let alone = end - place == 1 && !bridged && opening.is_none();
-            let known = dropped.get(&revisions[place]).filter(|_| alone);
-            let bytes = known.cloned().unwrap_or_else(|| {
-                let mut list = List::new(self.manner.form);
-                if bridged {
-                    list.write(&Message::assistant(vec![TextBlock::new(BRIDGE).into()]));
-                }
-                match (&history[place..end], opening) {
-                    ([message], None) => list.write(message),
-                    (messages, opening) => {
-                        let opening =
-                            opening.map(|words| TextBlock::new(format!("{words}\n")).into());
-                        let blocks = messages.iter().flat_map(|message| message.content.clone());
-                        let blocks = opening.into_iter().chain(blocks).collect();
-                        list.write(&Message::user_with_blocks(blocks));
-                    }
-                }
-                list.into_bytes()
-            });
-            for &revision in &revisions[place..end - 1] {
-                self.add(Piece { revision, bytes: Bytes::new(), alone });
+            let opened =
+                self.manner.opening.is_some() && is_user(place) && !(0..place).any(is_user);
+            let alone = end - place == 1 && !bridged && !opened;
+            let start = self.open.len();
+            match dropped.get(&revisions[place]).filter(|_| alone) {
+                Some(bytes) => self.open.extend_from_slice(bytes),
+                None => self.write(&history[place..end], bridged, opened),
             }
-            self.add(Piece { revision: revisions[end - 1], bytes, alone });
+            for &revision in &revisions[place..end - 1] {
+                self.pieces.push(Piece { revision, length: 0, alone });
+            }
+            let length = self.open.len() - start;
+            self.pieces.push(Piece { revision: revisions[end - 1], length, alone });
+            if self.open.len() >= SEGMENT {
+                let bytes = Bytes::from(mem::take(&mut self.open));
+                self.segments.push(Segment { bytes, end: self.pieces.len() });
+            }
             place = end;
         }
     }
@@ -113,73 +105,66 @@ impl Transcript {
         (segments.collect(), Bytes::copy_from_slice(&self.open))
     }
 
-    fn add(&mut self, piece: Piece) {
-        self.open.extend_from_slice(&piece.bytes);
-        self.pieces.push(piece);
-        if self.open.len() >= SEGMENT {
-            self.close_segment();
+    /// Writes a message, or several of the user's as one, behind what is to stand before it.
+    fn write(&mut self, messages: &[Message], bridged: bool, opened: bool) {
+        let Self { manner, open, .. } = self;
+        let is_first = open.is_empty();
+        open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
+        if is_first {
+            // A list is begun, and its bracket becomes the comma.
+            open.push(b'[');
         }
-    }
-
-    /// Makes a segment of what is open; the pieces become parts of it.
-    fn close_segment(&mut self) {
-        let bytes = Bytes::from(std::mem::take(&mut self.open));
-        let begin = self.segments.last().map_or(0, |segment| segment.end);
-        let mut at = 0;
-        for piece in &mut self.pieces[begin..] {
-            let end = at + piece.bytes.len();
-            piece.bytes = bytes.slice(at..end);
-            at = end;
+        if bridged {
+            let bridge = Message::assistant(vec![TextBlock::new(BRIDGE).into()]);
+            write_message(&bridge, &manner.form, open);
         }
-        self.segments.push(Segment { bytes, end: self.pieces.len() });
-    }
-
-    /// Takes away all pieces from a place on.
-    fn cut(&mut self, place: usize) -> Vec<Piece> {
-        let dropped = self.pieces.split_off(place);
-        if !dropped.is_empty() {
-            while self.segments.pop_if(|segment| segment.end > place).is_some() {}
-            let begin = self.segments.last().map_or(0, |segment| segment.end);
-            self.open.clear();
-            for piece in &self.pieces[begin..] {
-                self.open.extend_from_slice(&piece.bytes);
+        let opening = manner.opening.as_deref().filter(|_| opened);
+        match (messages, opening) {
+            ([message], None) => write_message(message, &manner.form, open),
+            (messages, opening) => {
+                let opening = opening.map(|words| TextBlock::new(format!("{words}\n")).into());
+                let blocks = messages.iter().flat_map(|message| message.content.clone());
+                let blocks = opening.into_iter().chain(blocks).collect();
+                write_message(&Message::user_with_blocks(blocks), &manner.form, open);
             }
         }
+        match &mut open[..] {
+            [_] => open.clear(),
+            [first, ..] if is_first => *first = b',',
+            _ => {}
+        }
+    }
+
+    /// Takes away all pieces from a place on, and returns what they were, by their numbers.
+    fn cut(&mut self, place: usize) -> HashMap<u64, Bytes> {
+        let mut dropped = HashMap::new();
+        if place == self.pieces.len() {
+            return dropped;
+        }
+        let whole = self.segments.partition_point(|segment| segment.end <= place);
+        let begin = whole.checked_sub(1).map_or(0, |last| self.segments[last].end);
+        let open = Bytes::from(mem::take(&mut self.open));
+        let mut cut = self.segments.drain(whole..).map(|segment| segment.bytes).chain([open]);
+        let mut rest = Bytes::new();
+        for (number, piece) in self.pieces.iter().enumerate().skip(begin) {
+            if rest.is_empty() && piece.length > 0 {
+                rest = cut.next().unwrap_or_default();
+            }
+            let bytes = rest.split_to(piece.length);
+            if number < place {
+                self.open.extend_from_slice(&bytes);
+            } else if piece.alone {
+                dropped.insert(piece.revision, bytes);
+            }
+        }
+        drop(cut);
+        self.pieces.truncate(place);
         dropped
     }
 }
 
 /// What is put between a tool's message and the user's, where a server wants something there.
 const BRIDGE: &str = "I was interrupted.";
-
-/// Messages as JSON, each with a comma before it.
-struct List {
-    form: Form,
-    bytes: Vec<u8>,
-}
-
-impl List {
-    fn new(form: Form) -> Self {
-        Self { form, bytes: Vec::new() }
-    }
-
-    fn write(&mut self, message: &Message) {
-        self.bytes.reserve(FRAME + size(message));
-        if self.bytes.is_empty() {
-            // A list is begun, and its bracket becomes the comma.
-            self.bytes.push(b'[');
-        }
-        write_message(message, &self.form, &mut self.bytes);
-    }
-
-    fn into_bytes(mut self) -> Bytes {
-        if self.bytes.len() <= 1 {
-            return Bytes::new();
-        }
-        self.bytes[0] = b',';
-        self.bytes.into()
-    }
-}
 
 /// About how many bytes of JSON there are around a message's content.
 const FRAME: usize = 64;

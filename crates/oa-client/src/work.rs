@@ -9,7 +9,7 @@ use oa_hooks::Change;
 use oa_turn::Decision;
 use serde_json::Value;
 
-use crate::answer::{AnswerStream, Closing, Concluded};
+use crate::answer::{AnswerStream, Closing};
 use crate::error::Result;
 use crate::event::AgentEvent;
 
@@ -35,7 +35,8 @@ pub(crate) struct Work {
 
 /// What came of it.
 pub(crate) enum Done {
-    Answer(Box<Concluded>),
+    /// It has ended, and is to be concluded.
+    Answer(AnswerStream),
     Decision(Decided),
     Delta(AgentEvent),
     Response(Result<AnswerStream>),
@@ -58,7 +59,7 @@ impl Work {
 
     fn poll_others(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         if let Some(answer) = self.answer.take() {
-            return Poll::Ready(Some(Done::Answer(Box::new(answer.conclude()))));
+            return Poll::Ready(Some(Done::Answer(answer)));
         }
         if let Some(done) = poll_slot(&mut self.request, cx) {
             return Poll::Ready(Some(Done::Response(done)));

@@ -32,7 +32,8 @@ struct Node {
 #[derive(Default)]
 struct Listeners {
     next_key: u64,
-    wakers: BTreeMap<u64, Waker>,
+    /// In order of their keys; mostly there is one.
+    wakers: Vec<(u64, Waker)>,
     children: BTreeMap<u64, Weak<Node>>,
 }
 
@@ -67,7 +68,7 @@ impl Cancel {
                 mem::take(&mut *listeners)
             };
             open.extend(listeners.children.values().filter_map(Weak::upgrade));
-            listeners.wakers.into_values().for_each(Waker::wake);
+            listeners.wakers.into_iter().for_each(|(_, waker)| waker.wake());
         }
     }
 
@@ -123,7 +124,13 @@ impl Future for Cancelled {
             return Poll::Ready(());
         }
         let key = *this.key.get_or_insert_with(|| listeners.key());
-        let replaced = listeners.wakers.insert(key, waker);
+        let replaced = match listeners.place(key) {
+            Ok(place) => Some(mem::replace(&mut listeners.wakers[place].1, waker)),
+            Err(place) => {
+                listeners.wakers.insert(place, (key, waker));
+                None
+            }
+        };
         drop(listeners);
         drop(replaced);
         Poll::Pending
@@ -133,7 +140,9 @@ impl Future for Cancelled {
 impl Drop for Cancelled {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            let waker = self.node.lock().wakers.remove(&key);
+            let mut listeners = self.node.lock();
+            let waker = listeners.place(key).map(|place| listeners.wakers.remove(place));
+            drop(listeners);
             drop(waker);
         }
     }
@@ -159,6 +168,11 @@ impl Listeners {
     fn key(&mut self) -> u64 {
         self.next_key += 1;
         self.next_key
+    }
+
+    /// Where the waker of this key lies, or belongs.
+    fn place(&self, key: u64) -> Result<usize, usize> {
+        self.wakers.binary_search_by_key(&key, |(key, _)| *key)
     }
 }
 

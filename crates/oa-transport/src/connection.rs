@@ -1,5 +1,5 @@
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
+use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
@@ -31,11 +32,14 @@ pub(crate) struct Connection {
     waker: Waker,
 }
 
+/// What hyper says of a request.
+type Answered = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+
 /// Why there is no answer.
 pub(crate) struct Unanswered {
     pub(crate) error: hyper::Error,
-    /// The request, if nothing of it was sent.
-    pub(crate) unsent: Option<Box<Request<RequestBody>>>,
+    /// Whether the peer may have seen the request, or a part of it.
+    pub(crate) was_sent: bool,
 }
 
 impl Connection {
@@ -53,20 +57,27 @@ impl Connection {
         }))
     }
 
-    /// Sends a request and waits for the head of its answer.
-    ///
-    /// The answer may come before the request is sent completely; the rest of it is sent while the
-    /// body is read.
-    pub(crate) async fn send(
+    /// Begins to send a request, whose answer [`head`](Self::head) waits for.
+    pub(crate) fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, Unanswered> {
+    ) -> impl Future<Output = Answered> + use<> {
         self.relay.await_answer();
-        let mut answer = pin!(self.sender.try_send_request(request));
+        self.sender.try_send_request(request)
+    }
+
+    /// Waits for the head of an answer.
+    ///
+    /// It may come before the request is sent completely; the rest of it is sent while the body is
+    /// read.
+    pub(crate) async fn head(
+        &mut self,
+        mut sent: Pin<&mut impl Future<Output = Answered>>,
+    ) -> Result<Response<Incoming>, Unanswered> {
         let answer =
-            poll_fn(|cx| self.poll_with(cx.waker(), |inner| answer.as_mut().poll(inner))).await;
+            poll_fn(|cx| self.poll_with(cx.waker(), |inner| sent.as_mut().poll(inner))).await;
         answer.map_err(|mut error| Unanswered {
-            unsent: error.take_message().map(Box::new),
+            was_sent: error.take_message().is_none(),
             error: self.failure.take().unwrap_or_else(|| error.into_error()),
         })
     }

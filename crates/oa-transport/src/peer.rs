@@ -6,7 +6,7 @@ use http::{HeaderValue, Uri};
 use crate::error::Error;
 
 /// Whom a connection leads to: what idle connections are kept by.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Peer {
     is_https: bool,
     /// In lower case; an IPv6 address with its brackets.

@@ -1,4 +1,3 @@
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,9 +11,16 @@ use crate::peer::Peer;
 /// Nobody watches them: that one was closed, or has been here too long, is found when something is
 /// taken or put.
 pub(crate) struct Pool {
-    idle: Mutex<HashMap<Arc<Peer>, Vec<Idle>>>,
+    /// A list, since there are few peers: mostly it is the first.
+    idle: Mutex<Vec<Place>>,
     max_per_peer: usize,
     timeout: Duration,
+}
+
+/// The connections to one peer, the one used last behind.
+struct Place {
+    peer: Arc<Peer>,
+    connections: Vec<Idle>,
 }
 
 struct Idle {
@@ -32,7 +38,8 @@ impl Pool {
         loop {
             let mut idle = self.lock();
             // The place of the last one stays: mostly it comes back.
-            let latest = idle.get_mut(peer)?.pop();
+            let place = idle.iter_mut().find(|place| *place.peer == *peer)?;
+            let latest = place.connections.pop();
             // What is looked at, or closed, is so outside of the lock.
             drop(idle);
             let mut latest = latest?;
@@ -51,7 +58,7 @@ impl Pool {
         let since = Instant::now();
         let mut idle = self.lock();
         let mut surplus = Vec::new();
-        idle.retain(|other, connections| {
+        idle.retain_mut(|Place { peer: other, connections }| {
             let old = connections
                 .iter()
                 .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
@@ -59,20 +66,28 @@ impl Pool {
             surplus.extend(connections.drain(..old));
             !connections.is_empty() || other == peer
         });
-        let connections = idle.entry(Arc::clone(peer)).or_default();
-        if connections.len() == self.max_per_peer {
-            surplus.push(connections.remove(0));
+        let place = idle.iter_mut().find(|place| place.peer == *peer);
+        match place {
+            Some(Place { connections, .. }) => {
+                if connections.len() == self.max_per_peer {
+                    surplus.push(connections.remove(0));
+                }
+                connections.push(Idle { connection, since });
+            }
+            None => {
+                let connections = vec![Idle { connection, since }];
+                idle.push(Place { peer: Arc::clone(peer), connections });
+            }
         }
-        connections.push(Idle { connection, since });
         drop(idle);
         drop(surplus);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().values().map(Vec::len).sum()
+        self.lock().iter().map(|place| place.connections.len()).sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Peer>, Vec<Idle>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

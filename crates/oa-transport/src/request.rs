@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
+use std::slice;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,16 +13,24 @@ use http_body::{Body, Frame, SizeHint};
 /// A clone shares the segments, so that sending a request again costs nothing.
 #[derive(Clone, Default)]
 pub struct RequestBody {
-    segments: Arc<[Bytes]>,
+    segments: Segments,
     next: usize,
     left: usize,
+}
+
+#[derive(Clone)]
+enum Segments {
+    /// Most requests are small.
+    One(Bytes),
+    Several(Arc<[Bytes]>),
 }
 
 impl RequestBody {
     /// Carries one segment.
     #[must_use]
     pub fn new(bytes: impl Into<Bytes>) -> Self {
-        Self::shared(Arc::new([bytes.into()]))
+        let bytes = bytes.into();
+        Self { next: 0, left: bytes.len(), segments: Segments::One(bytes) }
     }
 
     /// Carries nothing.
@@ -33,7 +42,9 @@ impl RequestBody {
     /// Carries several segments, which are not copied together.
     #[must_use]
     pub fn from_segments(segments: Vec<Bytes>) -> Self {
-        Self::shared(segments.into())
+        let mut body = Self { segments: Segments::Several(segments.into()), next: 0, left: 0 };
+        body.left = body.len();
+        body
     }
 
     /// Returns whether there is nothing to send.
@@ -45,19 +56,22 @@ impl RequestBody {
     /// Returns how many bytes there are in all, sent or not.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.segments.iter().map(Bytes::len).sum()
+        self.segments().iter().map(Bytes::len).sum()
     }
 
     /// Returns the segments, sent or not.
     #[must_use]
     pub fn segments(&self) -> &[Bytes] {
-        &self.segments
+        match &self.segments {
+            Segments::One(segment) => slice::from_ref(segment),
+            Segments::Several(segments) => segments,
+        }
     }
+}
 
-    fn shared(segments: Arc<[Bytes]>) -> Self {
-        let mut body = Self { segments, next: 0, left: 0 };
-        body.left = body.len();
-        body
+impl Default for Segments {
+    fn default() -> Self {
+        Self::Several(Arc::default())
     }
 }
 
@@ -69,7 +83,7 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        while let Some(segment) = self.segments.get(self.next).cloned() {
+        while let Some(segment) = self.segments().get(self.next).cloned() {
             self.next += 1;
             if !segment.is_empty() {
                 self.left -= segment.len();
@@ -117,7 +131,7 @@ impl fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestBody")
             .field("len", &self.len())
-            .field("segments", &self.segments.len())
+            .field("segments", &self.segments().len())
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,9 @@
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::io;
-use std::pin::Pin;
+use std::mem;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -49,7 +50,6 @@ struct Shared {
 }
 
 /// What follows from where a request goes.
-#[derive(Clone)]
 struct Whom {
     scheme: Option<Scheme>,
     authority: Option<Authority>,
@@ -105,49 +105,60 @@ impl Whom {
             peer: Arc::new(peer),
         })
     }
+
+    fn is_of(&self, uri: &Uri) -> bool {
+        uri.authority() == self.authority.as_ref() && uri.scheme() == self.scheme.as_ref()
+    }
 }
 
 impl Shared {
     async fn answer(
         self: Arc<Self>,
-        request: Request<RequestBody>,
+        mut request: Request<RequestBody>,
+        peer: Arc<Peer>,
     ) -> Result<Response<ResponseBody>, Error> {
-        let Whom { peer, host, .. } = self.whom(request.uri())?;
-        let mut request = prepare(request, host);
         if let Some(mut connection) = self.pool.take(&peer) {
             let again = request.clone();
-            match connection.send(request).await {
+            let sent = pin!(connection.send(mem::replace(&mut request, again)));
+            match connection.head(sent).await {
                 Ok(response) => return Ok(self.wrap(response, connection, peer)),
-                Err(Unanswered { unsent: Some(unsent), .. }) => request = *unsent,
-                Err(Unanswered { error, .. }) if had_been_closed(&connection, &error) => {
-                    request = again;
-                }
-                Err(Unanswered { error, .. }) => {
+                Err(Unanswered { error, was_sent })
+                    if was_sent && !had_been_closed(&connection, &error) =>
+                {
                     return Err(Error::head(&peer, connection.heard(), error));
                 }
+                Err(_) => {}
             }
         }
+        // In a box of its own: it is large, and most requests need none of it.
+        Box::pin(self.answer_anew(request, peer)).await
+    }
+
+    /// Sends a request on a new connection.
+    async fn answer_anew(
+        &self,
+        request: Request<RequestBody>,
+        peer: Arc<Peer>,
+    ) -> Result<Response<ResponseBody>, Error> {
         let stream = self.connect.connect(&peer).await?;
         let mut connection = Connection::new(stream)
             .await
             .map_err(|error| Error::head(&peer, Heard::Nothing, error))?;
-        match connection.send(request).await {
+        let sent = pin!(connection.send(request));
+        match connection.head(sent).await {
             Ok(response) => Ok(self.wrap(response, connection, peer)),
             Err(Unanswered { error, .. }) => Err(Error::head(&peer, connection.heard(), error)),
         }
     }
 
-    fn whom(&self, uri: &Uri) -> Result<Whom, Error> {
+    /// The peer that a URI names, and the value of the `Host` header.
+    fn whom(&self, uri: &Uri) -> Result<(Arc<Peer>, HeaderValue), Error> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(whom) = &*latest
-            && uri.authority() == whom.authority.as_ref()
-            && uri.scheme() == whom.scheme.as_ref()
-        {
-            return Ok(whom.clone());
-        }
-        let whom = Whom::new(uri)?;
-        *latest = Some(whom.clone());
-        Ok(whom)
+        let whom = match &mut *latest {
+            Some(whom) if whom.is_of(uri) => whom,
+            other => other.insert(Whom::new(uri)?),
+        };
+        Ok((Arc::clone(&whom.peer), whom.host.clone()))
     }
 
     fn wrap(
@@ -171,7 +182,11 @@ impl Service<Request<RequestBody>> for Transport {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> ResponseFuture {
-        ResponseFuture(Box::pin(Arc::clone(&self.shared).answer(request)))
+        let shared = Arc::clone(&self.shared);
+        ResponseFuture(match shared.whom(request.uri()) {
+            Ok((peer, host)) => Box::pin(shared.answer(prepare(request, host), peer)),
+            Err(error) => Box::pin(ready(Err(error))),
+        })
     }
 }
 

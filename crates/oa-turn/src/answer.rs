@@ -1,6 +1,8 @@
 use std::collections::VecDeque;
 
-use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError};
+use oa_types::{
+    ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
+};
 use serde_json::{Map, Value};
 
 use crate::options::Mode;
@@ -48,7 +50,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
             ContentBlock::ToolUse(call) if !ids.contains(&call.id) => {
                 pieces.push_back(Piece::Call(ids.len()));
                 ids.push(call.id.clone());
-                kept.push(call.into());
+                add(&mut kept, call.into());
             }
             ContentBlock::ToolUseError(error) => {
                 // In auto mode the model is told what was wrong; without a name there is no call.
@@ -58,32 +60,41 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
                     let call = ToolUseBlock::new(id, name, Value::Object(Map::new()));
                     malformed.push((ids.len(), error.clone()));
                     ids.push(id.clone());
-                    kept.push(call.into());
+                    add(&mut kept, call.into());
                 }
                 pieces.push_back(Piece::Error(error));
             }
-            ContentBlock::Text(_) | ContentBlock::Thinking(_) => kept.push(block),
+            ContentBlock::Text(_) | ContentBlock::Thinking(_) => add(&mut kept, block),
             _ => {}
         }
     }
-    Recorded { blocks: merged(kept), pieces, malformed }
+    Recorded { blocks: kept, pieces, malformed }
 }
 
 /// Neighbouring runs of text, or of thinking, become one; empty ones go.
 pub(crate) fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
-    let mut merged: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
+    let mut merged = Vec::with_capacity(blocks.len());
     for block in blocks {
-        match (merged.last_mut(), block) {
-            (_, ContentBlock::Text(TextBlock { text, .. })) if text.is_empty() => {}
-            (_, ContentBlock::Thinking(ThinkingBlock { thinking, .. })) if thinking.is_empty() => {}
-            (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) => {
-                last.text.push_str(&next.text);
-            }
-            (Some(ContentBlock::Thinking(last)), ContentBlock::Thinking(next)) => {
-                last.thinking.push_str(&next.thinking);
-            }
-            (_, block) => merged.push(block),
-        }
+        add(&mut merged, block);
     }
     merged
+}
+
+fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
+    match (merged.last_mut(), block) {
+        (_, ContentBlock::Text(TextBlock { text, .. })) if text.is_empty() => {}
+        (_, ContentBlock::Thinking(ThinkingBlock { thinking, .. })) if thinking.is_empty() => {}
+        (Some(ContentBlock::Text(last)), ContentBlock::Text(next)) => {
+            last.text.push_str(&next.text);
+        }
+        (Some(ContentBlock::Thinking(last)), ContentBlock::Thinking(next)) => {
+            last.thinking.push_str(&next.thinking);
+        }
+        (_, block) => merged.push(block),
+    }
+}
+
+/// Whether a message says something in words.
+pub(crate) fn has_text(message: &Message) -> bool {
+    message.content.iter().filter_map(ContentBlock::as_text).any(|text| !text.is_empty())
 }

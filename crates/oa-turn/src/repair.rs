@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
+use crate::answer::has_text;
+
 /// The answer to a call that was not run, for the model to read.
 pub(crate) fn not_run(tool: &str, error: &str) -> Value {
     json!({ "error": error, "tool": tool })
@@ -47,7 +49,7 @@ pub fn repair(messages: Vec<Message>) -> Vec<Message> {
                     }));
                 }
                 let calls: Vec<ToolUseBlock> = calls_of(&message).cloned().collect();
-                if calls.is_empty() && message.text().is_empty() {
+                if calls.is_empty() && !has_text(&message) {
                     continue;
                 }
                 repaired.push(message);

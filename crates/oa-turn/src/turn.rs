@@ -10,7 +10,7 @@ use oa_types::{
 use serde_json::{Value, json};
 
 use crate::action::{Action, Decision};
-use crate::answer::{Answer, Recorded, merged, recorded};
+use crate::answer::{Answer, Recorded, has_text, merged, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
@@ -115,14 +115,18 @@ impl Turn {
     /// further one is taken.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
-        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
         if prompt.role != MessageRole::User {
             return refuse("the prompt is no message of the user");
         }
-        if !prompt.content.iter().all(|block| block.as_text().is_some() || is_image(block)) {
-            return refuse("the prompt holds more than text and images");
+        let mut is_blank = true;
+        for block in &prompt.content {
+            match block {
+                ContentBlock::Image(_) => is_blank = false,
+                ContentBlock::Text(block) => is_blank &= block.text.trim().is_empty(),
+                _ => return refuse("the prompt holds more than text and images"),
+            }
         }
-        if prompt.text().trim().is_empty() && !prompt.content.iter().any(is_image) {
+        if is_blank {
             return refuse("the prompt is empty");
         }
         if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
@@ -216,18 +220,19 @@ impl Turn {
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;
-        let text = message.text();
         let calls = message.content.iter().filter_map(|block| match block {
             ContentBlock::ToolUse(call) => Some(Call::new(call.clone())),
             _ => None,
         });
         let calls: Vec<Call> = calls.collect();
-        if !calls.is_empty() || !text.is_empty() {
+        if self.options.final_text_only {
+            self.final_text = message.text();
+        }
+        if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
         self.round = Round::new(calls, pieces, self.history().len());
         if self.options.final_text_only {
-            self.final_text = text;
             self.round.hide();
         }
         for (place, ToolUseError { error, raw_data, .. }) in malformed {
@@ -520,7 +525,7 @@ impl Turn {
                 let words = partial.into_iter().filter(is_words).collect();
                 let mut message = Message::assistant(merged(words));
                 message.interrupted = true;
-                if !message.text().is_empty() {
+                if has_text(&message) {
                     self.conversation.push(message);
                 }
             }

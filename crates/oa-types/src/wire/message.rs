@@ -256,11 +256,10 @@ fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
 /// A plain string unless there are images (QUIRKS row 97).
 fn content(blocks: &[ContentBlock]) -> Content<'_> {
     if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
-        let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
-        return Content::Text(match texts[..] {
-            [text] => text.into(),
-            _ => texts.join("\n").into(),
-        });
+        let mut texts = blocks.iter().filter_map(ContentBlock::as_text);
+        let first = Cow::Borrowed(texts.next().unwrap_or_default());
+        let joined = texts.fold(first, |joined, text| joined + "\n" + text);
+        return Content::Text(joined);
     }
     let parts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Image(image) => {
