@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod client;
 mod compatibility;
+mod dialects;
 mod doctor;
 mod endpoints;
 mod error_bodies;

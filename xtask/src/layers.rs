@@ -130,6 +130,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-aggregate",
             "oa-executor",
+            "oa-fallback",
             "oa-hooks",
             "oa-sse",
             "oa-tools",
@@ -147,6 +148,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-aggregate",
             "oa-client",
             "oa-executor",
+            "oa-fallback",
             "oa-hooks",
             "oa-session",
             "oa-session-sqlite",

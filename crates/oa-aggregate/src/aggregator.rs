@@ -174,6 +174,12 @@ impl Aggregator {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
     }
 
+    /// Returns why the answer ended, as far as the server has said.
+    #[must_use]
+    pub fn finish_reason(&self) -> &FinishReason {
+        &self.state.finish_reason
+    }
+
     /// Returns what was wrong so far.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
@@ -432,7 +438,7 @@ impl State {
         let cut = self.why_an_empty_last_call_is_no_call();
         let last = self.calls.list.len().saturating_sub(1);
         let ids: Vec<String> = self.calls.list.iter().filter_map(|call| call.id.clone()).collect();
-        let mut ids = ids::MadeUp::new(self.options.id_seed, ids);
+        let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
         let mut words = self.blocks.words.into_iter();
         let mut calls = self.calls.list.into_iter().enumerate();
         let mut blocks = Vec::with_capacity(self.blocks.parts.len());

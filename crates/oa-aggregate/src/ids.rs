@@ -1,18 +1,20 @@
-//! Ids for calls that come without one (QUIRKS rows 12 and 91).
-
-/// Makes up ids of nine letters and digits, the only form that every server takes back.
-pub(crate) struct MadeUp {
+/// Makes up ids for calls that come without one: nine letters and digits, the only form that every server
+/// takes back (QUIRKS rows 12 and 91).
+#[derive(Clone, Debug)]
+pub struct MadeUpIds {
     state: u64,
     taken: Vec<String>,
 }
 
-impl MadeUp {
+impl MadeUpIds {
     /// The same seed gives the same ids, none of which is among those `taken`.
-    pub(crate) fn new(seed: u64, taken: Vec<String>) -> Self {
+    #[must_use]
+    pub fn new(seed: u64, taken: Vec<String>) -> Self {
         Self { state: seed, taken }
     }
 
-    pub(crate) fn next_id(&mut self) -> String {
+    /// Makes up the next one.
+    pub fn next_id(&mut self) -> String {
         const ALPHABET: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         loop {

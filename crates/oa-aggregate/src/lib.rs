@@ -81,4 +81,5 @@ pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, Unreadable};
+pub use crate::ids::MadeUpIds;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

@@ -10,12 +10,13 @@ use http::Response;
 use oa_aggregate::{Answer, Delta, Problem, Progress};
 use oa_transport::Watch;
 use oa_types::wire::ServerError;
-use oa_types::{AssistantMessage, ContentBlock};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use tokio::time::{Sleep, sleep};
 
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::scan::Scan;
 use crate::service::AnyBody;
 use crate::work::BoxFuture;
 
@@ -62,6 +63,10 @@ struct Arriving {
     /// How many bytes of text and of thinking were handed out.
     text: usize,
     thinking: usize,
+    /// Finds calls in the text.
+    scan: Option<Box<Scan>>,
+    /// Why the server was asked once more without tools.
+    refusal: Option<String>,
 }
 
 /// Asks again, or gives the error back.
@@ -107,7 +112,24 @@ impl AnswerStream {
             again: None,
             text: 0,
             thinking: 0,
+            scan: None,
+            refusal: None,
         }))
+    }
+
+    /// Has calls found in the text.
+    pub(crate) fn scan(&mut self, scan: Scan) {
+        self.0.scan = Some(Box::new(scan));
+    }
+
+    /// Takes note of what the server said to tools.
+    pub(crate) fn note_refusal(&mut self, refusal: String) {
+        self.0.refusal = Some(refusal);
+    }
+
+    /// Returns what the server said to tools, once.
+    pub(crate) fn take_refusal(&mut self) -> Option<String> {
+        self.0.refusal.take()
     }
 
     /// Has another answer put in the place of this one if it breaks before anything of it was handed
@@ -158,6 +180,14 @@ impl AnswerStream {
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
     ) -> Poll<Option<T>> {
         loop {
+            if self.0.scan.is_some() {
+                if let Some(picked) = self.0.next_scanned(&mut pick) {
+                    return Poll::Ready(Some(picked));
+                }
+                if self.end_scan() {
+                    continue;
+                }
+            }
             let this = &mut *self.0;
             while let Some(delta) = this.pipeline.next_delta() {
                 match delta {
@@ -195,6 +225,25 @@ impl AnswerStream {
             }
             ready!(self.poll_read(cx));
         }
+    }
+
+    /// Ends the scanning at the end of the text, and the reading where all that follows is of no use.
+    /// Returns whether there may be more now.
+    fn end_scan(&mut self) -> bool {
+        let this = &mut *self.0;
+        let Some(scan) = &mut this.scan else { return false };
+        if this.reading && scan.is_done() {
+            this.body = None;
+            self.end(None);
+            return true;
+        }
+        if this.reading || scan.is_finished() {
+            return false;
+        }
+        let aggregator = this.pipeline.aggregator();
+        let is_whole = aggregator.is_complete() && !aggregator.finish_reason().is_length();
+        scan.finish(this.failure.is_some() || !is_whole);
+        true
     }
 
     /// Moves one piece of the body into the pipeline.
@@ -280,6 +329,10 @@ impl AnswerStream {
         if let Some(told) = self.0.on_end.take() {
             told(failure.as_ref());
         }
+        let answer = match self.0.scan {
+            Some(scan) => scanned(answer, *scan),
+            None => answer,
+        };
         // After a failure nothing of use can follow; closing tells the server to stop.
         let body = self.0.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing { body, timer: None });
@@ -294,6 +347,9 @@ impl AnswerStream {
 
     /// Gives the answer up: what was handed out of its text and thinking.
     pub(crate) fn handed_out(self) -> Vec<ContentBlock> {
+        if let Some(scan) = self.0.scan {
+            return scan.into_blocks();
+        }
         let (mut text, mut thinking) = (self.0.text, self.0.thinking);
         let mut blocks = self.0.pipeline.into_answer().blocks;
         for block in &mut blocks {
@@ -307,9 +363,70 @@ impl AnswerStream {
     }
 
     /// Gives the answer up: what had arrived of it.
-    pub(crate) fn arrived(self) -> Vec<ContentBlock> {
+    pub(crate) fn arrived(mut self) -> Vec<ContentBlock> {
+        self.0.next_scanned(&mut |_| None::<()>);
+        if let Some(mut scan) = self.0.scan {
+            scan.finish(true);
+            while scan.next_delta().is_some() {}
+            return scan.into_blocks();
+        }
         self.0.pipeline.into_answer().blocks
     }
+}
+
+impl Arriving {
+    /// As the loop of [`AnswerStream::poll_next`], by way of what finds calls in the text.
+    #[cold]
+    fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
+        let Self { scan: Some(scan), pipeline, watch, first_token, early_end, endpoint, .. } = self
+        else {
+            return None;
+        };
+        loop {
+            let delta = match scan.next_delta() {
+                Some(delta) => delta,
+                None => match pipeline.next_delta()? {
+                    Delta::Text(text) => {
+                        scan.push(text);
+                        // What is held back is content all the same.
+                        watch.note_content();
+                        continue;
+                    }
+                    Delta::Problem(problem) => {
+                        if let Some(picked) = pick(Delta::Problem(&masked(problem, endpoint))) {
+                            return Some(picked);
+                        }
+                        continue;
+                    }
+                    delta => {
+                        scan.pass(&delta);
+                        delta
+                    }
+                },
+            };
+            watch.note_content();
+            if first_token.is_none() {
+                (*first_token, *early_end) = (Some(watch.elapsed()), None);
+            }
+            if let Some(picked) = pick(delta) {
+                return Some(picked);
+            }
+        }
+    }
+}
+
+/// The answer with the calls that were found in its text.
+fn scanned(mut answer: Answer, scan: Scan) -> Answer {
+    let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
+    let is_call = |block: &ContentBlock| {
+        matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
+    };
+    answer.blocks.extend(blocks.into_iter().filter(is_call));
+    let has_calls = answer.blocks.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)));
+    if has_calls && matches!(answer.finish_reason, FinishReason::Stop | FinishReason::Unspecified) {
+        answer.finish_reason = FinishReason::ToolCalls;
+    }
+    answer
 }
 
 /// A problem as it may be shown.

@@ -20,6 +20,7 @@ use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::chat::{AnyChat, ChatRequest};
+use crate::dialect::ToolMode;
 use crate::endpoint::EndpointBuilder;
 use crate::options::{Limits, SystemRole};
 use crate::provider::Provider;
@@ -50,6 +51,8 @@ pub struct AgentOptionsBuilder {
     tools: Registry,
     hooks: Hooks,
     permissions: Permissions,
+    tool_mode: ToolMode,
+    recognises_calls: bool,
     turn: oa_turn::Options,
     max_run_time: Option<Duration>,
     executor: Option<ExecutorOptions>,
@@ -265,6 +268,20 @@ impl AgentOptionsBuilder {
     /// results. Hooks set before are replaced; [`Hooks::merge`] joins several.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = hooks;
+        self
+    }
+
+    /// Says how the model calls tools: by the server's function calling or in text. By default the
+    /// first, and the second once the server says that the model has none.
+    pub fn tool_mode(mut self, mode: ToolMode) -> Self {
+        self.tool_mode = mode;
+        self
+    }
+
+    /// Has calls recognised in text that the server should have read and did not, in the forms that
+    /// models are trained to (QUIRKS row 31). Off by default: text that shows such a call is one then.
+    pub fn recognise_calls(mut self, recognise: bool) -> Self {
+        self.recognises_calls = recognise;
         self
     }
 

@@ -9,16 +9,19 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use oa_fallback::recognise;
 use oa_transport::Watch;
 use oa_types::{History, Message};
 use tower::Service;
 
 use crate::answer::AnswerStream;
+use crate::dialect::Spoken;
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Wanted};
+use crate::envelope::Wanted;
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
+use crate::scan::Scan;
 use crate::service::send;
 use crate::settings::Settings;
 use crate::transcript::Transcript;
@@ -95,16 +98,30 @@ impl fmt::Debug for ChatRequest {
 
 /// Has an endpoint answer.
 pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<AnswerStream> {
-    let envelope = request.settings.envelope(&endpoint)?;
-    let refuses_usage = &endpoint.0.learned.refuses_usage;
+    let (settings, learned) = (&request.settings, &endpoint.0.learned);
+    let refuses_usage = &learned.refuses_usage;
     let asks_for_usage = !refuses_usage.load(Ordering::Relaxed);
     let mut usage = asks_for_usage;
+    let mut spoken = settings.spoken(&endpoint.0);
+    let offers_tools = request.tools && !settings.request.tools.is_empty();
+    let mut refusal = None;
     loop {
-        match try_answer(&endpoint, &envelope, &request, usage).await {
+        match try_answer(&endpoint, &request, spoken, usage).await {
             Err(error) if usage && error.refuses("stream_options") => usage = false,
-            Ok(answer) => {
+            Err(error) if spoken.is_none() && offers_tools && error.says_no_tools() => {
+                spoken = settings.spoken.as_ref();
+                if spoken.is_none() {
+                    return Err(error);
+                }
+                refusal = Some(error.to_string());
+            }
+            Ok(mut answer) => {
                 if usage != asks_for_usage {
                     refuses_usage.store(true, Ordering::Relaxed);
+                }
+                if let Some(refusal) = refusal {
+                    learned.note_no_tools(settings.model_at(&endpoint.0));
+                    answer.note_refusal(refusal);
                 }
                 return Ok(answer);
             }
@@ -115,12 +132,13 @@ pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<A
 
 async fn try_answer(
     endpoint: &Endpoint,
-    envelope: &Envelope,
     request: &ChatRequest,
+    spoken: Option<&Arc<Spoken>>,
     usage: bool,
 ) -> Result<AnswerStream> {
     let (settings, destination) = (&request.settings, &endpoint.0);
-    let (segments, last) = request.written(settings.manner(destination));
+    let envelope = settings.envelope(endpoint, spoken.is_some())?;
+    let (segments, last) = request.written(settings.manner(destination, spoken));
     let wanted = Wanted { tools: request.tools, usage };
     let http = envelope.chat(&segments, &last, wanted);
     let mut watch = Watch::new(settings.timeouts);
@@ -130,7 +148,17 @@ async fn try_answer(
     aggregator.quirks = settings.quirks(destination);
     aggregator.id_seed = request.id_seed;
     let options = PipelineOptions { parser: settings.limits.events, aggregator };
-    Ok(AnswerStream::new(endpoint.clone(), response, options, watch))
+    let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
+    let scanner = match spoken {
+        Some(spoken) => Some(spoken.dialect.scanner(Arc::clone(&spoken.tools))),
+        None => {
+            settings.recognises_calls.then(|| recognise(settings.request.tools.as_slice().into()))
+        }
+    };
+    if let Some(scanner) = scanner {
+        answer.scan(Scan::new(scanner, request.id_seed));
+    }
+    Ok(answer)
 }
 
 /// Any chat service, erased once so that no type parameter reaches the user.

@@ -160,7 +160,10 @@ impl Driver {
                 return Ok(Some(event));
             }
             Done::Response(response) => {
-                self.work.answer = Some(response.map_err(|error| self.fail(error))?);
+                let mut answer = response.map_err(|error| self.fail(error))?;
+                let refusal = answer.take_refusal().map(AgentEvent::ToolsRefused);
+                self.events.extend(refusal);
+                self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }
             Done::Review((call, change)) => {

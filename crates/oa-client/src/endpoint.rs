@@ -1,6 +1,6 @@
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -68,6 +68,33 @@ pub(crate) struct Destination {
 pub(crate) struct Learned {
     /// It refuses to be asked for usage (QUIRKS row 74).
     pub(crate) refuses_usage: AtomicBool,
+    /// Models of which it says that they have no tools (QUIRKS row 81).
+    without_tools: Mutex<Vec<String>>,
+}
+
+/// How many models are remembered.
+const MOST_MODELS: usize = 64;
+
+impl Learned {
+    /// Whether the server has said that this model has no tools.
+    pub(crate) fn refuses_tools(&self, model: &str) -> bool {
+        self.without_tools().iter().any(|known| known == model)
+    }
+
+    /// Remembers that it has.
+    pub(crate) fn note_no_tools(&self, model: &str) {
+        let mut known = self.without_tools();
+        if !known.iter().any(|known| known == model) {
+            if known.len() == MOST_MODELS {
+                known.remove(0);
+            }
+            known.push(model.to_owned());
+        }
+    }
+
+    fn without_tools(&self) -> MutexGuard<'_, Vec<String>> {
+        self.without_tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Endpoint {
@@ -162,6 +189,8 @@ pub struct EndpointBuilder {
     headers: HeaderMap,
     connect: Option<Wait>,
     service: Option<AnyService>,
+    /// A model of which it is known that it has no tools there.
+    pub(crate) without_tools: Option<String>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
     error: Option<Error>,
@@ -249,6 +278,10 @@ impl EndpointBuilder {
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
         let profile = || self.provider.map(Provider::profile).unwrap_or_default();
+        let learned = Learned::default();
+        if let Some(model) = &self.without_tools {
+            learned.note_no_tools(model);
+        }
         Ok(Endpoint(Arc::new(Destination {
             base_url,
             provider: self.provider,
@@ -258,7 +291,7 @@ impl EndpointBuilder {
             headers: self.headers,
             connect_timeout,
             service,
-            learned: Learned::default(),
+            learned,
         })))
     }
 

@@ -17,8 +17,8 @@ pub(crate) struct Envelope {
     headers: HeaderMap,
     /// With the type of a body.
     chat_headers: HeaderMap,
-    /// Up to the messages; ends with `[`, or with the system prompt.
-    head: Bytes,
+    /// Up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
+    heads: [Bytes; 2],
     /// From the messages on, for whatever is wanted.
     tails: [Bytes; 4],
 }
@@ -41,7 +41,7 @@ impl Wanted {
 impl Envelope {
     pub(crate) fn new(
         destination: &Destination,
-        system_prompt: Option<&str>,
+        system_prompts: [Option<&str>; 2],
         request: &ChatRequest,
     ) -> Result<Self> {
         let Destination { base_url, api_key, headers: extra, .. } = destination;
@@ -63,10 +63,13 @@ impl Envelope {
         let mut chat_headers = headers.clone();
         let json = HeaderValue::from_static("application/json");
         chat_headers.entry(CONTENT_TYPE).or_insert(json);
-        let mut head = request.head();
-        if let Some(prompt) = system_prompt {
-            write_message(&Message::system(prompt), &Form::default(), &mut head);
-        }
+        let head = |system_prompt: Option<&str>| {
+            let mut head = request.head();
+            if let Some(prompt) = system_prompt {
+                write_message(&Message::system(prompt), &Form::default(), &mut head);
+            }
+            Bytes::from(head)
+        };
         let tail = |tools: bool, usage: bool| {
             let mut request = request.clone();
             request.include_usage &= usage;
@@ -80,7 +83,7 @@ impl Envelope {
             models: uri("/models")?,
             headers,
             chat_headers,
-            head: head.into(),
+            heads: system_prompts.map(head),
             tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
         })
     }
@@ -94,17 +97,18 @@ impl Envelope {
         wanted: Wanted,
     ) -> Request<RequestBody> {
         let tail = &self.tails[wanted.place()];
-        let comma = usize::from(self.head.ends_with(b"["));
+        let head = &self.heads[usize::from(wanted.tools)];
+        let comma = usize::from(head.ends_with(b"["));
         let together = |parts: [&[u8]; 3]| {
             let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
             parts.into_iter().for_each(|part| bytes.put_slice(part));
             bytes.freeze()
         };
         let body = match segments {
-            [] => RequestBody::new(together([&self.head, &last[comma.min(last.len())..], tail])),
+            [] => RequestBody::new(together([head, &last[comma.min(last.len())..], tail])),
             [first, others @ ..] => {
                 let mut all = Vec::with_capacity(segments.len() + 2);
-                all.extend([self.head.clone(), first.slice(comma..)]);
+                all.extend([head.clone(), first.slice(comma..)]);
                 all.extend_from_slice(others);
                 all.push(together([last, tail, b""]));
                 RequestBody::from_segments(all)

@@ -3,6 +3,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
+use oa_fallback::says_no_tools;
 use oa_transport::{TimeoutKind, Watch};
 use oa_types::mask_secret;
 use oa_types::wire::ServerError;
@@ -294,6 +295,11 @@ impl Error {
     /// Whether the server refused the request because of a member of this name.
     pub(crate) fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+    }
+
+    /// Whether the server says that the model has no tools.
+    pub(crate) fn says_no_tools(&self) -> bool {
+        self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
     /// Whether the same request may succeed later, and nothing of an answer was delivered.

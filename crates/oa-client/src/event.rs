@@ -21,6 +21,9 @@ pub enum AgentEvent {
     Problem(Problem),
     /// What happens while tools run: starts, what they say, completions.
     Tool(ToolEvent),
+    /// The server says that the model has no tools, in these words: from now on calls are text, as
+    /// [`ToolMode::Auto`](crate::ToolMode::Auto) has it.
+    ToolsRefused(String),
     /// A piece of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),
     /// The turn is over, or waits for the caller to answer calls.

@@ -49,6 +49,7 @@ mod metadata;
 mod reply;
 
 mod decision;
+mod dialect;
 mod driver;
 mod run;
 mod submit;
@@ -62,6 +63,7 @@ mod envelope;
 mod manner;
 mod pipeline;
 mod retry;
+mod scan;
 mod service;
 mod transcript;
 
@@ -75,6 +77,7 @@ mod wait;
 mod error;
 
 pub use oa_executor::{ExecutorOptions, ToolEvent};
+pub use oa_fallback::Dialect;
 pub use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
 pub use oa_tools::{Registry, Tool};
 pub use oa_transport::{RequestBody, TimeoutKind};
@@ -86,6 +89,7 @@ pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::chat::ChatRequest;
 pub use crate::client::{Client, ClientStream, HistoryMut};
+pub use crate::dialect::ToolMode;
 pub use crate::doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
 pub use crate::error::{Error, ErrorKind, Result};

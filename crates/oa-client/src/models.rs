@@ -22,7 +22,7 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let Some(endpoint) = settings.endpoint() else {
         return Err(Error::config("a chat service of your own has no list of models"));
     };
-    let request = settings.envelope(endpoint)?.models();
+    let request = settings.envelope(endpoint, settings.tool_mode.is_text())?.models();
     let mut watch = Watch::new(settings.timeouts);
     let response = send(endpoint, request, &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;

@@ -12,6 +12,7 @@ use oa_types::wire::ToolChoice;
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
+use crate::dialect::ToolMode;
 use crate::endpoint::Endpoint;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
@@ -230,6 +231,18 @@ impl AgentOptions {
     /// Returns the hooks.
     pub fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// Returns how the model calls tools.
+    #[must_use]
+    pub fn tool_mode(&self) -> &ToolMode {
+        &self.0.tool_mode
+    }
+
+    /// Returns whether calls are recognised in text.
+    #[must_use]
+    pub fn recognise_calls(&self) -> bool {
+        self.0.recognises_calls
     }
 
     /// Returns who may use which tool.

@@ -66,8 +66,8 @@ pub struct ServerProfile {
     /// Where thinking stands in text.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "think_tags")]
     pub think_tags: Option<ThinkTags>,
-    /// Whether the model calls tools; `false` if the server refuses requests that have some, and then
-    /// options with tools are an error.
+    /// Whether the model calls tools; `false` if the server refuses requests that have some. Calls are
+    /// text then, and [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
     /// Whether it calls one where it must.

@@ -9,11 +9,13 @@ use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
 use oa_transport::Timeouts;
+use oa_types::ModelName;
 use oa_types::wire::ChatRequest as Wire;
 use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::chat::{AnyChat, ChatRequest};
+use crate::dialect::{Spoken, ToolMode};
 use crate::endpoint::{Destination, Endpoint};
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
@@ -58,6 +60,11 @@ pub(crate) struct Settings {
     pub(crate) retry: RetryConfig,
     /// Shared by all who have these options.
     pub(crate) retry_budget: Arc<Budget>,
+    pub(crate) tool_mode: ToolMode,
+    /// Whether calls are looked for in text that the server should have read.
+    pub(crate) recognises_calls: bool,
+    /// What calls are made in where they are text.
+    pub(crate) spoken: Option<Arc<Spoken>>,
     /// Made of what is above, for the server that is asked.
     pub(crate) envelope: Option<Arc<Envelope>>,
     /// The same for others.
@@ -87,27 +94,50 @@ impl Settings {
         self.endpoint()?.provider()
     }
 
-    /// The envelope for requests to an endpoint.
-    pub(crate) fn envelope(&self, endpoint: &Endpoint) -> Result<Arc<Envelope>> {
+    /// The envelope for requests to an endpoint, in text or not.
+    pub(crate) fn envelope(&self, endpoint: &Endpoint, in_text: bool) -> Result<Arc<Envelope>> {
         match (&self.asked, &self.envelope) {
-            (Asked::Server(own), Some(envelope)) if own.is(endpoint) => Ok(Arc::clone(envelope)),
-            _ => self.envelopes.of(endpoint, || self.new_envelope(endpoint)),
+            (Asked::Server(own), Some(envelope))
+                if own.is(endpoint) && in_text == self.tool_mode.is_text() =>
+            {
+                Ok(Arc::clone(envelope))
+            }
+            _ => self.envelopes.of(endpoint, in_text, || self.new_envelope(endpoint, in_text)),
         }
     }
 
+    /// What calls are made in with a server, if they are text there.
+    pub(crate) fn spoken(&self, destination: &Destination) -> Option<&Arc<Spoken>> {
+        let is_text = self.tool_mode.is_text()
+            || destination.learned.refuses_tools(self.model_at(destination));
+        self.spoken.as_ref().filter(|_| is_text)
+    }
+
+    /// What a server calls the model.
+    pub(crate) fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
+        destination.model.as_ref().map_or(&self.request.model, ModelName::as_str)
+    }
+
     /// How a conversation is written for a server.
-    pub(crate) fn manner(&self, destination: &Destination) -> Manner {
+    pub(crate) fn manner(&self, destination: &Destination, spoken: Option<&Arc<Spoken>>) -> Manner {
         let profile = &destination.profile;
+        let system_prompt = match spoken {
+            Some(spoken) => Some(&spoken.system_prompt).filter(|prompt| !prompt.is_empty()),
+            None => self.system_prompt.as_ref(),
+        };
         Manner {
             form: profile.form,
-            bridges_tool_and_user: profile.bridges_tool_and_user,
-            opening: self.system_prompt.clone().filter(|_| self.system_role == SystemRole::User),
+            bridges_tool_and_user: profile.bridges_tool_and_user && spoken.is_none(),
+            opening: system_prompt.filter(|_| self.system_role == SystemRole::User).cloned(),
+            spoken: spoken.cloned(),
         }
     }
 
     /// How a conversation is written for the server that is asked first.
     pub(crate) fn own_manner(&self) -> Manner {
-        self.endpoint().map(|endpoint| self.manner(&endpoint.0)).unwrap_or_default()
+        let manner =
+            |Endpoint(destination): &Endpoint| self.manner(destination, self.spoken(destination));
+        self.endpoint().map(manner).unwrap_or_default()
     }
 
     /// How the answers of a server are read.
@@ -139,17 +169,26 @@ impl Settings {
     /// Makes the envelope anew after a change.
     pub(crate) fn prepare(&mut self) -> Result<()> {
         self.envelopes = Envelopes::default();
-        let envelope = self.endpoint().map(|endpoint| self.new_envelope(endpoint)).transpose()?;
-        self.envelope = envelope.map(Arc::new);
+        let spoken =
+            Spoken::new(&self.tool_mode, &self.request.tools, self.system_prompt.as_deref());
+        self.spoken = spoken.map(Arc::new);
+        let in_text = self.tool_mode.is_text();
+        let envelope = self.endpoint().map(|endpoint| self.new_envelope(endpoint, in_text));
+        self.envelope = envelope.transpose()?.map(Arc::new);
         Ok(())
     }
 
-    fn new_envelope(&self, endpoint: &Endpoint) -> Result<Envelope> {
+    fn new_envelope(&self, endpoint: &Endpoint, in_text: bool) -> Result<Envelope> {
         let destination = &*endpoint.0;
         let profile = &destination.profile;
         let mut request = self.request.clone();
-        if let Some(model) = &destination.model {
-            model.as_str().clone_into(&mut request.model);
+        self.model_at(destination).clone_into(&mut request.model);
+        let spoken = self.spoken.as_ref().filter(|_| in_text);
+        if let Some(spoken) = spoken {
+            request.tools.clear();
+            if !spoken.tools.is_empty() {
+                request.stop.extend(spoken.dialect.stop());
+            }
         }
         request.include_usage = profile.asks_for_usage;
         request.token_limit = profile.token_limit;
@@ -163,9 +202,12 @@ impl Settings {
                 })
             })?;
         }
-        let system_prompt =
-            self.system_prompt.as_deref().filter(|_| self.system_role == SystemRole::System);
-        Envelope::new(destination, system_prompt, &request)
+        let bare = self.system_prompt.as_deref();
+        let with_tools = spoken.map_or(bare, |spoken| Some(&*spoken.system_prompt));
+        let is_message =
+            |prompt: &&str| self.system_role == SystemRole::System && !prompt.is_empty();
+        let prompts = [bare, with_tools].map(|prompt| prompt.filter(is_message));
+        Envelope::new(destination, prompts, &request)
     }
 }
 
@@ -178,9 +220,15 @@ pub(crate) fn offered(tools: &Registry, permissions: &Permissions) -> Registry {
     offered
 }
 
-/// Envelopes for endpoints that somebody else has chosen.
+/// Envelopes for endpoints that somebody else has chosen, and for those where calls turned out to be text.
 #[derive(Default)]
-pub(crate) struct Envelopes(Mutex<Vec<(Endpoint, Arc<Envelope>)>>);
+pub(crate) struct Envelopes(Mutex<Vec<Kept>>);
+
+struct Kept {
+    endpoint: Endpoint,
+    in_text: bool,
+    envelope: Arc<Envelope>,
+}
 
 /// How many are kept.
 const MOST_ENVELOPES: usize = 64;
@@ -189,17 +237,20 @@ impl Envelopes {
     fn of(
         &self,
         endpoint: &Endpoint,
+        in_text: bool,
         make: impl FnOnce() -> Result<Envelope>,
     ) -> Result<Arc<Envelope>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, envelope)) = known.iter().find(|(other, _)| other.is(endpoint)) {
-            return Ok(Arc::clone(envelope));
+        let is_it = |kept: &&Kept| kept.endpoint.is(endpoint) && kept.in_text == in_text;
+        if let Some(kept) = known.iter().find(is_it) {
+            return Ok(Arc::clone(&kept.envelope));
         }
         let envelope = Arc::new(make()?);
         if known.len() == MOST_ENVELOPES {
             known.remove(0);
         }
-        known.push((endpoint.clone(), Arc::clone(&envelope)));
+        let kept = Kept { endpoint: endpoint.clone(), in_text, envelope: Arc::clone(&envelope) };
+        known.push(kept);
         Ok(envelope)
     }
 }
@@ -223,6 +274,7 @@ impl fmt::Debug for Settings {
             .field("think_tags", &self.think_tags)
             .field("quirks", &self.quirks)
             .field("tools", &self.tools)
+            .field("tool_mode", &self.tool_mode)
             .field("hooks", &self.hooks)
             .field("permissions", &self.permissions)
             .field("turn", &self.turn)

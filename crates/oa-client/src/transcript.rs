@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use oa_fallback::plain_message;
 use oa_types::wire::write_message;
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
@@ -55,8 +57,14 @@ impl Transcript {
 
     /// Follows the conversation: writes what is new or has changed since the last time.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
+        // In a dialect results are the user's words.
+        let in_text = self.manner.spoken.is_some();
         let is_user = |place: usize| {
-            history.get(place).is_some_and(|message: &Message| message.role == MessageRole::User)
+            history.get(place).is_some_and(|message: &Message| match message.role {
+                MessageRole::User => true,
+                MessageRole::Tool => in_text,
+                _ => false,
+            })
         };
         let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
         let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
@@ -84,7 +92,7 @@ impl Transcript {
             let start = self.open.len();
             match dropped.get(&revisions[place]).filter(|_| alone) {
                 Some(bytes) => self.open.extend_from_slice(bytes),
-                None => self.write(&history[place..end], bridged, opened),
+                None => self.write(history, place..end, bridged, opened),
             }
             for &revision in &revisions[place..end - 1] {
                 self.pieces.push(Piece { revision, length: 0, alone });
@@ -106,8 +114,20 @@ impl Transcript {
     }
 
     /// Writes a message, or several of the user's as one, behind what is to stand before it.
-    fn write(&mut self, messages: &[Message], bridged: bool, opened: bool) {
+    fn write(&mut self, history: &[Message], places: Range<usize>, bridged: bool, opened: bool) {
         let Self { manner, open, .. } = self;
+        let plain: Vec<Message>;
+        let messages = match &manner.spoken {
+            None => &history[places],
+            Some(spoken) => {
+                let plainly = |place: usize| {
+                    let (earlier, message) = (&history[..place], &history[place]);
+                    plain_message(&*spoken.dialect, message, earlier).into_owned()
+                };
+                plain = places.map(plainly).collect();
+                &plain[..]
+            }
+        };
         let is_first = open.is_empty();
         open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
         if is_first {

@@ -43,7 +43,7 @@ pub use oa_client::{
     AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Doctor, Endpoint,
     EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, Probe,
     Provider, Reply, Report, Result, RetryConfig, ServerProfile, SystemRole, TerminalPrompt,
-    Thinking, TurnMetadata, Verdict, doctor, list_models, query, retry_with_backoff,
+    Thinking, ToolMode, TurnMetadata, Verdict, doctor, list_models, query, retry_with_backoff,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{
@@ -65,6 +65,8 @@ pub use oa_aggregate as aggregate;
 pub use oa_client as client;
 #[doc(inline)]
 pub use oa_executor as executor;
+#[doc(inline)]
+pub use oa_fallback as fallback;
 #[doc(inline)]
 pub use oa_hooks as hooks;
 #[cfg(feature = "session")]

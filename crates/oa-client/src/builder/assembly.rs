@@ -9,6 +9,7 @@ use oa_turn::Mode;
 use oa_types::ModelName;
 
 use super::AgentOptionsBuilder;
+use crate::dialect::ToolMode;
 use crate::endpoint::EndpointBuilder;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
@@ -90,6 +91,9 @@ impl AgentOptionsBuilder {
             state: self.state,
             retry_budget: Arc::new(Budget::new(self.retry.budget)),
             retry: self.retry,
+            tool_mode: self.tool_mode,
+            recognises_calls: self.recognises_calls,
+            spoken: None,
             envelope: None,
             envelopes: Envelopes::default(),
         };
@@ -123,10 +127,13 @@ impl AgentOptionsBuilder {
             profile.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
             profile.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
             if learned.tools == Some(false) && !self.tools.is_empty() {
-                return Err(Error::config(format!(
-                    "the profile says that {model} cannot be offered tools here: leave them out, or \
-                     have the doctor look again"
-                )));
+                if let ToolMode::Native = self.tool_mode {
+                    return Err(Error::config(format!(
+                        "the profile says that {model} cannot be offered tools here: leave them out, \
+                         let tool_mode be another, or have the doctor look again"
+                    )));
+                }
+                endpoint.without_tools = Some(model.clone());
             }
         }
         endpoint.profile = Some(profile);

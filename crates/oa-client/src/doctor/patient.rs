@@ -128,7 +128,7 @@ impl Patient {
         }
         change(&mut request);
 
-        let envelope = Envelope::new(&self.endpoint.0, None, &request)?;
+        let envelope = Envelope::new(&self.endpoint.0, [None; 2], &request)?;
         // The bracket is in the envelope, which takes this one for the comma before the first.
         let mut written = vec![b'['];
         for message in messages {
@@ -163,7 +163,7 @@ impl Patient {
     }
 
     fn envelope(&self) -> Result<Arc<Envelope>> {
-        self.settings.envelope(&self.endpoint)
+        self.settings.envelope(&self.endpoint, self.settings.tool_mode.is_text())
     }
 
     /// The time that one request may take.

@@ -1,0 +1,67 @@
+use std::sync::Arc;
+
+use oa_fallback::{Dialect, Markers, React, TaggedJson};
+use oa_types::ToolSpec;
+
+/// How the model calls tools.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub enum ToolMode {
+    /// By the server's function calling; once the server says that the model has none, in text, as
+    /// [`TaggedJson`](Self::TaggedJson). That is remembered, and told by
+    /// [`AgentEvent::ToolsRefused`](crate::AgentEvent::ToolsRefused).
+    #[default]
+    Auto,
+    /// In text, in a dialect of your own.
+    Custom(Arc<dyn Dialect>),
+    /// In text: `[TOOL:name:argument=value]`.
+    Markers,
+    /// By the server's function calling alone. A refusal is an error.
+    Native,
+    /// In text: `Action: name(argument="value")`.
+    React,
+    /// In text: JSON between `<tool_call>` tags, as many models are trained to.
+    TaggedJson,
+}
+
+impl ToolMode {
+    /// The dialect that is spoken, or fallen back to.
+    fn dialect(&self) -> Option<Arc<dyn Dialect>> {
+        match self {
+            Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
+            Self::Custom(dialect) => Some(Arc::clone(dialect)),
+            Self::Markers => Some(Arc::new(Markers::new())),
+            Self::Native => None,
+            Self::React => Some(Arc::new(React::new())),
+        }
+    }
+
+    /// Whether calls are text from the start.
+    pub(crate) fn is_text(&self) -> bool {
+        !matches!(self, Self::Auto | Self::Native)
+    }
+}
+
+/// A dialect, and what it says of the tools at hand.
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    pub(crate) dialect: Arc<dyn Dialect>,
+    pub(crate) tools: Arc<[ToolSpec]>,
+    /// The system prompt with the instructions; empty if there is neither.
+    pub(crate) system_prompt: Arc<str>,
+}
+
+impl Spoken {
+    /// What is spoken in this mode, if it comes to that.
+    pub(crate) fn new(
+        mode: &ToolMode,
+        tools: &[ToolSpec],
+        system_prompt: Option<&str>,
+    ) -> Option<Self> {
+        let dialect = mode.dialect()?;
+        let instructions = dialect.instructions(tools);
+        let parts = [system_prompt.unwrap_or_default(), &*instructions];
+        let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        Some(Self { dialect, tools: tools.into(), system_prompt: parts.join("\n\n").into() })
+    }
+}
