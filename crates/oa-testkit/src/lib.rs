@@ -67,12 +67,18 @@ mod strict;
 mod memory;
 mod socket;
 
+mod cassette;
+
 mod act;
 mod http1;
 mod stage;
 mod story;
 mod wire;
 
+pub use crate::cassette::{
+    Cassette, CassetteBuilder, CassetteError, CassetteErrorKind, CassetteMode, Taped, TapedBody,
+    TapedFuture,
+};
 pub use crate::chop::Cut;
 pub use crate::memory::{MemoryBody, MemoryFuture, MemoryServer};
 pub use crate::reply::{Framing, Reply};
