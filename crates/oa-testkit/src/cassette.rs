@@ -40,16 +40,18 @@ pub use self::service::{Taped, TapedFuture};
 ///
 /// Answers are passed on as they arrive. When the last clone of the cassette and of its services is
 /// dropped the file is written, whole or not at all (or before that, by [`save`](Self::save)). A test
-/// that panics keeps the file as it was. What a client dropped early is recorded up to there and
-/// marked as cut; a request without any answer, because the transport failed or the client did not
-/// wait, leaves nothing.
+/// that panics keeps the file as it was; where that last clone may be in a task of its own, whose
+/// panic nobody sees, call [`verify`](Self::verify) at the end of the test. What a client dropped
+/// early is recorded up to there and marked as cut; a request without any answer, because the
+/// transport failed or the client did not wait, leaves nothing.
 ///
 /// # Replaying
 ///
 /// The transport is never called. A request is answered by the first interaction that was not used
 /// yet and is equal in method, path with query, and body; bodies of JSON are equal as values, so that
-/// the order of members does not matter. Scheme, host and headers are not compared, so that a
-/// cassette works on another machine, with another key or none.
+/// the order of members does not matter, and ids of tool calls as what they pair, since clients make up
+/// those that a server leaves out. Scheme, host and headers are not compared, so that a cassette works
+/// on another machine, with another key or none.
 /// [`ignore`](CassetteBuilder::ignore) and [`normalise`](CassetteBuilder::normalise) say what else is
 /// not. Each interaction is used once, so that the same question asked twice gets its two answers in
 /// their order, and agents that work at the same time get their own.
@@ -94,8 +96,9 @@ pub use self::service::{Taped, TapedFuture};
 /// # let path = folder.join("hello.json");
 /// for run in ["recorded", "replayed"] {
 ///     let tape = Cassette::open(&path)?; // such as "tests/cassettes/hello.json"
-/// #   let replies = if run == "recorded" { vec![Reply::text("Hello")] } else { vec![] };
-/// #   let transport = MemoryServer::new(oa_testkit::Script::from_iter(replies));
+/// #   let script = oa_testkit::Script::new();
+/// #   let script = if run == "recorded" { script.reply(Reply::text("Hello")) } else { script };
+/// #   let transport = MemoryServer::new(script);
 ///     let mut service = tape.around(transport); // which is not called in the second run
 ///
 ///     let body = Full::new(Bytes::from(r#"{"model": "any", "messages": []}"#));
@@ -109,17 +112,6 @@ pub use self::service::{Taped, TapedFuture};
 /// # std::fs::remove_dir_all(folder)?;
 /// # Ok(())
 /// # }
-/// ```
-///
-/// With `open-agent` it stands where a transport of your own does, and `RECORD=1` records anew:
-///
-/// ```text
-/// let mode = match std::env::var_os("RECORD") {
-///     Some(_) => CassetteMode::Record,
-///     None => CassetteMode::Replay,
-/// };
-/// let tape = Cassette::builder("tests/cassettes/weather.json").mode(mode).open()?;
-/// let options = AgentOptions::builder().model("qwen3:8b").transport(tape.around(Transport::default()));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Cassette {

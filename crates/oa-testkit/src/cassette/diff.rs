@@ -89,7 +89,11 @@ fn marked(lines: &[Line<'_>]) -> Vec<String> {
         } else {
             let before = if at == 0 { 0 } else { CONTEXT.min(run.len()) };
             let after = if end == lines.len() { 0 } else { CONTEXT };
-            let hidden = before..run.len().saturating_sub(after).max(before);
+            let mut hidden = before..run.len().saturating_sub(after).max(before);
+            if hidden.len() == 1 {
+                // To say that it is hidden takes as long.
+                hidden = 0..0;
+            }
             for (index, line) in run.iter().enumerate() {
                 let Line::Both(line) = line else { continue };
                 if !hidden.contains(&index) {
@@ -128,13 +132,13 @@ fn mark_changes(run: &[Line<'_>], marked: &mut Vec<String>) {
     }));
 }
 
-/// Shortens a long line to what is around a place in it, counted in characters.
+/// Shortens a long line to its beginning and what is around a place in it, counted in characters.
 fn shortened(line: &str, place: usize) -> String {
-    let indent = line.chars().take_while(|character| *character == ' ').count();
-    let mut shown: String = line.chars().take(indent).collect();
-    let mut rest = line.chars().skip(indent);
-    let skipped = place.saturating_sub(indent + BEFORE);
-    if skipped > 0 && line.chars().count() > indent + MAX_WIDTH {
+    let start = start_of(line);
+    let mut rest = line.chars();
+    let mut shown: String = rest.by_ref().take(start).collect();
+    let skipped = place.saturating_sub(start + BEFORE);
+    if skipped > 0 && line.chars().count() > start + MAX_WIDTH {
         shown.push('…');
         rest.by_ref().take(skipped).for_each(drop);
     }
@@ -143,6 +147,13 @@ fn shortened(line: &str, place: usize) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// The length of what says which line it is: its indent, and the name of a member.
+fn start_of(line: &str) -> usize {
+    let indent = line.chars().take_while(|character| *character == ' ').count();
+    let name = line.split_once("\": \"").map_or(0, |(name, _)| name.chars().count() + 4);
+    if (indent..indent + BEFORE).contains(&name) { name } else { indent }
 }
 
 /// How much of a long line is shown before the place where it differs, in characters.
@@ -182,10 +193,14 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_where_it_differs() {
         let (head, tail) = ("h".repeat(5_000), "t".repeat(5_000));
-        let told = diff(&[format!("  {head}one{tail}")], &[format!("  {head}two{tail}")]);
-        for word in ["- ", "+ "].into_iter().zip(["hhhonettt", "hhhtwottt"]) {
-            let line = told.lines().find(|line| line.starts_with(word.0)).unwrap();
-            assert!(line.contains(word.1) && line.chars().count() < 140, "{line}");
+        for start in ["  ", "  \"content\": \""] {
+            let line = |word: &str| [format!("{start}{head}{word}{tail}")];
+            let told = diff(&line("one"), &line("two"));
+            for (sign, word) in [("- ", "hhhonettt"), ("+ ", "hhhtwottt")] {
+                let line = told.lines().find(|line| line.starts_with(sign)).unwrap();
+                assert!(line.starts_with(&format!("{sign}{start}…hhh")), "{line}");
+                assert!(line.contains(word) && line.chars().count() < 160, "{line}");
+            }
         }
     }
 

@@ -38,14 +38,18 @@ impl Question {
         Self { body, method, target: secrets.target(target) }
     }
 
-    /// Writes the request as lines to compare: the method and the path, then the body.
+    /// Writes the request as lines to compare: the method and the path, then the body. Lines of JSON
+    /// stand without the comma at their end, which differs when the next line comes or goes.
     pub(super) fn lines(&self) -> Vec<String> {
-        let body = match &self.body {
-            Payload::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Payload::Json(value) => format!("{value:#}"),
-        };
         let head = format!("{} {}", self.method, self.target);
-        std::iter::once(head).chain(body.lines().map(str::to_owned)).collect()
+        let line = |line: &str| line.strip_suffix(',').unwrap_or(line).to_owned();
+        let body: Vec<_> = match &self.body {
+            Payload::Bytes(bytes) => {
+                String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect()
+            }
+            Payload::Json(value) => format!("{value:#}").lines().map(line).collect(),
+        };
+        std::iter::once(head).chain(body).collect()
     }
 
     /// Describes the request in one line.
@@ -80,6 +84,7 @@ impl Blur {
                 let mut value = secrets.json(&value);
                 self.ignored.iter().for_each(|pointer| pointer.remove(&mut value));
                 self.rewrites.iter().for_each(|rewrite| rewrite(&mut value));
+                number_calls(&mut value);
                 Payload::Json(value)
             }
         };
@@ -93,6 +98,28 @@ impl fmt::Debug for Blur {
             .field("ignored", &self.ignored)
             .field("rewrites", &self.rewrites.len())
             .finish()
+    }
+}
+
+/// Puts numbers in the place of the ids of tool calls: what they pair stays, and a client may make up
+/// ids anew where a server leaves them out.
+fn number_calls(body: &mut Value) {
+    let mut known: Vec<String> = Vec::new();
+    let mut number = |id: &mut Value| {
+        if let Value::String(text) = id {
+            let index = known.iter().position(|known| known == text).unwrap_or_else(|| {
+                known.push(std::mem::take(text));
+                known.len() - 1
+            });
+            *text = format!("call {}", index + 1);
+        }
+    };
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        let ids = calls.into_iter().flatten().filter_map(|call| call.get_mut("id"));
+        ids.for_each(&mut number);
+        message.get_mut("tool_call_id").into_iter().for_each(&mut number);
     }
 }
 
@@ -184,6 +211,25 @@ mod tests {
         check("/messages/7/id", json!({}));
         check("/seed/deeper", json!({}));
         check("/nothing", json!({}));
+    }
+
+    #[test]
+    fn ids_of_calls_are_what_they_pair() {
+        let numbered = |ids: [&str; 4]| {
+            let [one, two, first, second] = ids;
+            let mut body = json!({ "messages": [
+                { "tool_calls": [{ "id": one }, { "id": two }, {}] },
+                { "tool_call_id": first, "id": "kept" },
+                { "tool_call_id": second },
+                { "tool_calls": null, "tool_call_id": 3 },
+            ] });
+            number_calls(&mut body);
+            body
+        };
+        assert_eq!(numbered(["a", "b", "b", "a"]), numbered(["call 2", "x", "x", "call 2"]));
+        assert_ne!(numbered(["a", "b", "b", "a"]), numbered(["a", "b", "a", "b"]));
+        assert_ne!(numbered(["a", "b", "a", "b"]), numbered(["a", "b", "a", "c"]));
+        assert_eq!(numbered(["a", "b", "a", "b"])["messages"][1]["id"], "kept");
     }
 
     #[test]

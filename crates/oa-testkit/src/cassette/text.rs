@@ -187,3 +187,52 @@ impl<'a> Members<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+    use http::header::CONTENT_TYPE;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn interaction() -> impl Strategy<Value = Interaction> {
+        let asked = prop_oneof![
+            Just(String::new()),
+            "[a{]{1,9}\n?",
+            Just(json!({ "b": [1.5, "\n"], "a": null }).to_string()),
+        ];
+        let kind = prop_oneof![Just("text/event-stream"), Just("application/json")];
+        let body = prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..30),
+            Just(b"data: {\"b\":1, \"a\":\"x\"}\n\ndata: [DONE]\n\n".to_vec()),
+            Just(b"{\"error\": [\"x\"]}\n".to_vec()),
+        ];
+        let borders = prop::option::of(prop::collection::vec(1..30_usize, 0..4));
+        let cut = prop::option::of("[a-z\"\n]{0,9}");
+        (asked, kind, body, borders, cut, 200..600_u16).prop_map(
+            |(asked, kind, body, borders, cut, status)| {
+                let uri = Uri::from_static("/v1/chat?a=b");
+                let secrets = Secrets::default();
+                let question = Question::new(Method::POST, &uri, asked.as_bytes(), &secrets);
+                let headers =
+                    HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+                let status = StatusCode::from_u16(status).expect("a status");
+                let answer = Answer { body: body.into(), borders, cut, headers, status };
+                Interaction { answer, question }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(interactions in prop::collection::vec(interaction(), 0..4)) {
+            let text = write(&interactions);
+            let again = read(&text).expect("what was written");
+            prop_assert_eq!(&again, &interactions, "{}", text);
+            prop_assert_eq!(&write(&again), &text);
+            prop_assert!(text.ends_with('\n'));
+        }
+    }
+}
