@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod bad_input;
+mod cassettes;
 mod client;
 mod compatibility;
 mod dialects;

@@ -45,6 +45,9 @@
 //! # }
 //! ```
 //!
+//! Where the answers of a real server are wanted, a [`Cassette`] around any transport records them in
+//! a file that is read in reviews, and replays them without the server.
+//!
 //! # Features
 //!
 //! None.
@@ -53,7 +56,8 @@
 //!
 //! The names here. The exact bytes of an answer which a model says may change in a minor release,
 //! as those of real servers do; for bytes that never change play a recording with [`Reply::sse`].
-//! The story and what `Debug` prints are for people.
+//! A cassette of version 1 will be read by every later release. The story, what a miss tells and what
+//! `Debug` prints are for people.
 
 mod script;
 
@@ -67,12 +71,18 @@ mod strict;
 mod memory;
 mod socket;
 
+mod cassette;
+
 mod act;
 mod http1;
 mod stage;
 mod story;
 mod wire;
 
+pub use crate::cassette::{
+    Cassette, CassetteBuilder, CassetteError, CassetteErrorKind, CassetteMode, Taped, TapedBody,
+    TapedFuture,
+};
 pub use crate::chop::Cut;
 pub use crate::memory::{MemoryBody, MemoryFuture, MemoryServer};
 pub use crate::reply::{Framing, Reply};

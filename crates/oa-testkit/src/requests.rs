@@ -153,8 +153,21 @@ impl Request {
         let _ = self.kept.answer.set(answer.into());
     }
 
-    /// Describes the request in one line.
+    /// Describes the request in one line, and what came of it.
     pub(crate) fn summary(&self) -> String {
+        let end = if self.aborted() {
+            ", which the client broke off"
+        } else if self.is_over() {
+            ""
+        } else {
+            ", still playing"
+        };
+        let answer = self.kept.answer.get().map_or("nothing yet", String::as_str);
+        format!("{} -> {answer}{end}", self.question())
+    }
+
+    /// Describes what is asked in one line.
+    pub(crate) fn question(&self) -> String {
         let mut words = vec![format!("{} {}", self.method(), self.path())];
         if let Some(model) = self.model() {
             words.push(format!("model {}", quoted(model)));
@@ -176,15 +189,7 @@ impl Request {
         if let Some(connection) = self.connection() {
             words.push(format!("connection {connection}"));
         }
-        let end = if self.aborted() {
-            ", which the client broke off"
-        } else if self.is_over() {
-            ""
-        } else {
-            ", still playing"
-        };
-        let answer = self.kept.answer.get().map_or("nothing yet", String::as_str);
-        format!("{} -> {answer}{end}", words.join(", "))
+        words.join(", ")
     }
 }
 
@@ -320,7 +325,7 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
 }
 
 /// Headers which hold secrets.
-const SECRET: [HeaderName; 5] = [
+pub(crate) const SECRET: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::COOKIE,
     header::PROXY_AUTHORIZATION,

@@ -30,7 +30,7 @@
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
 //! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop. What a server can make a program
-//! hold stands in [`guide::limits`].
+//! hold stands in [`guide::limits`], and how agents are tested in [`guide::testing`].
 //!
 //! # Features
 //!
@@ -90,6 +90,9 @@ pub use oa_types as types;
 pub mod guide {
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
+
+    #[doc = include_str!("guide/testing.md")]
+    pub mod testing {}
 }
 
 /// Compiles the examples of the README.

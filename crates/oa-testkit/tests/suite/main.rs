@@ -1,7 +1,10 @@
 //! The scripted server from outside: in memory, and over a socket with a client that hides nothing.
 
 mod client;
+mod tapes;
 
+mod cassette_files;
+mod cassettes;
 mod framing;
 mod memory;
 mod misbehaviour;

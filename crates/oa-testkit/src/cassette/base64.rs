@@ -1,0 +1,60 @@
+//! Bytes that are no text, as base64 (RFC 4648, section 4).
+
+/// Writes bytes as base64.
+pub(super) fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        let digits = [18, 12, 6, 0].map(|shift| char::from(DIGITS[(bits >> shift & 63) as usize]));
+        let used = group.len() + 1;
+        text.extend(&digits[..used]);
+        text.extend(std::iter::repeat_n('=', 4 - used));
+    }
+    text
+}
+
+/// Reads base64, `None` if it is not.
+pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0_u32, 0);
+    for digit in digits.bytes() {
+        let value = DIGITS.iter().position(|known| *known == digit)?;
+        bits = bits << 6 | u32::try_from(value).ok()?;
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 255) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vectors_of_the_rfc_hold_in_both_directions() {
+        let vectors = ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"];
+        for (length, text) in vectors.into_iter().enumerate() {
+            assert_eq!(encode(&b"foobar"[..length]), text);
+            assert_eq!(decode(text).as_deref(), Some(&b"foobar"[..length]));
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(decode(&encode(&all)), Some(all));
+    }
+
+    #[test]
+    fn what_is_not_base64_is_refused() {
+        for text in ["Z", "Zg=", "Zg===", "====", "Zm9v!A==", "Zm 9"] {
+            assert_eq!(decode(text), None, "{text}");
+        }
+    }
+}

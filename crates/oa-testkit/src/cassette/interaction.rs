@@ -1,0 +1,57 @@
+//! One request and its answer, as a cassette holds them.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{self, HeaderMap};
+
+use super::question::Question;
+use crate::chop::Cut;
+
+/// One request and its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Interaction {
+    pub(super) answer: Answer,
+    pub(super) question: Question,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) body: Bytes,
+    /// Where its pieces began, but for the first, unless they are the [natural](natural) ones.
+    pub(super) borders: Option<Vec<usize>>,
+    /// Why it ends before its end, if it does.
+    pub(super) cut: Option<String>,
+    pub(super) headers: HeaderMap,
+    pub(super) status: StatusCode,
+}
+
+impl Answer {
+    /// Returns the pieces in which the body came.
+    pub(super) fn pieces(&self) -> Vec<Bytes> {
+        let cut = match &self.borders {
+            Some(borders) => Cut::At(borders.clone()),
+            None => natural(&self.headers),
+        };
+        cut.pieces(&self.body)
+    }
+}
+
+/// Where a body is cut if nothing else is said: streams into their events, others nowhere.
+pub(super) fn natural(headers: &HeaderMap) -> Cut {
+    if is_stream(headers) { Cut::Events } else { Cut::Whole }
+}
+
+/// Where the pieces of a body begin, but for the first.
+pub(super) fn borders_of(pieces: &[Bytes]) -> Vec<usize> {
+    let ends = pieces.iter().scan(0, |end, piece| {
+        *end += piece.len();
+        Some(*end)
+    });
+    ends.take(pieces.len().saturating_sub(1)).collect()
+}
+
+pub(super) fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    kind.to_ascii_lowercase().starts_with(b"text/event-stream")
+}

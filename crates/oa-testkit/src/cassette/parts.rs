@@ -1,0 +1,190 @@
+//! The body of an answer as JSON that people can read, and back, byte for byte.
+//!
+//! A body is a list of parts, which are put together as they stand. A part is a string (that text),
+//! `{"data": X}` (the event `data: X` with the blank line behind it), `{"json": X}` (X as it is
+//! written) or `{"base64": ".."}` (bytes that are no text).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::base64;
+use super::interaction::{Answer, is_stream};
+use crate::chop::Cut;
+
+/// Writes the parts of an answer's body, each a JSON value.
+pub(super) fn write(answer: &Answer) -> Vec<String> {
+    if is_stream(&answer.headers) {
+        return Cut::Events.pieces(&answer.body).iter().map(|event| written(event)).collect();
+    }
+    write_bytes(&answer.body)
+}
+
+/// Writes the parts of a body that is no stream of events.
+pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
+    let Ok(text) = std::str::from_utf8(body) else { return vec![written(body)] };
+    let json = text.trim_ascii();
+    if !is_json(json) {
+        return text.split_inclusive('\n').map(|line| Value::from(line).to_string()).collect();
+    }
+    let (before, rest) = text.split_at(text.len() - text.trim_ascii_start().len());
+    let after = &rest[json.len()..];
+    let around = |text: &str| (!text.is_empty()).then(|| Value::from(text).to_string());
+    let json = Some(format!("{{\"json\": {json}}}"));
+    [around(before), json, around(after)].into_iter().flatten().collect()
+}
+
+/// Reads the bytes of a part.
+pub(super) fn read(part: &RawValue) -> Result<Vec<u8>, String> {
+    let known = "a part of a body is a string, or has a member `data`, `json` or `base64`";
+    if let Ok(text) = serde_json::from_str::<String>(part.get()) {
+        return Ok(text.into());
+    }
+    let members: BTreeMap<String, &RawValue> =
+        serde_json::from_str(part.get()).map_err(|_| known.to_owned())?;
+    let mut members = members.into_iter();
+    let (Some((name, value)), None) = (members.next(), members.next()) else {
+        return Err(known.to_owned());
+    };
+    match name.as_str() {
+        "base64" => {
+            let text: Option<String> = serde_json::from_str(value.get()).ok();
+            text.and_then(|text| base64::decode(&text)).ok_or_else(|| "not base64".to_owned())
+        }
+        "data" => Ok(format!("data: {}\n\n", in_one_line(value.get())).into()),
+        "json" => Ok(value.get().into()),
+        _ => Err(known.to_owned()),
+    }
+}
+
+fn written(piece: &[u8]) -> String {
+    let Ok(text) = std::str::from_utf8(piece) else {
+        return format!("{{\"base64\": \"{}\"}}", base64::encode(piece));
+    };
+    let data = text.strip_prefix("data: ").and_then(|text| text.strip_suffix("\n\n"));
+    match data.filter(|data| is_json(data)) {
+        Some(data) => format!("{{\"data\": {data}}}"),
+        None => Value::from(text).to_string(),
+    }
+}
+
+/// Whether a text is an object or a list, from its first byte to its last, in one line: lines within
+/// it would be indented.
+fn is_json(text: &str) -> bool {
+    text.starts_with(['{', '['])
+        && !text.contains(['\n', '\r'])
+        && serde_json::from_str::<&RawValue>(text).is_ok_and(|value| value.get() == text)
+}
+
+/// Takes the line breaks out of JSON, which somebody else's program may have put into the file.
+fn in_one_line(json: &str) -> String {
+    if !json.contains(['\n', '\r']) {
+        return json.to_owned();
+    }
+    let (mut in_string, mut escaped) = (false, false);
+    let stays = |character: &char| {
+        let stays = in_string || !character.is_ascii_whitespace();
+        (in_string, escaped) = match character {
+            '"' if !escaped => (!in_string, false),
+            '\\' => (in_string, in_string && !escaped),
+            _ => (in_string, false),
+        };
+        stays
+    };
+    json.chars().filter(stays).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn answer(kind: &'static str, body: &[u8]) -> Answer {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        let body = body.to_vec().into();
+        Answer { body, borders: None, cut: None, headers, status: http::StatusCode::OK }
+    }
+
+    fn back(parts: &[String]) -> Vec<u8> {
+        let read = |part: &String| {
+            let part: &RawValue = serde_json::from_str(part).expect("JSON");
+            read(part).expect("a part")
+        };
+        parts.iter().flat_map(read).collect()
+    }
+
+    #[track_caller]
+    fn check(kind: &'static str, body: &[u8], expected: &[&str]) {
+        let parts = write(&answer(kind, body));
+        assert_eq!(parts, expected);
+        assert_eq!(back(&parts), body);
+    }
+
+    #[test]
+    fn events_are_read_without_escapes() {
+        let body = b"data: {\"b\": 1.0,\"a\":\"x\\ny\"}\n\n: ping\n\ndata: [DONE]\n\n";
+        let expected =
+            [r#"{"data": {"b": 1.0,"a":"x\ny"}}"#, r#"": ping\n\n""#, r#""data: [DONE]\n\n""#];
+        check("text/event-stream; charset=utf-8", body, &expected);
+    }
+
+    #[test]
+    fn what_is_written_otherwise_is_kept_as_it_is() {
+        let kind = "text/event-stream";
+        check(kind, b"data: {}\r\n\r\n", &[r#""data: {}\r\n\r\n""#]);
+        check(kind, b"data:{}\n\n", &[r#""data:{}\n\n""#]);
+        check(kind, b"data: {\n\n", &[r#""data: {\n\n""#]);
+        check(kind, b"data:  {}\n\ndata: 1", &[r#""data:  {}\n\n""#, r#""data: 1""#]);
+        check(kind, b"event: x\ndata: {}\n\n", &[r#""event: x\ndata: {}\n\n""#]);
+        check(
+            kind,
+            b"data: \xff\n\ndata: []\n\n",
+            &[r#"{"base64": "ZGF0YTog/woK"}"#, r#"{"data": []}"#],
+        );
+        check(kind, b"", &[]);
+    }
+
+    #[test]
+    fn other_bodies_are_json_or_lines_or_bytes() {
+        check("application/json", b"{\"a\": [1]}", &[r#"{"json": {"a": [1]}}"#]);
+        check("application/json", b" {}\n", &[r#"" ""#, r#"{"json": {}}"#, r#""\n""#]);
+        check("application/json", b"{\n}", &[r#""{\n""#, r#""}""#]);
+        check("application/json", b"3", &[r#""3""#]);
+        check("text/html", b"<p>\n</p>", &[r#""<p>\n""#, r#""</p>""#]);
+        check("image/png", b"\x89PNG\n", &[r#"{"base64": "iVBORwo="}"#]);
+    }
+
+    #[test]
+    fn a_file_may_be_formatted_anew() {
+        let part = "{\"data\": {\n  \"a\": \"x \\\" y\\\\\",\r\n  \"b\": [1, 2]\n}}";
+        assert_eq!(back(&[part.to_owned()]), b"data: {\"a\":\"x \\\" y\\\\\",\"b\":[1,2]}\n\n");
+    }
+
+    #[test]
+    fn other_parts_are_refused() {
+        for part in
+            ["1", "[]", "{}", r#"{"text": "a"}"#, r#"{"data": 1, "json": 2}"#, r#"{"base64": "a"}"#]
+        {
+            let part: &RawValue = serde_json::from_str(part).unwrap();
+            assert!(read(part).is_err(), "{part}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_body_comes_back(
+            body in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..60),
+                r#"(data: |[{}\[\]":,a1 \\\n\r]){0,30}"#.prop_map(String::into_bytes),
+            ],
+            kind in prop_oneof![Just("text/event-stream"), Just("application/json")],
+        ) {
+            prop_assert_eq!(back(&write(&answer(kind, &body))), body);
+        }
+    }
+}

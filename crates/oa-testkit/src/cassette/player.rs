@@ -1,0 +1,156 @@
+//! What is being replayed: which interaction was used by which request, and what was not met.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::header::HeaderMap;
+use http::{Method, Uri};
+
+use super::diff::diff;
+use super::error::{CassetteError, CassetteErrorKind};
+use super::interaction::{Answer, Interaction};
+use super::question::{Blur, Question};
+use super::secrets::Secrets;
+use crate::requests::count;
+
+/// What is being replayed.
+pub(super) struct Player {
+    blur: Blur,
+    secrets: Secrets,
+    state: Mutex<State>,
+    tracks: Vec<Track>,
+}
+
+/// An interaction, and what of its request is compared.
+struct Track {
+    compared: Question,
+    interaction: Interaction,
+}
+
+struct State {
+    asked: usize,
+    problems: Vec<String>,
+    /// For each interaction the number of the request that got it.
+    used: Vec<Option<usize>>,
+}
+
+impl Player {
+    pub(super) fn new(interactions: Vec<Interaction>, blur: Blur, secrets: Secrets) -> Self {
+        let track = |interaction: Interaction| Track {
+            compared: blur.apply(&interaction.question, &secrets),
+            interaction,
+        };
+        let tracks: Vec<_> = interactions.into_iter().map(track).collect();
+        let state = State { asked: 0, problems: Vec::new(), used: vec![None; tracks.len()] };
+        Self { blur, secrets, state: Mutex::new(state), tracks }
+    }
+
+    /// Answers by the first interaction that meets the request and was not used before.
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Answer, CassetteError> {
+        let mut secrets = self.secrets.clone();
+        secrets.learn(headers);
+        let question = Question::new(method, uri, body, &secrets);
+        // Closures of the user's are run without the lock.
+        let compared = self.blur.apply(&question, &secrets);
+        let mut state = self.state();
+        state.asked += 1;
+        let asked = state.asked;
+        let mut tracks = self.tracks.iter().zip(&mut state.used);
+        let free = tracks.find(|(track, used)| used.is_none() && track.compared == compared);
+        if let Some((track, used)) = free {
+            *used = Some(asked);
+            return Ok(track.interaction.answer.clone());
+        }
+        let miss = format!("request {asked} {}", self.miss(&compared, &state.used));
+        if state.problems.len() < MAX_PROBLEMS {
+            state.problems.push(miss.clone());
+        }
+        Err(CassetteError::new(CassetteErrorKind::Miss, miss))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.tracks.len()
+    }
+
+    /// Describes the interactions, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let state = self.state();
+        let tracks = self.tracks.iter().zip(&state.used);
+        let line = |(track, used): (&Track, &Option<usize>)| {
+            let summary = track.interaction.question.summary();
+            match used {
+                Some(request) => format!("{summary} -> request {request}"),
+                None => format!("{summary} -> never asked"),
+            }
+        };
+        tracks.map(line).collect()
+    }
+
+    pub(super) fn problems(&self) -> Vec<String> {
+        let state = self.state();
+        let unused = state.used.iter().enumerate().filter(|(_, used)| used.is_none());
+        let unused = unused.map(|(index, _)| format!("interaction {} was never asked", index + 1));
+        state.problems.iter().cloned().chain(unused).collect()
+    }
+
+    /// Tells why nothing meets a request.
+    fn miss(&self, compared: &Question, used: &[Option<usize>]) -> String {
+        let tracks = || self.tracks.iter().zip(used).enumerate();
+        if let Some((index, (_, Some(by)))) =
+            tracks().find(|(_, (track, _))| track.compared == *compared)
+        {
+            return format!(
+                "is the same as interaction {}, which request {by} has used: it was recorded once, \
+                 and asked again",
+                index + 1
+            );
+        }
+        let lines = compared.lines();
+        let free = || tracks().filter(|(_, (_, used))| used.is_none());
+        // The first of those that share most.
+        let likeness = |track: &Track| likeness(&track.compared.lines(), &lines);
+        let nearest = free()
+            .map(|(index, (track, _))| (likeness(track), index))
+            .max_by_key(|(likeness, index)| (*likeness, std::cmp::Reverse(*index)));
+        match nearest {
+            None => {
+                let all = count(self.tracks.len(), "interaction");
+                format!("is one too many, after all of {all}: {}", compared.summary())
+            }
+            Some((_, index)) => format!(
+                "meets no interaction; nearest is {} of {} (- recorded, + asked):\n{}",
+                index + 1,
+                self.tracks.len(),
+                diff(&self.tracks[index].compared.lines(), &lines),
+            ),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many in a thousand lines two texts share, in whatever order.
+fn likeness(one: &[String], other: &[String]) -> usize {
+    let (mut one, mut other): (Vec<_>, Vec<_>) = (one.iter().collect(), other.iter().collect());
+    one.sort_unstable();
+    other.sort_unstable();
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while i < one.len() && j < other.len() {
+        match one[i].cmp(other[j]) {
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Equal => (i, j, shared) = (i + 1, j + 1, shared + 1),
+            std::cmp::Ordering::Greater => j += 1,
+        }
+    }
+    2_000 * shared / (one.len() + other.len()).max(1)
+}
+
+const MAX_PROBLEMS: usize = 20;

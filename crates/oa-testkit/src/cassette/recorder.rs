@@ -1,0 +1,234 @@
+//! What is being recorded: requests in the order in which they were asked, and what came back so far.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderName};
+use http::{Method, StatusCode, Uri};
+
+use super::error::{CassetteError, CassetteErrorKind};
+use super::interaction::{Answer, Interaction, borders_of, is_stream, natural};
+use super::question::Question;
+use super::secrets::Secrets;
+
+/// What is being recorded.
+pub(super) struct Recorder {
+    kept_headers: Vec<HeaderName>,
+    state: Mutex<State>,
+}
+
+struct State {
+    bytes: usize,
+    /// What made the recording useless, if anything did.
+    problem: Option<String>,
+    /// How many changes there were, and up to which of them the file tells.
+    changes: usize,
+    saved: usize,
+    secrets: Secrets,
+    takes: Vec<Take>,
+}
+
+/// A request with its answer so far. Secrets are taken out when all of them are known.
+struct Take {
+    answer: Option<Taken>,
+    body: Bytes,
+    method: Method,
+    uri: Uri,
+}
+
+struct Taken {
+    body: Vec<u8>,
+    end: End,
+    headers: HeaderMap,
+    lengths: Vec<usize>,
+    status: StatusCode,
+}
+
+/// How an answer ended.
+pub(super) enum End {
+    /// Before its end, for this reason.
+    Cut(String),
+    /// Not yet.
+    Open,
+    Whole,
+}
+
+impl Recorder {
+    pub(super) fn new(kept_headers: Vec<HeaderName>, secrets: Secrets) -> Self {
+        let (changes, saved, takes) = (0, 0, Vec::new());
+        let state = State { bytes: 0, problem: None, changes, saved, secrets, takes };
+        Self { kept_headers, state: Mutex::new(state) }
+    }
+
+    /// Begins with a request, and returns its number, from 0.
+    pub(super) fn begin(&self, method: Method, uri: Uri, headers: &HeaderMap) -> usize {
+        let mut state = self.state();
+        state.secrets.learn(headers);
+        if state.takes.len() == MAX_TAKES {
+            state.spoil(format!("there are more than {MAX_TAKES} requests"));
+            return MAX_TAKES;
+        }
+        state.takes.push(Take { answer: None, body: Bytes::new(), method, uri });
+        state.takes.len() - 1
+    }
+
+    /// Tells the body of a request.
+    pub(super) fn asked(&self, number: usize, body: Bytes) {
+        let mut state = self.state();
+        state.count(body.len());
+        if state.problem.is_none()
+            && let Some(take) = state.takes.get_mut(number)
+        {
+            take.body = body;
+        }
+    }
+
+    /// Tells that a recording of this would not be true.
+    pub(super) fn spoil(&self, problem: String) {
+        self.state().spoil(problem);
+    }
+
+    /// Tells the head of an answer.
+    pub(super) fn head(&self, number: usize, status: StatusCode, headers: &HeaderMap) {
+        let kept = headers.iter().filter(|(name, _)| self.kept_headers.contains(name));
+        let mut headers = HeaderMap::new();
+        for (name, value) in kept {
+            // Only the first of several: those that are kept have one value.
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+        let (body, lengths) = (Vec::new(), Vec::new());
+        let mut state = self.state();
+        state.changes += 1;
+        if let Some(take) = state.takes.get_mut(number) {
+            take.answer = Some(Taken { body, end: End::Open, headers, lengths, status });
+        }
+    }
+
+    /// Tells a piece of an answer.
+    pub(super) fn piece(&self, number: usize, piece: &[u8]) {
+        let mut state = self.state();
+        state.count(piece.len());
+        if state.problem.is_none()
+            && let Some(answer) = state.takes.get_mut(number).and_then(|take| take.answer.as_mut())
+        {
+            answer.body.extend_from_slice(piece);
+            answer.lengths.push(piece.len());
+        }
+    }
+
+    /// Tells that an answer ended. If the client dropped it, it may have seen all the same that the
+    /// answer was over.
+    pub(super) fn end(&self, number: usize, end: End) {
+        let mut state = self.state();
+        state.changes += 1;
+        if let Some(answer) = state.takes.get_mut(number).and_then(|take| take.answer.as_mut()) {
+            answer.end = if answer.said_done() { End::Whole } else { end };
+        }
+    }
+
+    /// Returns how many requests there were.
+    pub(super) fn len(&self) -> usize {
+        self.state().takes.len()
+    }
+
+    /// Describes what was recorded, a line each.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let state = self.state();
+        let line = |take: &Take| {
+            let came = match &take.answer {
+                None => "no answer, not recorded".to_owned(),
+                Some(answer) => format!("status {}", answer.status.as_u16()),
+            };
+            format!("{} -> {came}", take.question(&state.secrets).summary())
+        };
+        state.takes.iter().map(line).collect()
+    }
+
+    /// Gives all that was answered, without its secrets, to whom writes it, if there is something new.
+    pub(super) fn save<F>(&self, write: F) -> Result<(), CassetteError>
+    where
+        F: FnOnce(&[Interaction]) -> Result<(), CassetteError>,
+    {
+        let mut state = self.state();
+        if let Some(problem) = &state.problem {
+            return Err(CassetteError::new(CassetteErrorKind::Limit, problem.clone()));
+        }
+        let takes = state.takes.iter();
+        let interactions: Vec<_> =
+            takes.filter_map(|take| take.interaction(&state.secrets)).collect();
+        if interactions.is_empty() || state.saved == state.changes {
+            return Ok(());
+        }
+        write(&interactions)?;
+        state.saved = state.changes;
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing is left half done under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn count(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            self.spoil(format!("there are more than {MAX_BYTES} bytes"));
+        }
+    }
+
+    fn spoil(&mut self, problem: String) {
+        self.problem.get_or_insert_with(|| format!("not recorded: {problem}"));
+        // Nobody will see it.
+        self.takes = Vec::new();
+    }
+}
+
+impl Take {
+    fn question(&self, secrets: &Secrets) -> Question {
+        Question::new(self.method.clone(), &self.uri, &self.body, secrets)
+    }
+
+    fn interaction(&self, secrets: &Secrets) -> Option<Interaction> {
+        let question = self.question(secrets);
+        self.answer.as_ref().map(|answer| Interaction { answer: answer.masked(secrets), question })
+    }
+}
+
+impl Taken {
+    /// Whether a stream said that it is over, after which nobody needs to read on.
+    fn said_done(&self) -> bool {
+        is_stream(&self.headers) && self.body.trim_ascii_end().ends_with(b"data: [DONE]")
+    }
+
+    fn masked(&self, secrets: &Secrets) -> Answer {
+        let mut borders: Vec<usize> = Vec::with_capacity(self.lengths.len());
+        for length in &self.lengths {
+            borders.push(borders.last().unwrap_or(&0) + length);
+        }
+        let body = secrets.bytes(&self.body, &mut borders);
+        borders.retain(|border| (1..body.len()).contains(border));
+        borders.dedup();
+
+        let mut headers = self.headers.clone();
+        for value in headers.values_mut() {
+            let masked = secrets.bytes(value.as_bytes(), &mut []);
+            if let Ok(masked) = http::HeaderValue::from_bytes(&masked) {
+                *value = masked;
+            }
+        }
+        let are_natural = borders == borders_of(&natural(&headers).pieces(&body));
+        let borders = (!are_natural).then_some(borders);
+        let cut = match &self.end {
+            End::Cut(why) => Some(secrets.text(why)),
+            End::Open => Some("the recording was saved before the answer ended".to_owned()),
+            End::Whole => None,
+        };
+        Answer { body, borders, cut, headers, status: self.status }
+    }
+}
+
+/// The most that is kept of a run, in bytes of bodies.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+const MAX_TAKES: usize = 1024;

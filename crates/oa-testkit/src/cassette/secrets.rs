@@ -1,0 +1,270 @@
+//! What must not stand in a file: keys, wherever they were repeated.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use http::header::HeaderMap;
+use serde_json::{Map, Value};
+
+use crate::requests::SECRET;
+
+/// What is known to be secret, in every spelling that a body or a URL may have of it.
+#[derive(Clone, Default)]
+pub(super) struct Secrets {
+    /// The longest first, so that a secret which holds another goes as a whole.
+    spellings: Vec<String>,
+}
+
+impl Secrets {
+    /// Adds a secret, which is not empty.
+    pub(super) fn add(&mut self, secret: &str) {
+        let quoted = Value::from(secret).to_string();
+        let escaped = quoted.trim_start_matches('"');
+        let escaped = escaped.strip_suffix('"').unwrap_or(escaped);
+        for spelling in [
+            secret.to_owned(),
+            escaped.to_owned(),
+            escaped.replace('/', "\\/"),
+            percent_encoded(secret),
+        ] {
+            if !spelling.is_empty() && !self.spellings.contains(&spelling) {
+                self.spellings.push(spelling);
+            }
+        }
+        self.spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+    }
+
+    /// Adds what the secret headers of a request hold, unless it is too short to be a key: local
+    /// servers are given words such as `none`.
+    pub(super) fn learn(&mut self, headers: &HeaderMap) {
+        for value in SECRET.iter().flat_map(|name| headers.get_all(name)) {
+            let Ok(value) = value.to_str() else { continue };
+            // `Bearer key`, `a=b; c=d`, or the key alone.
+            for part in value.split([' ', ';']) {
+                let key = part.split_once('=').map_or(part, |(_, key)| key);
+                for key in [part, key].into_iter().filter(|key| key.len() >= TELLING) {
+                    self.add(key);
+                }
+            }
+        }
+    }
+
+    /// Masks the secrets in a text.
+    pub(super) fn text(&self, text: &str) -> String {
+        let bytes = self.bytes(text.as_bytes(), &mut []);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Masks the secrets in a path with a query, where some members are secrets by their names.
+    pub(super) fn target(&self, target: &str) -> String {
+        let masked = self.text(target);
+        let Some((path, query)) = masked.split_once('?') else { return masked };
+        let members = query.split('&').map(|member| match member.split_once('=') {
+            Some((name, value)) if is_secret(name) && !value.is_empty() => {
+                format!("{name}={MASK}")
+            }
+            _ => member.to_owned(),
+        });
+        format!("{path}?{}", members.collect::<Vec<_>>().join("&"))
+    }
+
+    /// Masks the secrets in JSON, and puts its members in the order of their names.
+    pub(super) fn json(&self, value: &Value) -> Value {
+        match value {
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_by_key(|(name, _)| name.as_str());
+                let masked = |(name, value): (&String, _)| (self.text(name), self.json(value));
+                Value::Object(members.into_iter().map(masked).collect::<Map<_, _>>())
+            }
+            Value::Number(number) if !self.spans(number.to_string().as_bytes()).is_empty() => {
+                Value::from(MASK)
+            }
+            Value::String(text) => Value::from(self.text(text)),
+            Value::Bool(_) | Value::Null | Value::Number(_) => value.clone(),
+        }
+    }
+
+    /// Masks the secrets in bytes. Borders in them move along, and those within a secret stand
+    /// behind its mask.
+    pub(super) fn bytes(&self, bytes: &[u8], borders: &mut [usize]) -> Bytes {
+        let spans = self.spans(bytes);
+        let mut masked = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        let mut next = 0;
+        for span in spans {
+            // Borders are sorted.
+            while let Some(border) = borders.get_mut(next).filter(|border| **border <= span.start) {
+                *border = masked.len() + *border - from;
+                next += 1;
+            }
+            masked.extend_from_slice(&bytes[from..span.start]);
+            masked.extend_from_slice(MASK.as_bytes());
+            while let Some(border) = borders.get_mut(next).filter(|border| **border < span.end) {
+                *border = masked.len();
+                next += 1;
+            }
+            from = span.end;
+        }
+        for border in &mut borders[next..] {
+            *border = masked.len() + *border - from;
+        }
+        masked.extend_from_slice(&bytes[from..]);
+        masked.into()
+    }
+
+    /// Finds the secrets, from left to right, none within or beside another.
+    fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut spans = bearer_tokens(bytes);
+        for spelling in &self.spellings {
+            let spelling = spelling.as_bytes();
+            spans.extend(positions(bytes, spelling).map(|at| at..at + spelling.len()));
+            // A text that was cut off in a secret ends with its beginning.
+            let longest = spelling.len().saturating_sub(1).min(bytes.len());
+            let begun = (TELLING..=longest).rev().find(|&n| bytes.ends_with(&spelling[..n]));
+            spans.extend(begun.map(|length| bytes.len() - length..bytes.len()));
+        }
+        spans.sort_by_key(|span| span.start);
+        let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+        for span in spans {
+            match apart.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => apart.push(span),
+            }
+        }
+        apart
+    }
+}
+
+/// Finds what stands behind the word `Bearer` and looks like a token more than like a word.
+fn bearer_tokens(bytes: &[u8]) -> Vec<Range<usize>> {
+    let mut spans = Vec::new();
+    for (at, window) in bytes.windows(SCHEME.len()).enumerate() {
+        if !window.eq_ignore_ascii_case(SCHEME) {
+            continue;
+        }
+        let start = at + SCHEME.len();
+        let spaces = bytes[start..].iter().take_while(|byte| **byte == b' ').count();
+        let start = start + spaces;
+        let length = bytes[start..].iter().take_while(|byte| is_of_token(**byte)).count();
+        let token = &bytes[start..start + length];
+        let is_word = length < TELLING && token.iter().all(u8::is_ascii_alphabetic);
+        if spaces > 0 && !is_word {
+            spans.push(start..start + length);
+        }
+    }
+    spans
+}
+
+/// Whether a byte may be part of a token, by RFC 6750.
+fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
+}
+
+fn positions<'a>(bytes: &'a [u8], part: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let windows = bytes.windows(part.len()).enumerate();
+    windows.filter(move |(_, window)| *window == part).map(|(at, _)| at)
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_MEMBERS.contains(&name.as_str())
+}
+
+fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+/// What stands in the place of a secret.
+const MASK: &str = "****";
+const SCHEME: &[u8] = b"bearer";
+/// Members of a query which are secrets.
+const SECRET_MEMBERS: [&str; 5] = ["access_token", "api_key", "apikey", "key", "token"];
+/// From so many bytes on something is a key, or tells too much of one.
+const TELLING: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk/0123456789+abc\"d";
+
+    fn secrets() -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add(KEY);
+        secrets
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(secrets().text(text), expected);
+        assert_eq!(secrets().text(expected), expected, "masking is done once");
+    }
+
+    #[test]
+    fn a_secret_goes_in_every_spelling() {
+        check(&format!("a {KEY}{KEY} b"), "a **** b");
+        check(&format!("{{\"key\":{}}}", Value::from(KEY)), "{\"key\":\"****\"}");
+        check(r#""sk\/0123456789+abc\"d""#, r#""****""#);
+        check("?q=sk%2F0123456789%2Babc%22d&x", "?q=****&x");
+        check("cut off at sk/01234567", "cut off at ****");
+        check("the sk/0123 is too short to tell", "the sk/0123 is too short to tell");
+    }
+
+    #[test]
+    fn what_stands_behind_bearer_goes_unless_it_is_a_short_word() {
+        check("authorization: Bearer abc.def-1=\n", "authorization: Bearer ****\n");
+        check("bearer  x1, BEARER abcdefgh", "bearer  ****, BEARER ****");
+        check("the bearer of bad news; Bearer", "the bearer of bad news; Bearer");
+    }
+
+    #[test]
+    fn members_of_a_query_go_by_their_names() {
+        let masked = secrets().target("/v1/models?key=abc&alt=sse&api-key=x&token=");
+        assert_eq!(masked, "/v1/models?key=****&alt=sse&api-key=****&token=");
+    }
+
+    #[test]
+    fn names_and_numbers_of_json_are_masked_too() {
+        let mut secrets = secrets();
+        secrets.add("12345678");
+        let value = serde_json::json!({ KEY: [1234567890, 12, null, true, KEY] });
+        assert_eq!(secrets.json(&value).to_string(), r#"{"****":["****",12,null,true,"****"]}"#);
+    }
+
+    #[test]
+    fn keys_are_learnt_from_headers() {
+        let mut headers = HeaderMap::new();
+        headers.insert("authorization", "Bearer 0123456789".parse().unwrap());
+        headers.insert("x-api-key", "abcdefgh".parse().unwrap());
+        headers.insert("api-key", "none".parse().unwrap());
+        headers.insert("x-other", "otherwise".parse().unwrap());
+        let mut secrets = Secrets::default();
+        secrets.learn(&headers);
+        let masked = secrets.text("0123456789 abcdefgh none otherwise");
+        assert_eq!(masked, "**** **** none otherwise");
+    }
+
+    #[test]
+    fn borders_move_along() {
+        let mut secrets = Secrets::default();
+        secrets.add("0123456789");
+        let text = b"ab 0123456789 cd 0123456789";
+        for (border, expected) in
+            [(0, 0), (2, 2), (3, 3), (4, 7), (12, 7), (13, 7), (15, 9), (17, 11)]
+        {
+            let mut borders = [border];
+            assert_eq!(secrets.bytes(text, &mut borders), "ab **** cd ****");
+            assert_eq!(borders, [expected], "{border}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use tower::Service;
+
+use super::body::TapedBody;
+use super::reel::{Playing, Recording, Reel};
+use crate::http1::MAX_BODY;
+
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A transport with a [`Cassette`](super::Cassette) around it.
+///
+/// While recording, requests go to the transport and its errors come out as they are. On replay the
+/// transport is never called, and the errors are [`CassetteError`](super::CassetteError)s. All clones
+/// share the cassette.
+#[derive(Clone, Debug)]
+pub struct Taped<S> {
+    inner: S,
+    reel: Reel,
+}
+
+impl<S> Taped<S> {
+    pub(super) fn new(inner: S, reel: Reel) -> Self {
+        Self { inner, reel }
+    }
+}
+
+impl<S, B, R> Service<Request<B>> for Taped<S>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    S::Error: Into<BoxError> + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Clone + Send + 'static,
+    B::Error: Into<BoxError>,
+    R: Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    type Response = Response<TapedBody<R>>;
+    type Error = BoxError;
+    type Future = TapedFuture<R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        match self.reel {
+            Reel::Play(_) => Poll::Ready(Ok(())),
+            Reel::Record(_) => self.inner.poll_ready(cx).map_err(Into::into),
+        }
+    }
+
+    fn call(&mut self, request: Request<B>) -> TapedFuture<R> {
+        let (head, body) = request.into_parts();
+        match &self.reel {
+            Reel::Play(playing) => {
+                TapedFuture { answer: Box::pin(replay(Arc::clone(playing), head, body)) }
+            }
+            Reel::Record(recording) => {
+                // Numbered in the order of the calls. What is recorded is a copy of the body: what
+                // is sent is untouched.
+                let (recording, copy) = (Arc::clone(recording), body.clone());
+                let recorder = &recording.recorder;
+                let take = recorder.begin(head.method.clone(), head.uri.clone(), &head.headers);
+                let answer = self.inner.call(Request::from_parts(head, body));
+                TapedFuture { answer: Box::pin(record(recording, take, copy, answer)) }
+            }
+        }
+    }
+}
+
+async fn record<B, R, F, E>(
+    recording: Arc<Recording>,
+    take: usize,
+    copy: B,
+    answer: F,
+) -> Answered<R>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+    R: Body<Data = Bytes>,
+    F: Future<Output = Result<Response<R>, E>>,
+    E: Into<BoxError>,
+{
+    match Limited::new(copy, MAX_BODY).collect().await {
+        Ok(body) => recording.recorder.asked(take, body.to_bytes()),
+        Err(error) => {
+            recording.recorder.spoil(format!("the body of request {}: {error}", take + 1));
+        }
+    }
+    let response = answer.await.map_err(Into::into)?;
+    recording.recorder.head(take, response.status(), response.headers());
+    Ok(response.map(|body| TapedBody::live(body, recording, take)))
+}
+
+async fn replay<B, R>(playing: Arc<Playing>, head: Parts, body: B) -> Answered<R>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+    R: Body<Data = Bytes>,
+{
+    let body = Limited::new(body, MAX_BODY).collect().await?.to_bytes();
+    let answer = playing.player.ask(head.method, &head.uri, &head.headers, &body)?;
+    let mut response = Response::new(TapedBody::played(&answer, playing.cut.as_ref()));
+    *response.status_mut() = answer.status;
+    *response.headers_mut() = answer.headers;
+    Ok(response)
+}
+
+/// The answer of a [`Taped`] transport to come.
+///
+/// # Cancel safety
+///
+/// Dropped while recording, it drops the transport's own future, and nothing is recorded of the
+/// request. Dropped on replay before it was polled, no interaction is used.
+#[must_use = "futures do nothing unless polled"]
+pub struct TapedFuture<R> {
+    answer: Pin<Box<dyn Future<Output = Answered<R>> + Send>>,
+}
+
+type Answered<R> = Result<Response<TapedBody<R>>, BoxError>;
+
+impl<R> Future for TapedFuture<R> {
+    type Output = Answered<R>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answer.as_mut().poll(cx)
+    }
+}
+
+impl<R> fmt::Debug for TapedFuture<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TapedFuture").finish_non_exhaustive()
+    }
+}
