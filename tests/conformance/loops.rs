@@ -24,12 +24,12 @@ fn weather(runs: &Arc<AtomicU32>) -> FnTool {
         })
 }
 
-fn options(server: &Server, runs: &Arc<AtomicU32>) -> AgentOptionsBuilder {
+pub(crate) fn options(server: &Server, runs: &Arc<AtomicU32>) -> AgentOptionsBuilder {
     server.options().tool(weather(runs)).auto_execute_tools(true)
 }
 
 /// Reads to the end: the text, and how many calls and results came.
-async fn read(client: &mut Client) -> open_agent::Result<(String, usize, usize)> {
+pub(crate) async fn read(client: &mut Client) -> open_agent::Result<(String, usize, usize)> {
     let (mut text, mut calls, mut results) = (String::new(), 0, 0);
     while let Some(block) = client.receive().await? {
         match block {
@@ -43,7 +43,7 @@ async fn read(client: &mut Client) -> open_agent::Result<(String, usize, usize)>
 }
 
 /// Every call is followed by its result, in order.
-fn check_pairing(history: &[Message]) {
+pub(crate) fn check_pairing(history: &[Message]) {
     let mut open: Vec<&str> = Vec::new();
     for message in history {
         for block in &message.content {
