@@ -141,6 +141,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-router",
+        place: Place::Layer(4),
+        ours: &["oa-client"],
+        external: None,
+        limits: &[Limit { features: Features::Default, most: 48 }],
+    },
+    Row {
         name: "open-agent",
         place: Place::Layer(5),
         ours: &[
@@ -148,6 +155,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-client",
             "oa-executor",
             "oa-hooks",
+            "oa-router",
             "oa-session",
             "oa-session-sqlite",
             "oa-sse",
