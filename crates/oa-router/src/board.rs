@@ -6,7 +6,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use crate::breaker::Health;
-use crate::choice::{Candidate, Chance, least_busy};
+use crate::choice::Choice;
 use crate::memory::Memory;
 use crate::policy::Policy;
 use crate::seat::{Grant, Seat, Verdict};
@@ -64,7 +64,7 @@ pub(crate) struct Board {
     rules: Rules,
     seats: Vec<Seat>,
     memory: Option<Memory>,
-    chance: Chance,
+    choice: Choice,
     next_ticket: Ticket,
     waiting: BTreeMap<Ticket, Waiting>,
     /// How many of them have no answer yet.
@@ -96,9 +96,9 @@ impl Board {
     pub(crate) fn new(rules: Rules, seats: Vec<Seat>, seed: u64) -> Self {
         Self {
             memory: rules.sticky.map(Memory::new),
+            choice: Choice::new(seats.len(), seed),
             rules,
             seats,
-            chance: Chance::new(seed),
             next_ticket: 0,
             waiting: BTreeMap::new(),
             in_line: 0,
@@ -249,12 +249,10 @@ impl Board {
             Policy::LeastBusy => {
                 // Beside one without a cap, a share of a cap says nothing.
                 let by_share = self.seats.iter().all(|seat| seat.cap.is_some());
-                let candidate = |server: usize| {
+                self.choice.pick(free, |server| {
                     let seat = &self.seats[server];
-                    let of = seat.cap.filter(|_| by_share).unwrap_or(1);
-                    Candidate { server, load: seat.in_use as f64 / of as f64 }
-                };
-                least_busy(free.iter().map(candidate).collect(), &mut self.chance)
+                    seat.in_use as f64 / seat.cap.filter(|_| by_share).unwrap_or(1) as f64
+                })
             }
         }
     }

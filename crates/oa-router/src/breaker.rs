@@ -91,7 +91,8 @@ impl Default for BreakerConfig {
 /// over, once for each pass.
 ///
 /// - *Closed*: everybody passes. [`BreakerConfig::failures`] in a row, or one with a `Retry-After`, open
-///   it. A whole answer ends a row.
+///   it. A whole answer ends a row, if it was asked for after the row began: a server that fails may still
+///   finish what it has.
 /// - *Open*: nobody passes. The time doubles from [`open_for`](BreakerConfig::open_for) to
 ///   [`max_open`](BreakerConfig::max_open); a `Retry-After` is taken instead, up to its own bound.
 /// - *Half open*, when the time is up: one passes, as a trial. If it fails the circuit opens again for
@@ -129,6 +130,10 @@ pub struct Breaker {
     state: State,
     /// In a row.
     failures: u32,
+    /// How many had passed when the row began.
+    row_began: u64,
+    /// How many have passed, ever.
+    passed: u64,
     /// How often it opened since the last whole answer.
     openings: u32,
     /// How many may run at once after a trial.
@@ -151,6 +156,7 @@ enum State {
 #[must_use = "tell the breaker by `done` how it went"]
 pub struct Pass {
     generation: u64,
+    number: u64,
 }
 
 /// What came of a request, as its server's circuit sees it.
@@ -191,6 +197,8 @@ impl Breaker {
             config,
             state: State::Closed,
             failures: 0,
+            row_began: 0,
+            passed: 0,
             openings: 0,
             room: None,
             running: 0,
@@ -207,7 +215,8 @@ impl Breaker {
             self.state = State::HalfOpen;
         }
         self.running += 1;
-        Some(Pass { generation: self.generation })
+        self.passed += 1;
+        Some(Pass { generation: self.generation, number: self.passed })
     }
 
     /// Notes that an answer has begun.
@@ -233,9 +242,15 @@ impl Breaker {
                 if let State::HalfOpen = state {
                     self.close();
                 }
-                (self.failures, self.openings) = (0, 0);
+                self.openings = 0;
+                if pass.number > self.row_began {
+                    self.failures = 0;
+                }
             }
             (Outcome::Failed { retry_after }, state) if is_current => {
+                if self.failures == 0 {
+                    self.row_began = self.passed;
+                }
                 self.failures += 1;
                 let retry_after = retry_after.filter(|wait| !wait.is_zero());
                 let at_once = matches!(state, State::HalfOpen) || self.openings > 0;

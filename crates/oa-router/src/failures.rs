@@ -42,7 +42,9 @@ pub(crate) fn sum_up(
     let mut words = words(&failures, untried, names);
     match refusal {
         Refusal::LeftAlone => {}
-        Refusal::QueueFull(waiting) => words.push_str(&format!("; {waiting} requests wait already")),
+        Refusal::QueueFull(waiting) => {
+            words.push_str(&format!("; {waiting} requests wait already"));
+        }
         Refusal::Waited(wait) => words.push_str(&format!("; waited for {wait:?}")),
     }
     let telling = failures.into_iter().map(|failure| failure.error).max_by_key(rank);
@@ -80,9 +82,9 @@ fn rank(error: &Error) -> u8 {
 
 fn words(failures: &[Failure], untried: &[(usize, Untried)], names: &[impl AsRef<str>]) -> String {
     let name = |server: usize| names.get(server).map_or("?", AsRef::as_ref);
-    let tried = failures.iter().map(|Failure { server, error }| {
-        format!("{} failed: {}", name(*server), excerpt(error))
-    });
+    let tried = failures
+        .iter()
+        .map(|Failure { server, error }| format!("{} failed: {}", name(*server), excerpt(error)));
     let left_out = untried.iter().map(|(server, why)| match why {
         Untried::LeftAlone(left, None) => format!("{} is left alone for {left:?}", name(*server)),
         Untried::LeftAlone(left, Some(last)) => {

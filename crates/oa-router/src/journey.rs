@@ -38,11 +38,8 @@ impl Journey {
         Box::pin(async move {
             loop {
                 let Self { request, tried, ticket, .. } = &self;
-                let wish = Wish {
-                    conversation: request.conversation(),
-                    tried: *tried,
-                    ticket: *ticket,
-                };
+                let wish =
+                    Wish { conversation: request.conversation(), tried: *tried, ticket: *ticket };
                 let (ticket, place) = self.shared.desk.place(wish).await;
                 self.ticket = ticket;
                 let lease = match place {

@@ -98,8 +98,9 @@
 //! own; a request for a busy server at its head would hold up all behind it; an error of one becomes that
 //! of all; and neither a conversation's own server nor those that have failed a request can be told to it.
 //! So no request goes through the balance. Who has room, who waits and who is healthy stands on one board
-//! behind a lock that is held for a few microseconds, and where several servers could take a request, a
-//! balance of just these says which. Waiting is a future: dropping it leaves the line.
+//! behind a lock that is held for a few microseconds; where several servers could take a request, the balance
+//! is told by its discovery that just these are there, and says which. Waiting is a future: dropping it
+//! leaves the line.
 //!
 //! # Stability
 //!

@@ -136,6 +136,28 @@ fn the_time_doubles_up_to_its_bound_and_begins_anew_after_a_whole_answer() {
 }
 
 #[test]
+fn an_answer_that_was_under_way_before_a_row_of_failures_does_not_end_it() {
+    let mut breaker = Breaker::new(BreakerConfig::new(3));
+    let now = Instant::now();
+    let fail = |breaker: &mut Breaker| {
+        let pass = breaker.permit(now).expect("it is closed");
+        breaker.done(pass, FAILED, now);
+    };
+    let [early, late] = [(); 2].map(|()| breaker.permit(now).unwrap());
+    fail(&mut breaker);
+    breaker.done(early, Outcome::Answered, now);
+    fail(&mut breaker);
+    let during = breaker.permit(now).unwrap();
+    breaker.done(during, Outcome::Answered, now);
+    fail(&mut breaker);
+    fail(&mut breaker);
+    assert!(breaker.permits(now), "the one in between ended the row");
+    breaker.done(late, Outcome::Answered, now);
+    fail(&mut breaker);
+    assert!(!breaker.permits(now));
+}
+
+#[test]
 fn a_later_retry_after_of_one_that_passed_before_lengthens_the_time_and_never_shortens_it() {
     let mut breaker = Breaker::new(BreakerConfig::new(1));
     let now = Instant::now();

@@ -8,8 +8,8 @@ use oa_testkit::{Reply, Script};
 use tokio::time::Instant;
 
 use crate::{
-    ask, ask_meanwhile, client, client_with, counts, endpoint, first_piece, in_use, lasting,
-    over, pause, saying, server, settle, slow,
+    ask, ask_meanwhile, client, client_with, counts, endpoint, first_piece, in_use, lasting, over,
+    pause, saying, server, settle, slow,
 };
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,10 @@ async fn another_server_is_asked_at_once_whatever_the_stage() {
         ("reset after the head", Reply::text("Lost.").reset_after(0)),
         ("an empty success", Reply::body(200, "text/event-stream", "")),
         ("an error in the stream", Reply::sse(format!("{reported}\n\n"))),
-        ("an error in the stream, and a break", Reply::sse(format!("{reported}\n\nx")).close_after(50)),
+        (
+            "an error in the stream, and a break",
+            Reply::sse(format!("{reported}\n\nx")).close_after(50),
+        ),
     ];
     for (stage, reply) in stages {
         let began = Instant::now();
@@ -136,8 +139,10 @@ async fn retries_go_around_all_servers_and_not_around_each() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_goes_on_elsewhere_with_all_it_has_and_returns() {
-    let a = server(Script::from([Reply::text("One."), Reply::error(503, "down")])
-        .otherwise(Reply::text("Three.")));
+    let a = server(
+        Script::from([Reply::text("One."), Reply::error(503, "down")])
+            .otherwise(Reply::text("Three.")),
+    );
     let b = saying("Two.");
     let router = over([&a, &b]).build().unwrap();
     let mut client = client(&router);

@@ -8,8 +8,8 @@ use oa_testkit::{Reply, Script};
 use tokio::time::Instant;
 
 use crate::{
-    ask, ask_meanwhile, client_with, counts, down, lasting, over, pause, saying, server,
-    settle, slow,
+    ask, ask_meanwhile, client_with, counts, down, lasting, over, pause, saying, server, settle,
+    slow,
 };
 
 fn health(router: &Router) -> Health {

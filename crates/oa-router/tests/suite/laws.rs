@@ -74,8 +74,14 @@ fn play() -> impl Strategy<Value = Play> {
     let clients = prop::collection::vec((0..1_500_u64, interrupt, 1..4_u32), 1..25);
     let policy = prop_oneof![Just(Policy::Failover), Just(Policy::LeastBusy)];
     (1..4_usize, 0..12_usize, policy, any::<bool>(), 1..4_u32, replies, clients).prop_map(
-        |(caps, queue, policy, sticky, failures, replies, clients)| {
-            Play { caps, queue, policy, sticky, failures, replies, clients }
+        |(caps, queue, policy, sticky, failures, replies, clients)| Play {
+            caps,
+            queue,
+            policy,
+            sticky,
+            failures,
+            replies,
+            clients,
         },
     )
 }

@@ -156,8 +156,10 @@ async fn in_order_a_conversation_returns_to_the_first_server_unless_it_is_to_sta
 
 #[tokio::test(start_paused = true)]
 async fn only_a_server_whose_answer_began_is_remembered() {
-    let a = server(Script::from(lasting(5, "A").delay_first(Duration::from_secs(60)))
-        .otherwise(Reply::text("A")));
+    let a = server(
+        Script::from(lasting(5, "A").delay_first(Duration::from_secs(60)))
+            .otherwise(Reply::text("A")),
+    );
     let router = over([&a]).sticky(10).build().unwrap();
     let task = ask_meanwhile(&router);
     settle().await;
