@@ -4,8 +4,13 @@ use std::time::Duration;
 
 use oa_client::ErrorKind;
 use oa_router::{BreakerConfig, Policy, Router, RouterBuilder, Server};
+use oa_testkit::Reply;
+use tokio::time::Instant;
 
-use crate::{endpoint, over, saying};
+use crate::{
+    ask, ask_meanwhile, client, down, endpoint, first_piece, in_use, lasting, over, pause, saying,
+    settle,
+};
 
 #[tokio::test]
 async fn what_cannot_work_or_act_is_an_error_at_build() {
@@ -65,11 +70,78 @@ async fn servers_without_names_are_told_apart() {
     assert_eq!(names, ["http://gpu:8000/v1", "http://gpu:8000/v1 #2"]);
 }
 
+/// The number in the column of defaults of the crate's table, in the row of this.
+fn documented(what: &str) -> u64 {
+    let docs = include_str!("../../src/lib.rs");
+    let mut rows = docs.lines().filter_map(|line| line.strip_prefix("//! | "));
+    let row = rows.find(|row| row.starts_with(what)).expect("there is a row of it");
+    let default = row.split('|').nth(1).expect("it has a column of defaults");
+    let digits: String =
+        default.trim().chars().take_while(|c| *c != ' ').filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a number stands first")
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_default_in_the_docs_is_that_of_the_code() {
+    let breaker = BreakerConfig::default();
+    assert_eq!(documented("failures in a row"), u64::from(breaker.failures));
+    assert_eq!(documented("how long it is open"), breaker.open_for.as_secs());
+    assert_eq!(documented("a `Retry-After`"), breaker.max_retry_after.as_secs());
+    assert_eq!(breaker.max_open, Duration::from_secs(30));
+
+    let silent = down(Reply::silence());
+    let router = over([&silent]).cap(1).build().unwrap();
+    let queue = documented("requests that wait");
+    let tasks: Vec<_> = (0..=queue).map(|_| ask_meanwhile(&router)).collect();
+    settle().await;
+    assert_eq!(router.waiting() as u64, queue);
+    let began = Instant::now();
+    let last = ask(&router).await.unwrap_err();
+    assert_eq!((last.kind(), began.elapsed()), (ErrorKind::Unavailable, Duration::ZERO));
+    let wait = documented("how long one waits");
+    pause(wait * 1_000 + 1).await;
+    settle().await;
+    assert_eq!(router.waiting(), 0, "the wait has an end");
+    tasks.iter().for_each(|task| task.abort());
+
+    let router = over(&[saying("A"), saying("B")]).policy(Policy::LeastBusy).build().unwrap();
+    let remembered = documented("conversations remembered");
+    for _ in 0..remembered + 3 {
+        ask(&router).await.unwrap();
+    }
+    assert_eq!(router.remembered() as u64, remembered);
+    let router = over([&saying("A")]).build().unwrap();
+    ask(&router).await.unwrap();
+    assert_eq!(router.remembered(), 0, "none in order");
+
+    let (a, b) = (down(lasting(60_000, "A")), saying("B"));
+    let router = over([&a, &b]).policy(Policy::LeastBusy).cap(1).build().unwrap();
+    let mut own = client(&router);
+    while in_use(&router)[0] == 0 {
+        own = client(&router);
+        own.send("Go.").await.unwrap();
+        first_piece(&mut own).await;
+    }
+    own.interrupt();
+    own.receive().await.unwrap();
+    let other = loop {
+        let task = ask_meanwhile(&router);
+        settle().await;
+        if in_use(&router)[0] == 1 {
+            break task;
+        }
+    };
+    let began = Instant::now();
+    assert_eq!(own.ask("And?").await.unwrap().text, "B");
+    assert_eq!(began.elapsed().as_secs(), documented("how long a conversation waits"));
+    other.abort();
+}
+
 #[tokio::test]
 async fn times_without_end_are_taken() {
     let forever = BreakerConfig::new(1).open_for(Duration::MAX).max_open(Duration::MAX);
     let server = saying("A");
     let router = over([&server]).breaker(forever).longest_wait(None).policy(Policy::LeastBusy);
     let router = router.patience(Duration::MAX).build().unwrap();
-    assert_eq!(crate::ask(&router).await.unwrap(), "A");
+    assert_eq!(ask(&router).await.unwrap(), "A");
 }
