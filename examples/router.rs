@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .endpoint(Server::new(desk).name("desk").cap(8))
         .endpoint(Server::new(spare).name("spare").cap(1))
         // Gone after one failure, and tried again soon: an example does not last long.
-        .breaker(BreakerConfig::new(1).open_for(Duration::from_millis(300)))
+        .breaker(BreakerConfig::new(1).open_for(Duration::from_secs(1)))
         .build()?;
     let options = AgentOptions::builder()
         .model("qwen3")
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     for (prompt, goes_down, waits) in [
         ("How many apples are there?", false, 0),
         ("And plums?", true, 0),
-        ("And pears?", false, 300),
+        ("And pears?", false, 1_000),
     ] {
         tokio::time::sleep(Duration::from_millis(waits)).await;
         is_down.store(false, Ordering::Relaxed);

@@ -145,7 +145,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(4),
         ours: &["oa-client"],
         external: None,
-        limits: &[Limit { features: Features::Default, most: 48 }],
+        limits: &[Limit { features: Features::Default, most: 42 }],
     },
     Row {
         name: "open-agent",
