@@ -4,8 +4,8 @@ use oa_router::{Policy, Router, Server};
 use oa_testkit::{Reply, Script};
 
 use crate::{
-    ask, ask_meanwhile, counts, down, endpoint, in_use, lasting, over, pause, saying, server,
-    settle, slow,
+    ask, ask_meanwhile, counts, down, endpoint, in_use, lasting, occupy, over, pause, saying,
+    server, settle, slow,
 };
 
 #[tokio::test(start_paused = true)]
@@ -28,11 +28,7 @@ async fn a_busy_server_is_avoided_until_its_answers_have_ended_and_not_only_begu
     let (b, c) = (saying("B"), saying("C"));
     let router = over([&busy, &b, &c]).policy(Policy::LeastBusy).seed(3).build().unwrap();
     // Until the busy one has some work: its answers have begun at once.
-    let mut tasks = Vec::new();
-    while in_use(&router)[0] == 0 {
-        tasks.push(ask_meanwhile(&router));
-        settle().await;
-    }
+    let tasks = [occupy(&router).await];
     let before = counts([&busy]);
     for _ in 0..200 {
         ask(&router).await.unwrap();

@@ -8,8 +8,8 @@ use oa_testkit::{MemoryServer, Reply, Script};
 use tokio::time::Instant;
 
 use crate::{
-    ask, ask_meanwhile, client, counts, first_piece, in_use, lasting, over, pause, saying, server,
-    settle, slow,
+    ask, ask_meanwhile, client, counts, first_piece, in_use, lasting, occupy, over, pause, saying,
+    server, settle, slow,
 };
 
 fn balanced<'a>(servers: impl IntoIterator<Item = &'a MemoryServer>) -> RouterBuilder {
@@ -22,12 +22,13 @@ async fn talk(client: &mut Client) -> String {
 
 /// A conversation whose last answer is that of the server which says this.
 async fn conversation_with(router: &Router, server: &str) -> Client {
-    loop {
+    for _ in 0..100 {
         let mut client = client(router);
         if talk(&mut client).await == server {
             return client;
         }
     }
+    panic!("{server} is never asked: {router:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,13 +76,7 @@ async fn it_waits_a_while_for_its_own_server_and_then_moves() {
     let router = balanced([&a, &b]).cap(1).patience(Duration::from_secs(3)).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
     // Somebody else has the only place.
-    let other = loop {
-        let task = ask_meanwhile(&router);
-        settle().await;
-        if in_use(&router)[0] == 1 {
-            break task;
-        }
-    };
+    let other = occupy(&router).await;
     let began = Instant::now();
     assert_eq!(talk(&mut client).await, "B");
     assert_eq!(began.elapsed(), Duration::from_secs(3));
@@ -96,13 +91,7 @@ async fn it_gets_the_place_that_comes_free_in_time() {
     let (a, b) = (slow(1_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
-    let other = loop {
-        let task = ask_meanwhile(&router);
-        settle().await;
-        if in_use(&router)[0] == 1 {
-            break task;
-        }
-    };
+    let other = occupy(&router).await;
     client.send("And?").await.unwrap();
     assert_eq!(first_piece(&mut client).await, "A");
     other.await.unwrap().unwrap();
@@ -113,13 +102,7 @@ async fn with_a_full_queue_it_moves_at_once() {
     let (a, b) = (slow(10_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).queue(0).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
-    let other = loop {
-        let task = ask_meanwhile(&router);
-        settle().await;
-        if in_use(&router)[0] == 1 {
-            break task;
-        }
-    };
+    let other = occupy(&router).await;
     let began = Instant::now();
     assert_eq!((talk(&mut client).await.as_str(), began.elapsed()), ("B", Duration::ZERO));
     other.await.unwrap().unwrap();
