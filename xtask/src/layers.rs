@@ -168,7 +168,7 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[
             Limit { features: Features::Default, most: 65 },
             // With a database, which is built along.
-            Limit { features: Features::AllButTls, most: 52 },
+            Limit { features: Features::AllButTls, most: 57 },
         ],
     },
     Row {
