@@ -200,3 +200,19 @@ fn executor_events() {
 fn custom_transport() {
     check(&mut example("custom_transport"), &["call ", "finish reason: tool_calls"]);
 }
+
+#[test]
+fn router() {
+    let expected = [
+        "There are 6 apples, says qwen3-32b.",
+        "desk: healthy, 2 answered, 0 failed",
+        "stock(of: \"plums\")",
+        "There are 5 plums, says qwen3-8b.",
+        "desk: left alone for",
+        "3 answered, 1 failed",
+        "spare: healthy, 1 answered, 0 failed",
+        "There are 5 pears, says qwen3-32b.",
+        "desk: healthy, 5 answered, 1 failed",
+    ];
+    check(&mut example("router"), &expected);
+}

@@ -25,6 +25,7 @@ mod providers;
 mod requests;
 mod retries;
 mod rounds;
+mod router;
 mod secrets;
 mod soak;
 mod streaming;

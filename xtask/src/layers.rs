@@ -142,6 +142,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-router",
+        place: Place::Layer(4),
+        ours: &["oa-client"],
+        external: None,
+        limits: &[Limit { features: Features::Default, most: 42 }],
+    },
+    Row {
         name: "open-agent",
         place: Place::Layer(5),
         ours: &[
@@ -150,6 +157,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-router",
             "oa-session",
             "oa-session-sqlite",
             "oa-sse",
@@ -162,7 +170,7 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[
             Limit { features: Features::Default, most: 65 },
             // With a database, which is built along.
-            Limit { features: Features::AllButTls, most: 52 },
+            Limit { features: Features::AllButTls, most: 57 },
         ],
     },
     Row {

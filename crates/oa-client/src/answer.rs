@@ -27,6 +27,8 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
 
+const EMPTY: &str = "the server answered with success and an empty body";
+
 /// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a
 /// [`ChatRequest`](crate::ChatRequest).
 ///
@@ -57,6 +59,7 @@ struct Arriving {
     whole: Option<Duration>,
     /// What to do if it breaks before anything was handed out.
     early_end: Option<EarlyEnd>,
+    on_begin: Option<OnBegin>,
     on_end: Option<OnEnd>,
     /// The answer that comes in its place.
     again: Option<BoxFuture<Result<AnswerStream>>>,
@@ -71,6 +74,9 @@ struct Arriving {
 
 /// Asks again, or gives the error back.
 type EarlyEnd = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<AnswerStream>>> + Send>;
+
+/// Is told that an answer has begun.
+type OnBegin = Box<dyn FnOnce() + Send>;
 
 /// Is told how an answer has ended.
 type OnEnd = Box<dyn FnOnce(Option<&Error>) + Send>;
@@ -108,6 +114,7 @@ impl AnswerStream {
             first_token: None,
             whole: None,
             early_end: None,
+            on_begin: None,
             on_end: None,
             again: None,
             text: 0,
@@ -133,7 +140,8 @@ impl AnswerStream {
     }
 
     /// Has another answer put in the place of this one if it breaks before anything of it was handed
-    /// out: `ask_again` is given the error, and asks, or gives an error back.
+    /// out, also by an error that the server reports in it: `ask_again` is given the error, and asks,
+    /// or gives an error back.
     ///
     /// Of several the one that was set first is asked first, and the next one if that fails too.
     pub fn on_early_end<F>(&mut self, ask_again: F)
@@ -153,6 +161,21 @@ impl AnswerStream {
                     }
                 })),
                 Err(error) => ask_again(error),
+            }),
+        });
+    }
+
+    /// Has `told` called when the first piece of the answer is handed out, from when on it is no longer
+    /// replaced: the server not only took the request, it works on it. If that never comes it is dropped
+    /// without a call.
+    ///
+    /// Of several each is called, in the order in which they were set.
+    pub fn on_begin(&mut self, told: impl FnOnce() + Send + 'static) {
+        self.0.on_begin = Some(match self.0.on_begin.take() {
+            None => Box::new(told),
+            Some(first) => Box::new(move || {
+                first();
+                told();
             }),
         });
     }
@@ -201,6 +224,9 @@ impl AnswerStream {
                     if this.first_token.is_none() {
                         this.first_token = Some(this.watch.elapsed());
                         this.early_end = None;
+                        if let Some(told) = this.on_begin.take() {
+                            told();
+                        }
                     }
                 }
                 let picked = match delta {
@@ -219,7 +245,7 @@ impl AnswerStream {
             if let Some(again) = &mut self.0.again {
                 match ready!(again.as_mut().poll(cx)) {
                     Ok(answer) => *self = answer,
-                    Err(error) => self.end(Some(error)),
+                    Err(error) => self.stop(Some(error)),
                 }
                 continue;
             }
@@ -281,35 +307,42 @@ impl AnswerStream {
     }
 
     /// Ends the reading, unless the answer is asked for again.
-    fn end(&mut self, mut failure: Option<Error>) {
-        self.0.again = None;
-        if let Some(early_end) = self.0.early_end.take().filter(|_| !self.is_reported())
-            && let Some(error) = failure
-        {
-            if let Some(told) = self.0.on_end.take() {
-                told(Some(&error));
-            }
-            match early_end(error) {
-                Ok(again) => {
-                    (self.0.again, self.0.body) = (Some(again), None);
-                    return;
-                }
-                Err(error) => failure = Some(error),
-            }
-        }
-        let held_back = self.0.pipeline.finish();
-        let held_back =
-            held_back.err().map(|error| Error::pipeline(error, self.0.pipeline.received()));
+    fn end(&mut self, failure: Option<Error>) {
         // What the server itself said counts for more than how its connection ended after that.
-        self.0.failure = failure.filter(|_| !self.is_reported()).or(held_back);
-        self.0.reading = false;
-        self.0.whole = Some(self.0.watch.elapsed());
+        let failure = self.reported().or(failure);
+        let Some(early_end) = self.0.early_end.take() else { return self.stop(failure) };
+        let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
+        let Some(mut error) = failure.or_else(nothing) else { return self.stop(None) };
+        error.mask(self.0.endpoint.0.secrets());
+        if let Some(told) = self.0.on_end.take() {
+            told(Some(&error));
+        }
+        match early_end(error) {
+            Ok(again) => (self.0.again, self.0.body) = (Some(again), None),
+            Err(error) => self.stop(Some(error)),
+        }
     }
 
-    /// Whether the server reported an error inside the stream.
-    fn is_reported(&self) -> bool {
-        let mut problems = self.0.pipeline.problems().iter();
-        problems.any(|problem| matches!(problem, Problem::Server(_)))
+    /// Ends the reading.
+    fn stop(&mut self, failure: Option<Error>) {
+        let this = &mut *self.0;
+        this.again = None;
+        let held_back = this.pipeline.finish();
+        let held_back =
+            held_back.err().map(|error| Error::pipeline(error, this.pipeline.received()));
+        this.failure = failure.or(held_back);
+        this.reading = false;
+        this.whole = Some(this.watch.elapsed());
+    }
+
+    /// What the server reported inside the stream.
+    fn reported(&self) -> Option<Error> {
+        let pipeline = &self.0.pipeline;
+        let mut problems = pipeline.problems().iter();
+        problems.find_map(|problem| match problem {
+            Problem::Server(error) => Some(Error::in_stream(error, pipeline.received())),
+            _ => None,
+        })
     }
 
     /// Makes the answer and finds out whether it is one.
@@ -458,7 +491,7 @@ fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Er
         return None;
     }
     let message = if received == 0 {
-        "the server answered with success and an empty body".to_owned()
+        EMPTY.to_owned()
     } else if let Some(problem) = answer.problems.first() {
         format!("nothing in the answer could be read: {problem}")
     } else {

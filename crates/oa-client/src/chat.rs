@@ -161,9 +161,12 @@ async fn try_answer(
     Ok(answer)
 }
 
-/// Any chat service, erased once so that no type parameter reaches the user.
+/// Any chat service, erased so that no type parameter is left: for those who keep several of different
+/// types. Errors of other types become [`Error`]s of kind `Connect`.
+///
+/// It is always ready: what it is made of is waited for in the call.
 #[derive(Clone)]
-pub(crate) struct AnyChat(Arc<dyn Ask>);
+pub struct AnyChat(Arc<dyn Ask>);
 
 /// What is left of a service: each request has a clone of its own.
 trait Ask: Send + Sync {
@@ -187,7 +190,8 @@ where
 }
 
 impl AnyChat {
-    pub(crate) fn new<S>(service: S) -> Self
+    /// Erases a service.
+    pub fn new<S>(service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
         S::Error: Into<Box<dyn StdError + Send + Sync>>,

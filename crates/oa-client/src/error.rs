@@ -42,6 +42,8 @@ pub enum ErrorKind {
     Timeout,
     /// A tool that was run alone failed. In a turn that is a result, and no error.
     Tool,
+    /// Nobody can be asked: all servers are busy, or left alone for a while.
+    Unavailable,
 }
 
 /// Anything that can go wrong between a prompt and the end of its answer.
@@ -80,8 +82,29 @@ impl Error {
         }))
     }
 
-    pub(crate) fn config(message: impl Into<String>) -> Self {
+    /// Tells that an option cannot work: for services that are put together from options of their own.
+    pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
+    }
+
+    /// Tells that nobody can be asked, for now: for services in front of several servers. The request may
+    /// be sent again, after so long if that is known.
+    pub fn unavailable(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self::new(ErrorKind::Unavailable, message).retryable_after(retry_after)
+    }
+
+    /// Tells the same error in other words; kind, status, source and the rest stay.
+    #[must_use]
+    pub fn retold(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// Says that the request may be sent again although this server failed: after so long, or at once.
+    #[must_use]
+    pub fn retryable_after(mut self, wait: Option<Duration>) -> Self {
+        (self.0.retryable, self.0.retry_after) = (true, wait);
+        self
     }
 
     pub(crate) fn blocked(reason: &str) -> Self {

@@ -87,7 +87,7 @@ pub use crate::agent::{AgentService, AgentStream};
 pub use crate::agent_tool::AgentTool;
 pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
-pub use crate::chat::ChatRequest;
+pub use crate::chat::{AnyChat, ChatRequest};
 pub use crate::client::{Client, ClientStream, HistoryMut};
 pub use crate::dialect::ToolMode;
 pub use crate::doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};

@@ -5,6 +5,12 @@ use std::time::Duration;
 pub struct Wait(Option<Duration>);
 
 impl Wait {
+    /// Returns how long; `None` is for ever.
+    #[must_use]
+    pub fn duration(self) -> Option<Duration> {
+        self.0
+    }
+
     pub(crate) fn or(wait: Option<Self>, default: Option<Duration>) -> Option<Duration> {
         wait.map_or(default, |Self(wait)| wait)
     }

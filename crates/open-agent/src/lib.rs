@@ -36,7 +36,8 @@
 //!
 //! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
 //! default) adds spans, named as OpenTelemetry has it. `session` (on by default) keeps conversations in text files,
-//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema.
+//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema. `router` has several
+//! servers behind one agent.
 
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
@@ -69,6 +70,9 @@ pub use oa_executor as executor;
 pub use oa_fallback as fallback;
 #[doc(inline)]
 pub use oa_hooks as hooks;
+#[cfg(feature = "router")]
+#[doc(inline)]
+pub use oa_router as router;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use oa_session as session;

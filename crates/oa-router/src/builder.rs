@@ -1,0 +1,210 @@
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use oa_client::{Error, Result, Wait};
+
+use crate::board::{Board, Rules};
+use crate::breaker::{Breaker, BreakerConfig};
+use crate::desk::Desk;
+use crate::policy::Policy;
+use crate::router::{Router, Shared};
+use crate::seat::Seat;
+use crate::server::Server;
+use crate::set::MOST_SERVERS;
+
+/// As good as for ever, and can be added to any time.
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+/// Puts a [`Router`] together. What is wrong is reported by [`build`](Self::build).
+#[derive(Clone, Debug, Default)]
+#[must_use = "a router comes into being by `build`"]
+pub struct RouterBuilder {
+    servers: Vec<Server>,
+    policy: Policy,
+    cap: Option<usize>,
+    queue: Option<usize>,
+    longest_wait: Option<Wait>,
+    sticky: Option<Sticky>,
+    patience: Option<Duration>,
+    breaker: BreakerConfig,
+    seed: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Sticky {
+    Never,
+    To(usize),
+}
+
+impl RouterBuilder {
+    /// Adds a server; up to 64. The order counts for [`Policy::Failover`].
+    pub fn endpoint(mut self, server: impl Into<Server>) -> Self {
+        self.servers.push(server.into());
+        self
+    }
+
+    /// Adds several servers.
+    pub fn endpoints<I>(mut self, servers: I) -> Self
+    where
+        I: IntoIterator,
+        I::Item: Into<Server>,
+    {
+        self.servers.extend(servers.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says who is asked first; [`Policy::Failover`] by default.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Bounds how many answers may be in progress at each server that has no
+    /// [cap of its own](Server::cap), from 1. A request takes its place when it is sent and gives it back
+    /// when its answer has ended or was dropped. Without bound by default.
+    pub fn cap(mut self, answers: usize) -> Self {
+        self.cap = Some(answers);
+        self
+    }
+
+    /// Bounds how many requests may wait for a server with room; the next one is an error of kind
+    /// `Unavailable`, which may be retried. They go in the order in which they came, each to the first
+    /// server that it can use. 256 by default; with 0 nobody waits.
+    pub fn queue(mut self, requests: usize) -> Self {
+        self.queue = Some(requests);
+        self
+    }
+
+    /// Bounds how long a request may wait; then it is an error of kind `Unavailable`. 300 seconds by
+    /// default, as for a model to load.
+    pub fn longest_wait(mut self, wait: impl Into<Wait>) -> Self {
+        self.longest_wait = Some(wait.into());
+        self
+    }
+
+    /// Has a conversation go to the server that answered it last, where its prompt is in the cache, as long
+    /// as that is healthy; so many conversations are remembered, and the one that was not used for longest
+    /// goes. 4,096 by default with [`Policy::LeastBusy`]. With [`Policy::Failover`] it is off by default,
+    /// so that everything returns to the first server once that is back.
+    pub fn sticky(mut self, conversations: usize) -> Self {
+        self.sticky = Some(Sticky::To(conversations));
+        self
+    }
+
+    /// Has a conversation go wherever the policy says, each time.
+    pub fn not_sticky(mut self) -> Self {
+        self.sticky = Some(Sticky::Never);
+        self
+    }
+
+    /// Says how long a conversation waits for room at its own server while others have room; after that it
+    /// moves, and stays where it moved to. 2 seconds by default, about what it takes to read a prompt of
+    /// some thousand tokens again.
+    pub fn patience(mut self, wait: Duration) -> Self {
+        self.patience = Some(wait);
+        self
+    }
+
+    /// Says when a server is left alone, and for how long.
+    pub fn breaker(mut self, config: BreakerConfig) -> Self {
+        self.breaker = config;
+        self
+    }
+
+    /// Seeds the draws of [`Policy::LeastBusy`], so that a simulation can be repeated. Random by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for what cannot work or cannot act: no server or more than 64, two of one name, a cap of 0,
+    /// one that every server has its own in place of, stickiness to 0 conversations, patience without
+    /// stickiness or without a queue, a longest wait without a queue, a seed for a policy that draws
+    /// nothing, a breaker that never closes.
+    pub fn build(self) -> Result<Router> {
+        if let Some(fault) = self.fault() {
+            return Err(Error::config(fault));
+        }
+        let default = (self.policy == Policy::LeastBusy).then_some(4_096);
+        let rules = Rules {
+            policy: self.policy,
+            queue: self.queue.unwrap_or(256),
+            longest_wait: self
+                .longest_wait
+                .map_or(Some(Duration::from_secs(300)), Wait::duration)
+                .map_or(FOREVER, |wait| wait.min(FOREVER)),
+            sticky: match self.sticky {
+                None => default,
+                Some(Sticky::Never) => None,
+                Some(Sticky::To(conversations)) => Some(conversations),
+            },
+            patience: self.patience.unwrap_or(Duration::from_secs(2)).min(FOREVER),
+        };
+        let seat = |server: &Server| {
+            Seat::new(Breaker::new(self.breaker.clone()), server.cap.or(self.cap))
+        };
+        let seats = self.servers.iter().map(seat).collect();
+        let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
+        let names = names(&self.servers);
+        let services = self.servers.into_iter().map(|server| server.service).collect();
+        let desk = Arc::new(Desk::new(Board::new(rules, seats, seed)));
+        Ok(Router(Arc::new(Shared { desk, services, names })))
+    }
+
+    /// What cannot work.
+    fn fault(&self) -> Option<String> {
+        let servers = &self.servers;
+        let named = |at: usize| servers[at].name.as_ref();
+        let twice = (0..servers.len())
+            .find(|at| named(*at).is_some() && (0..*at).any(|other| named(other) == named(*at)));
+        let sticks = match self.sticky {
+            None => self.policy == Policy::LeastBusy,
+            Some(sticky) => matches!(sticky, Sticky::To(_)),
+        };
+        let has_queue = self.queue != Some(0);
+        let faults = [
+            (servers.is_empty(), "a router needs a server: set endpoint"),
+            (servers.len() > MOST_SERVERS, "a router has at most 64 servers"),
+            (
+                self.cap == Some(0) || servers.iter().any(|server| server.cap == Some(0)),
+                "a cap of 0 lets no request through",
+            ),
+            (
+                self.cap.is_some() && servers.iter().all(|server| server.cap.is_some()),
+                "cap has no effect: each server has a cap of its own",
+            ),
+            (
+                matches!(self.sticky, Some(Sticky::To(0))),
+                "sticky to 0 conversations has no effect: say not_sticky",
+            ),
+            (self.patience.is_some() && !sticks, "patience has no effect: nothing is sticky"),
+            (self.patience.is_some() && !has_queue, "patience has no effect without a queue"),
+            (
+                self.longest_wait.is_some() && !has_queue,
+                "longest_wait has no effect without a queue",
+            ),
+            (
+                self.seed.is_some() && self.policy != Policy::LeastBusy,
+                "seed has no effect: nothing is drawn",
+            ),
+        ];
+        let fault = faults.into_iter().find_map(|(is_wrong, fault)| is_wrong.then_some(fault));
+        let fault = fault.or_else(|| self.breaker.fault()).map(str::to_owned);
+        fault.or_else(|| Some(format!("two servers are named {}", named(twice?)?)))
+    }
+}
+
+/// What servers are called; those that would be called the same are numbered.
+fn names(servers: &[Server]) -> Vec<String> {
+    let label = |at: usize| servers[at].label();
+    let name = |at: usize| match (0..at).filter(|other| label(*other) == label(at)).count() {
+        0 => label(at).to_owned(),
+        before => format!("{} #{}", label(at), before + 1),
+    };
+    (0..servers.len()).map(name).collect()
+}

@@ -1,0 +1,187 @@
+//! Who is the least busy, as tower's balance has it: of two that are drawn, the one with less to do.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::future::{Ready, ready};
+use std::hash::{BuildHasher, DefaultHasher, Hasher};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use futures_core::Stream;
+use tower::Service;
+use tower::balance::p2c::Balance;
+use tower::discover::Change;
+use tower::load::Load;
+use tower::util::rng::HasherRng;
+
+use crate::set::Set;
+
+/// A balance that is asked for a server, and not for an answer.
+///
+/// Its services are the servers' places, which answer at once. It is told which of them count before each
+/// draw: to it they come and go. So nothing waits in it, nothing is buffered, and no error can be lost.
+pub(crate) struct Choice {
+    balance: Balance<News, ()>,
+    news: News,
+    /// Those that the balance has been told of.
+    known: Set,
+    loads: Vec<Arc<AtomicU64>>,
+}
+
+/// A server's place, and how busy it is.
+#[derive(Debug)]
+struct Candidate {
+    server: usize,
+    /// The bits of a float.
+    load: Arc<AtomicU64>,
+}
+
+/// Who comes and who goes.
+#[derive(Clone, Debug, Default)]
+struct News(Arc<Mutex<VecDeque<Change<usize, Candidate>>>>);
+
+impl Choice {
+    pub(crate) fn new(servers: usize, seed: u64) -> Self {
+        let news = News::default();
+        let balance = Balance::from_rng(news.clone(), HasherRng::with_hasher(Seeded(seed)));
+        let loads = (0..servers).map(|_| Arc::default()).collect();
+        Self { balance, news, known: Set::default(), loads }
+    }
+
+    /// Picks one of these; `None` if there is none.
+    pub(crate) fn pick(&mut self, of: Set, load: impl Fn(usize) -> f64) -> Option<usize> {
+        let first = of.iter().next()?;
+        if of.iter().nth(1).is_none() {
+            return Some(first);
+        }
+        for server in of.iter() {
+            self.loads[server].store(load(server).to_bits(), Ordering::Relaxed);
+        }
+        if of != self.known {
+            let gone = self.known.without(of).iter().map(Change::Remove);
+            let come = of.without(self.known).iter().map(|server| {
+                let load = Arc::clone(&self.loads[server]);
+                Change::Insert(server, Candidate { server, load })
+            });
+            self.news.lock().extend(gone.chain(come));
+            self.known = of;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(Ok(())) = self.balance.poll_ready(&mut cx) else { return Some(first) };
+        match Pin::new(&mut self.balance.call(())).poll(&mut cx) {
+            Poll::Ready(Ok(server)) => Some(server),
+            _ => Some(first),
+        }
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Choice").field("known", &self.known).finish_non_exhaustive()
+    }
+}
+
+impl Load for Candidate {
+    type Metric = f64;
+
+    fn load(&self) -> f64 {
+        f64::from_bits(self.load.load(Ordering::Relaxed))
+    }
+}
+
+impl Service<()> for Candidate {
+    type Response = usize;
+    type Error = Infallible;
+    type Future = Ready<Result<usize, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, (): ()) -> Self::Future {
+        ready(Ok(self.server))
+    }
+}
+
+impl News {
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Change<usize, Candidate>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stream for News {
+    type Item = Result<Change<usize, Candidate>, Infallible>;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // Nobody waits for more: it is asked at each draw.
+        self.lock().pop_front().map_or(Poll::Pending, |change| Poll::Ready(Some(Ok(change))))
+    }
+}
+
+/// Draws the same for the same seed.
+#[derive(Clone, Debug)]
+struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.0);
+        hasher
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn picks(loads: &[f64], times: usize) -> Vec<usize> {
+        let mut choice = Choice::new(loads.len(), 7);
+        let mut counts = vec![0; loads.len()];
+        for _ in 0..times {
+            counts[choice.pick((0..loads.len()).collect(), |server| loads[server]).unwrap()] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn of_two_the_less_busy_one_is_always_taken() {
+        assert_eq!(picks(&[1.0, 0.0], 100), [0, 100]);
+        assert_eq!(picks(&[0.5, 0.75], 100), [100, 0]);
+    }
+
+    #[test]
+    fn the_busiest_of_all_is_never_taken_and_equals_share() {
+        let counts = picks(&[9.0, 1.0, 1.0, 1.0], 900);
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|count| (200..400).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn only_those_that_count_are_taken_however_they_come_and_go() {
+        let mut choice = Choice::new(6, 1);
+        let mut bits = 1_u64;
+        for _ in 0..2_000 {
+            bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let of: Set = (0..6).filter(|server| bits >> (40 + server) & 1 == 1).collect();
+            match choice.pick(of, |_| 0.0) {
+                Some(server) => assert!(of.contains(server)),
+                None => assert!(of.is_empty()),
+            }
+            assert!(choice.balance.len() <= 6);
+        }
+    }
+
+    #[test]
+    fn loads_are_those_of_the_moment() {
+        let (mut choice, both) = (Choice::new(2, 1), [0, 1].into_iter().collect());
+        for busy in [0, 1, 1, 0, 1, 0] {
+            let load = |server| if server == busy { 5.0 } else { 4.0 };
+            assert_eq!(choice.pick(both, load), Some(1 - busy));
+        }
+    }
+}

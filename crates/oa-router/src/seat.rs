@@ -1,0 +1,96 @@
+//! What is known of one server.
+
+use std::time::{Duration, Instant};
+
+use crate::breaker::{Breaker, Outcome, Pass};
+
+/// The right to ask a server once. It is given back once.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "what is not given back is lost"]
+pub(crate) struct Grant {
+    pub(crate) server: usize,
+    pub(crate) pass: Pass,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    /// A whole answer.
+    Answered,
+    /// The server failed, and would fail others as well.
+    Failed { retry_after: Option<Duration> },
+    /// Nobody waited for its end.
+    GivenUp,
+    /// The server cannot answer this request; others it may.
+    Unfit,
+    /// The request's own fault.
+    Refused,
+}
+
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) breaker: Breaker,
+    /// How many answers may be in progress.
+    pub(crate) cap: Option<usize>,
+    /// How many are.
+    pub(crate) in_use: usize,
+    pub(crate) counts: Counts,
+    /// In words.
+    pub(crate) last_failure: Option<String>,
+}
+
+/// What came of all requests so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) asked: u64,
+    pub(crate) answered: u64,
+    pub(crate) failed: u64,
+    pub(crate) given_up: u64,
+    pub(crate) refused: u64,
+}
+
+impl Seat {
+    pub(crate) fn new(breaker: Breaker, cap: Option<usize>) -> Self {
+        Self { breaker, cap, in_use: 0, counts: Counts::default(), last_failure: None }
+    }
+
+    /// Whether one more may be asked of it now.
+    pub(crate) fn has_room(&self, now: Instant) -> bool {
+        self.cap.is_none_or(|cap| self.in_use < cap) && self.breaker.permits(now)
+    }
+
+    /// Takes one in, if there is room.
+    pub(crate) fn enter(&mut self, now: Instant) -> Option<Pass> {
+        if !self.has_room(now) {
+            return None;
+        }
+        let pass = self.breaker.permit(now)?;
+        self.in_use += 1;
+        self.counts.asked += 1;
+        Some(pass)
+    }
+
+    pub(crate) fn done(
+        &mut self,
+        grant: Grant,
+        verdict: Verdict,
+        words: Option<String>,
+        now: Instant,
+    ) {
+        self.in_use = self.in_use.saturating_sub(1);
+        let (count, outcome) = match verdict {
+            Verdict::Answered => (&mut self.counts.answered, Outcome::Answered),
+            Verdict::Failed { retry_after } => {
+                (&mut self.counts.failed, Outcome::Failed { retry_after })
+            }
+            Verdict::GivenUp => (&mut self.counts.given_up, Outcome::GivenUp),
+            Verdict::Unfit => (&mut self.counts.failed, Outcome::GivenUp),
+            Verdict::Refused => (&mut self.counts.refused, Outcome::Answered),
+        };
+        *count += 1;
+        self.breaker.done(grant.pass, outcome, now);
+        if words.is_some() {
+            self.last_failure = words;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+
+use oa_client::{AnswerStream, AnyChat, ChatRequest, Endpoint};
+use tower::Service;
+
+/// One of the servers of a [`Router`](crate::Router): an endpoint, with a name and a cap if it has one of
+/// its own. An [`Endpoint`] as it is does as well wherever one of these is asked for.
+///
+/// ```
+/// use oa_client::Endpoint;
+/// use oa_router::{Router, Server};
+///
+/// # fn main() -> oa_client::Result<()> {
+/// let gpu = Endpoint::builder().base_url("http://gpu:8000/v1").build()?;
+/// let laptop = Endpoint::builder().base_url("http://localhost:11434/v1").build()?;
+/// let router = Router::builder().endpoint(Server::new(gpu).name("gpu").cap(8)).endpoint(laptop).build()?;
+/// assert_eq!(router.status()[1].name, "http://localhost:11434/v1");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a server is asked only as part of a router"]
+pub struct Server {
+    pub(crate) service: AnyChat,
+    pub(crate) name: Option<String>,
+    pub(crate) address: String,
+    pub(crate) cap: Option<usize>,
+}
+
+impl Server {
+    /// Takes an endpoint.
+    pub fn new(endpoint: Endpoint) -> Self {
+        let address = endpoint.base_url().to_owned();
+        Self { service: AnyChat::new(endpoint), name: None, address, cap: None }
+    }
+
+    /// Takes any chat service: an endpoint with layers around it, or another router, such as a pool that
+    /// balances in front of a server of last resort.
+    pub fn service<S>(name: impl Into<String>, service: S) -> Self
+    where
+        S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        S::Future: Send,
+    {
+        let name = Some(name.into());
+        Self { service: AnyChat::new(service), name, address: String::new(), cap: None }
+    }
+
+    /// Names it, for its status and in errors. Otherwise its address counts.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Bounds how many answers may be in progress at this server, from 1. Otherwise the
+    /// [router's](crate::RouterBuilder::cap) bound counts.
+    pub fn cap(mut self, answers: usize) -> Self {
+        self.cap = Some(answers);
+        self
+    }
+
+    pub(crate) fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.address)
+    }
+}
+
+impl From<Endpoint> for Server {
+    fn from(endpoint: Endpoint) -> Self {
+        Self::new(endpoint)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.label())
+            .field("cap", &self.cap)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,41 @@
+//! A set of servers, by their places.
+
+/// How many servers a router can have.
+pub(crate) const MOST_SERVERS: usize = 64;
+
+/// Some of the servers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Set(u64);
+
+impl Set {
+    pub(crate) fn insert(&mut self, server: usize) {
+        self.0 |= 1 << server;
+    }
+
+    pub(crate) fn contains(self, server: usize) -> bool {
+        self.0 & (1 << server) != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// In order.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..MOST_SERVERS).filter(move |server| self.contains(*server))
+    }
+}
+
+impl FromIterator<usize> for Set {
+    fn from_iter<I: IntoIterator<Item = usize>>(servers: I) -> Self {
+        let mut set = Self::default();
+        for server in servers {
+            set.insert(server);
+        }
+        set
+    }
+}

@@ -1,0 +1,108 @@
+//! What is said when nobody answers.
+
+use std::time::Duration;
+
+use oa_client::{Client, Error, ErrorKind, RetryConfig};
+use oa_router::{BreakerConfig, Router, Server};
+use oa_testkit::{MemoryServer, Reply};
+
+use crate::{ask, ask_meanwhile, down, endpoint, over, saying, settle, slow};
+
+#[tokio::test(start_paused = true)]
+async fn every_failure_is_told_in_one_line_and_the_most_telling_is_the_error() {
+    let unreachable = down(Reply::reset());
+    let wrong_model = down(Reply::error(404, "model 'any' not found"));
+    let busy = down(Reply::error(503, "Loading\nmodel").header("x-request-id", "r1"));
+    let router = over([&unreachable, &busy, &wrong_model]).build().unwrap();
+    let error: Error = ask(&router).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no answer from 3 servers, 3 asked: \
+         a failed: no answer: reset before the answer; \
+         b failed: the server answered 503 Service Unavailable: Loading model; \
+         c failed: the server answered 404 Not Found: model 'any' not found"
+    );
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(503)));
+    assert_eq!(error.request_id(), Some("r1"));
+    assert!(error.is_retryable());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_may_be_retried_if_one_of_them_may() {
+    let (a, b) = (down(Reply::error(404, "no")), down(Reply::error(403, "no")));
+    let lasting = over([&a, &b]).build().unwrap();
+    assert!(!ask(&lasting).await.unwrap_err().is_retryable());
+    let passing = over([&a, &down(Reply::hang_up())]).build().unwrap();
+    let error = ask(&passing).await.unwrap_err();
+    assert_eq!((error.status(), error.is_retryable()), (Some(404), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_tells_who_is_left_alone_and_who_is_busy() {
+    let (a, b) = (down(Reply::hang_up()), slow(60_000, "B"));
+    let config = BreakerConfig::new(1).open_for(Duration::from_secs(9));
+    let router = over([&a, &b]).cap(1).queue(0).breaker(config).build().unwrap();
+    let task = ask_meanwhile(&router);
+    settle().await;
+    let error = ask(&router).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        error.to_string(),
+        "no answer from 2 servers, 0 asked: \
+         a is left alone for 9s after: no answer: closed before the answer; b is busy; \
+         0 requests wait already"
+    );
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_bounded_however_many_servers_there_are_and_whatever_they_say() {
+    let servers: Vec<MemoryServer> =
+        (0..64).map(|_| down(Reply::error(503, "words ".repeat(10_000)))).collect();
+    let router = Router::builder();
+    let router = router.endpoints(servers.iter().map(endpoint)).build().unwrap();
+    let error = ask(&router).await.unwrap_err().to_string();
+    assert!(error.len() < 2_000 && error.ends_with("; and 56 more"), "{error}");
+    assert!(servers.iter().all(|server| server.requests().len() == 1));
+    let last = router.status()[63].last_failure.clone().unwrap();
+    assert_eq!(last.chars().count(), 121);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_server_is_quoted_as_it_is() {
+    let a = down(Reply::error(503, "loading").header("retry-after", "7"));
+    let router = over([&a]).build().unwrap();
+    let error = ask(&router).await.unwrap_err();
+    assert_eq!(error.to_string(), "the server answered 503 Service Unavailable: loading");
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_answer_breaks_by_before_it_begins_is_told_with_the_others() {
+    let (a, b) = (down(Reply::text("Lost.").close_after(0)), down(Reply::error(503, "no")));
+    let router = over([&a, &b]).build().unwrap();
+    let options = oa_client::AgentOptions::builder().model("any").retry(RetryConfig::none());
+    let mut client = Client::new(options.chat_service(router).build().unwrap()).unwrap();
+    client.send("Go.").await.unwrap();
+    let error = client.receive().await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Api, Some(503)));
+    let words = error.to_string();
+    assert!(words.contains("a failed: ") && words.contains("b failed: "), "{words}");
+
+    let reported = Reply::sse("data: {\"error\": {\"message\": \"out of memory\"}}\n\n");
+    let router = over([&down(reported), &b]).build().unwrap();
+    let words = ask(&router).await.unwrap_err().to_string();
+    assert!(words.contains("a failed: ") && words.contains("out of memory"), "{words}");
+}
+
+#[tokio::test]
+async fn keys_and_headers_are_shown_nowhere() {
+    let server = saying("A");
+    let secret = oa_client::Endpoint::builder().base_url("http://gpu/v1").transport(server);
+    let secret = secret.api_key("sk-secret").header("x-key", "hidden").build().unwrap();
+    let builder = Router::builder().endpoint(secret.clone());
+    let router = builder.clone().build().unwrap();
+    let shown = format!("{:?} {builder:?} {router:?} {:?}", Server::new(secret), router.status());
+    assert!(!shown.contains("sk-secret") && !shown.contains("hidden"), "{shown}");
+    assert!(shown.contains("http://gpu/v1"), "{shown}");
+}

@@ -1,0 +1,203 @@
+//! In order: the next server is asked when one cannot answer, and never once anything was delivered.
+
+use std::time::Duration;
+
+use oa_client::{AgentOptions, Client, Endpoint, ErrorKind, RetryConfig};
+use oa_router::{Router, Server};
+use oa_testkit::{MemoryServer, Reply, Script};
+use serde_json::json;
+use tokio::time::Instant;
+use tower::ServiceBuilder;
+
+use crate::{ask, client, client_with, counts, down, endpoint, over, saying, server};
+
+/// Asks two servers, the first of which behaves like this: what came of it, and who was asked.
+async fn after(first: Reply) -> (Result<String, oa_client::Error>, [usize; 2]) {
+    let (a, b) = (down(first), saying("B"));
+    let router = over([&a, &b]).build().expect("it can work");
+    let answer = ask(&router).await;
+    (answer, counts([&a, &b]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_server_is_asked_as_long_as_it_answers() {
+    let (a, b) = (saying("A"), saying("B"));
+    let router = over([&a, &b]).build().unwrap();
+    for _ in 0..10 {
+        assert_eq!(ask(&router).await.unwrap(), "A");
+    }
+    assert_eq!(counts([&a, &b]), [10, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_server_is_asked_at_once_whatever_the_stage() {
+    let chunk = json!({ "choices": [{ "delta": { "role": "assistant" } }] });
+    let role = format!("data: {chunk}\n\n");
+    let reported = r#"data: {"error": {"message": "out of memory"}}"#;
+    let stages = [
+        ("no connection", Reply::reset()),
+        ("before the head", Reply::hang_up()),
+        ("not HTTP", Reply::raw("SSH-2.0")),
+        ("after the head", Reply::text("Lost.").close_after(0)),
+        ("in the first event", Reply::text("Lost.").close_after(9)),
+        ("after the role", Reply::sse(format!("{role}data: ...")).close_after(role.len())),
+        ("reset after the head", Reply::text("Lost.").reset_after(0)),
+        ("an empty success", Reply::body(200, "text/event-stream", "")),
+        ("an error in the stream", Reply::sse(format!("{reported}\n\n"))),
+        (
+            "an error in the stream, and a break",
+            Reply::sse(format!("{reported}\n\nx")).close_after(50),
+        ),
+    ];
+    for (stage, reply) in stages {
+        let began = Instant::now();
+        let (answer, asked) = after(reply).await;
+        assert_eq!((answer.unwrap().as_str(), asked), ("B", [1, 1]), "{stage}");
+        assert_eq!(began.elapsed(), Duration::ZERO, "{stage}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_server_is_asked_where_it_may_do_better_and_not_where_it_would_say_the_same() {
+    for status in [301, 401, 402, 403, 404, 408, 409, 425, 429, 500, 501, 502, 503, 504, 529] {
+        let (answer, asked) = after(Reply::error(status, "no")).await;
+        assert_eq!((answer.unwrap().as_str(), asked), ("B", [1, 1]), "{status}");
+    }
+    let template = Reply::error(500, "this needs --jinja: requires --jinja");
+    assert_eq!(after(template).await.0.unwrap(), "B");
+    for status in [400, 405, 413, 415, 422] {
+        let (answer, asked) = after(Reply::error(status, "bad")).await;
+        let error = answer.unwrap_err();
+        assert_eq!((error.status(), asked), (Some(status), [1, 0]), "{error}");
+    }
+    let overflow = json!({"message": "too long", "code": "context_length_exceeded"});
+    for status in [400, 413, 500] {
+        let (answer, asked) = after(Reply::error(status, overflow.clone())).await;
+        assert_eq!((answer.unwrap_err().kind(), asked), (ErrorKind::ContextOverflow, [1, 0]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_again_once_something_was_delivered() {
+    let delta = |words: &str| {
+        format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": words } }] }))
+    };
+    let body = delta("Half") + &delta(" of it");
+    let thinking = json!({ "choices": [{ "delta": { "reasoning_content": "hm" } }] });
+    let thinking = format!("data: {thinking}\n\n{body}");
+    let error = r#"data: {"error": {"message": "out of memory"}}"#;
+    for (reply, kind) in [
+        (Reply::sse(body.clone()).close_after(body.len() - 5), ErrorKind::Stream),
+        (Reply::sse(body.clone()).reset_after(body.len() - 5), ErrorKind::Stream),
+        (Reply::sse(body.clone()).stall_after(body.len() - 5), ErrorKind::Timeout),
+        (Reply::sse(thinking.clone()).close_after(thinking.len() - 5), ErrorKind::Stream),
+        (Reply::sse(format!("{body}{error}\n\n")), ErrorKind::Api),
+    ] {
+        let (answer, asked) = after(reply).await;
+        let error = answer.unwrap_err();
+        assert_eq!((error.kind(), asked), (kind, [1, 0]), "{error}");
+        assert!(!error.is_retryable());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_begin_in_time_is_given_up_for_the_next() {
+    let (a, b) = (down(Reply::silence()), saying("B"));
+    let options = || AgentOptions::builder().model("any").first_token_timeout(30);
+    let ask = async |options: oa_client::AgentOptionsBuilder| {
+        let router = over([&a, &b]).build().unwrap();
+        let options = options.retry(RetryConfig::none()).chat_service(router);
+        let began = Instant::now();
+        let answer = Client::new(options.build().unwrap()).unwrap().ask("Go.").await;
+        (answer.map(|answer| answer.text), began.elapsed())
+    };
+    let (answer, time) = ask(options()).await;
+    assert_eq!((answer.unwrap().as_str(), time.as_secs()), ("B", 30));
+    // The time for the whole is the caller's own, and then it is over.
+    let (answer, time) = ask(options().total_timeout(10)).await;
+    assert_eq!((answer.unwrap_err().kind(), time.as_secs()), (ErrorKind::Timeout, 10));
+    assert_eq!(counts([&a, &b]), [2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_go_around_all_servers_and_not_around_each() {
+    let flaky = || server(Script::from(Reply::error(503, "busy")).otherwise(Reply::text("Done.")));
+    let (a, b) = (flaky(), down(Reply::hang_up()));
+    let router = over([&a, &b]).build().unwrap();
+    let answer = client_with(&router, RetryConfig::new(1)).ask("Go.").await.unwrap();
+    assert_eq!((answer.text.as_str(), counts([&a, &b])), ("Done.", [2, 1]));
+
+    // Also where answers break after their heads: a, b, a pause, a.
+    let lost = || Reply::text("Lost.").close_after(0);
+    let a = server(Script::from(lost()).otherwise(Reply::text("Done.")));
+    let b = down(lost());
+    let router = over([&a, &b]).build().unwrap();
+    let answer = client_with(&router, RetryConfig::new(1)).ask("Go.").await.unwrap();
+    assert_eq!((answer.text.as_str(), counts([&a, &b])), ("Done.", [2, 1]));
+    assert!(router.status().iter().all(|status| status.in_use == 0), "{router:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_goes_on_elsewhere_with_all_it_has_and_returns() {
+    let a = server(
+        Script::from([Reply::text("One."), Reply::error(503, "down")])
+            .otherwise(Reply::text("Three.")),
+    );
+    let b = saying("Two.");
+    let router = over([&a, &b]).build().unwrap();
+    let mut client = client(&router);
+    for expected in ["One.", "Two.", "Three."] {
+        assert_eq!(client.ask("And?").await.unwrap().text, expected);
+    }
+    assert_eq!((a.requests()[2].messages().len(), b.requests()[0].messages().len()), (5, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn routers_stand_in_routers() {
+    let (a, b, cloud) = (down(Reply::error(503, "no")), down(Reply::hang_up()), saying("Cloud"));
+    let pool = over([&a, &b]).build().unwrap();
+    let router = Router::builder()
+        .endpoint(Server::service("pool", pool.clone()))
+        .endpoint(endpoint(&cloud))
+        .build()
+        .unwrap();
+    for _ in 0..5 {
+        assert_eq!(ask(&router).await.unwrap(), "Cloud");
+    }
+    // The pool's own circuits opened after three, and then its own.
+    assert_eq!(counts([&a, &b, &cloud]), [3, 3, 5]);
+    assert_eq!(router.status()[0].failed, 3);
+    let last = router.status()[0].last_failure.clone().unwrap();
+    assert!(last.starts_with("no answer from 2 servers, 2 asked: a failed"), "{last}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_of_tower_fit_around_one_server() {
+    let (a, b) = (down(Reply::silence()), saying("B"));
+    let second = Duration::from_secs(1);
+    let impatient = ServiceBuilder::new().timeout(second).service(endpoint(&a));
+    let router = Router::builder()
+        .endpoint(Server::service("impatient", impatient))
+        .endpoint(endpoint(&b))
+        .build()
+        .unwrap();
+    let began = Instant::now();
+    assert_eq!(ask(&router).await.unwrap(), "B");
+    assert_eq!((began.elapsed(), counts([&a, &b])), (second, [1, 1]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_server_is_asked_in_its_own_way() {
+    let (a, b) = (down(Reply::error(503, "down")), saying("B"));
+    let of = |server: &MemoryServer, model: &str, key: &str| {
+        let endpoint = Endpoint::builder().base_url("http://gpu/v1").model(model).api_key(key);
+        endpoint.transport(server.clone()).build().unwrap()
+    };
+    let router = Router::builder().endpoint(of(&a, "big", "one")).endpoint(of(&b, "small", "two"));
+    ask(&router.build().unwrap()).await.unwrap();
+    for (server, model, key) in [(&a, "big", "Bearer one"), (&b, "small", "Bearer two")] {
+        let request = &server.requests()[0];
+        assert_eq!(request.model(), Some(model));
+        assert_eq!(request.headers()["authorization"], key);
+    }
+}

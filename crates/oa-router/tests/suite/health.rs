@@ -1,0 +1,245 @@
+//! When a server is left alone, and how it comes back, on the clock.
+
+use std::time::Duration;
+
+use oa_client::{Error, ErrorKind, RetryConfig};
+use oa_router::{BreakerConfig, Health, Router};
+use oa_testkit::{Reply, Script};
+use tokio::time::Instant;
+
+use crate::{
+    ask, ask_meanwhile, client_with, counts, down, lasting, over, pause, saying, server, settle,
+    slow,
+};
+
+fn health(router: &Router) -> Health {
+    router.status()[0].health
+}
+
+/// For how many milliseconds the first server is still left alone.
+fn left(router: &Router) -> u128 {
+    match health(router) {
+        Health::Open { left } => left.as_millis(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_fails_is_left_alone_for_a_time_that_doubles_up_to_a_bound() {
+    let (a, b) = (down(Reply::error(503, "down")), saying("B"));
+    let config = BreakerConfig::new(2).max_open(Duration::from_secs(5));
+    let router = over([&a, &b]).breaker(config).build().unwrap();
+    ask(&router).await.unwrap();
+    assert_eq!(health(&router), Health::Healthy, "not after one");
+    ask(&router).await.unwrap();
+    for (trial, open) in [1_000, 2_000, 4_000, 5_000, 5_000].into_iter().enumerate() {
+        assert_eq!(left(&router), open);
+        pause(open as u64 - 1).await;
+        ask(&router).await.unwrap();
+        assert_eq!(counts([&a]), [trial + 2], "it is left alone until then");
+        pause(1).await;
+        assert_eq!(health(&router), Health::Trial);
+        assert_eq!(ask(&router).await.unwrap(), "B");
+        assert_eq!(counts([&a]), [trial + 3], "one trial");
+    }
+    let status = &router.status()[0];
+    assert_eq!((status.asked, status.failed, status.in_use), (7, 7, 0));
+    assert_eq!(
+        status.last_failure.as_deref(),
+        Some("the server answered 503 Service Unavailable: down")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_that_goes_well_closes_the_circuit_and_one_that_is_refused_as_well() {
+    for (trial, expected) in [(Reply::text("A"), "A"), (Reply::error(400, "bad"), "bad")] {
+        let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up(), trial];
+        let (a, b) = (server(Script::from(fails).otherwise(Reply::text("A"))), saying("B"));
+        let router = over([&a, &b]).build().unwrap();
+        for _ in 0..5 {
+            assert_eq!(ask(&router).await.unwrap(), "B");
+        }
+        assert_eq!(counts([&a]), [3]);
+        pause(1_000).await;
+        let answer = ask(&router).await.unwrap_or_else(|error| error.to_string());
+        assert!(answer.ends_with(expected), "{answer}");
+        assert_eq!(health(&router), Health::Healthy);
+        assert_eq!(ask(&router).await.unwrap(), "A");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_success_between_failures_keeps_it_closed() {
+    let busy = || Reply::error(503, "busy");
+    let script = (0..10).flat_map(|_| [busy(), busy(), Reply::text("A")]);
+    let script = script.fold(Script::new(), Script::reply);
+    let (a, b) = (server(script), saying("B"));
+    let router = over([&a, &b]).build().unwrap();
+    for _ in 0..30 {
+        ask(&router).await.unwrap();
+    }
+    assert_eq!((counts([&a, &b]), health(&router)), ([30, 20], Health::Healthy));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_always_breaks_in_the_middle_counts_although_it_began() {
+    let broken = Reply::text("One two three four").close_after(400);
+    let (a, b) = (down(broken), saying("B"));
+    let router = over([&a, &b]).build().unwrap();
+    for _ in 0..3 {
+        assert_eq!(ask(&router).await.unwrap_err().kind(), ErrorKind::Stream);
+    }
+    assert_eq!((ask(&router).await.unwrap().as_str(), left(&router)), ("B", 1_000));
+    pause(1_000).await;
+    // As a trial it begins well, and one more break is enough.
+    ask(&router).await.unwrap_err();
+    assert_eq!((ask(&router).await.unwrap().as_str(), left(&router)), ("B", 2_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_with_a_request_says_nothing_against_the_server() {
+    for status in [400, 403, 404, 422] {
+        let (a, b) = (down(Reply::error(status, "no")), saying("B"));
+        let router = over([&a, &b]).build().unwrap();
+        for _ in 0..10 {
+            let _ = ask(&router).await;
+        }
+        assert_eq!((counts([&a]), health(&router)), ([10], Health::Healthy), "{status}");
+    }
+    let (a, b) = (down(Reply::error(401, "no key")), saying("B"));
+    let router = over([&a, &b]).build().unwrap();
+    for _ in 0..10 {
+        ask(&router).await.unwrap();
+    }
+    assert_eq!(counts([&a]), [3], "without a key it answers nobody");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_how_long_it_is_left_alone_up_to_a_bound() {
+    for (header, value, wait) in [
+        ("retry-after", "7", 7_000),
+        ("retry-after-ms", "1500", 1_500),
+        ("retry-after", "7200", 600_000),
+    ] {
+        for status in [429, 503] {
+            let reply = Reply::error(status, "slow").header(header, value);
+            let a = server(Script::from(reply).otherwise(Reply::text("A")));
+            let b = saying("B");
+            let router = over([&a, &b]).build().unwrap();
+            assert_eq!(ask(&router).await.unwrap(), "B");
+            assert_eq!(left(&router), wait, "the first one opens");
+            pause(wait as u64 - 1).await;
+            assert_eq!(ask(&router).await.unwrap(), "B");
+            pause(1).await;
+            assert_eq!(ask(&router).await.unwrap(), "A");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_all_are_left_alone_nobody_is_asked_and_the_error_says_for_how_long() {
+    let a = down(Reply::error(503, "loading"));
+    let b = down(Reply::error(429, "slow").header("retry-after", "20"));
+    let router = over([&a, &b]).build().unwrap();
+    let config = BreakerConfig::new(3);
+    assert_eq!(config, BreakerConfig::default());
+    let error = ask(&router).await.unwrap_err();
+    assert_eq!((error.status(), error.retry_after()), (Some(429), None), "a may be asked at once");
+    ask(&router).await.unwrap_err();
+    let error = ask(&router).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(1)), "a is the first to be back");
+    let error: Error = ask(&router).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.is_retryable(), error.retry_after()),
+        (ErrorKind::Unavailable, true, Some(Duration::from_secs(1)))
+    );
+    assert_eq!(counts([&a, &b]), [3, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_retries_around_wait_until_a_server_is_back() {
+    let began = Instant::now();
+    let reply = Reply::by(move |_| match began.elapsed().as_millis() {
+        0..2_500 => Reply::error(503, "loading"),
+        _ => Reply::text("A"),
+    });
+    let a = down(reply);
+    let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();
+    let mut client = client_with(&router, RetryConfig::new(5));
+    assert_eq!(client.ask("Go.").await.unwrap().text, "A");
+    // At 0, 1 and 3 seconds: the circuit's times, whatever the retries draw below them.
+    assert_eq!((counts([&a]), began.elapsed().as_secs()), ([3], 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_trial_is_under_way_others_wait_for_how_it_goes_and_are_let_in_gradually() {
+    let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()];
+    let trial = lasting(100, "A").delay_first(Duration::from_secs(10));
+    let others = lasting(1_000, "A").delay_first(Duration::from_millis(100));
+    let a = server(Script::from(fails).reply(trial).otherwise(others));
+    let router = over([&a]).build().unwrap();
+    for _ in 0..3 {
+        ask(&router).await.unwrap_err();
+    }
+    pause(1_000).await;
+    let tasks: Vec<_> = (0..40).map(|_| ask_meanwhile(&router)).collect();
+    settle().await;
+    assert_eq!((router.waiting(), counts([&a])), (39, [4]), "one trial");
+    assert_eq!(health(&router), Health::Trial);
+    pause(9_999).await;
+    assert_eq!(counts([&a]), [4]);
+    pause(1).await;
+    settle().await;
+    // The trial runs and one more beside it; each that begins lets another in.
+    assert_eq!(health(&router), Health::Healthy);
+    let mut seen = vec![router.status()[0].in_use];
+    while tasks.iter().any(|task| !task.is_finished()) {
+        pause(100).await;
+        settle().await;
+        seen.push(router.status()[0].in_use);
+    }
+    println!("in progress, each tenth of a second after the trial: {seen:?}");
+    assert_eq!(seen[0], 2);
+    assert!(seen.windows(2).all(|pair| pair[1] <= 2 * pair[0]), "{seen:?}");
+    for task in tasks {
+        assert_eq!(task.await.unwrap().unwrap(), "A");
+    }
+    assert_eq!((counts([&a]), router.waiting()), ([43], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_that_is_given_up_leaves_the_next_one_to_try() {
+    let fails = [Reply::hang_up(), Reply::silence()];
+    let a = server(Script::from(fails).otherwise(Reply::text("A")));
+    let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();
+    ask(&router).await.unwrap_err();
+    pause(1_000).await;
+    let trial = ask_meanwhile(&router);
+    settle().await;
+    let next = ask_meanwhile(&router);
+    settle().await;
+    assert_eq!((router.waiting(), counts([&a])), (1, [2]));
+    trial.abort();
+    assert_eq!(next.await.unwrap().unwrap(), "A");
+    assert_eq!((router.status()[0].given_up, health(&router)), (1, Health::Healthy));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_busy_server_is_told_when_another_is_due() {
+    let fails = [Reply::hang_up(), Reply::hang_up(), Reply::hang_up()];
+    let a = server(Script::from(fails).otherwise(Reply::text("A")));
+    let b = slow(60_000, "B");
+    let router = over([&a, &b]).cap(1).build().unwrap();
+    let first = ask_meanwhile(&router);
+    settle().await;
+    // These two fail at a, find b busy, and wait. The third failure of a is what opens it.
+    let two = [ask_meanwhile(&router), ask_meanwhile(&router)];
+    settle().await;
+    assert_eq!((router.waiting(), left(&router)), (2, 1_000));
+    let began = Instant::now();
+    assert_eq!(ask(&router).await.unwrap(), "A", "the newcomer may try a, which failed the others");
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+    for task in [first].into_iter().chain(two) {
+        assert_eq!(task.await.unwrap().unwrap(), "B");
+    }
+}
