@@ -48,6 +48,9 @@ mod interrupt;
 mod metadata;
 mod reply;
 
+mod response_format;
+mod structured;
+
 mod decision;
 mod dialect;
 mod driver;
@@ -100,11 +103,17 @@ pub use crate::models::list_models;
 pub use crate::options::{AgentOptions, Limits, SystemRole};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
-pub use crate::query::query;
+#[cfg(feature = "schemars")]
+pub use crate::query::query_for;
+pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
+pub use crate::response_format::ResponseFormat;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::server_profile::ServerProfile;
 pub use crate::stream::BlockStream;
+pub use crate::structured::{
+    OutputMode, Partial, PartialJson, PartialJsonError, SendFor, Structured, StructuredStream,
+};
 pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;
 pub use crate::wait::Wait;

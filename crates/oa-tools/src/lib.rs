@@ -76,6 +76,8 @@ pub use crate::registry::Registry;
 pub use crate::state::State;
 pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
 pub use crate::tool_error::ToolError;
+#[cfg(feature = "schemars")]
+pub use crate::typed::schema_of;
 
 /// The README's example, as a test.
 #[cfg(doctest)]
