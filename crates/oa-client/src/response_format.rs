@@ -5,7 +5,7 @@ mod wrapped;
 
 use std::fmt;
 
-use oa_tools::{ArgumentError, check_arguments};
+use oa_tools::{ArgumentError, check_arguments, complete_arguments};
 use serde_json::{Value, json};
 
 /// The form that an answer is to have: a name and a JSON Schema of an object.
@@ -130,11 +130,19 @@ impl ResponseFormat {
 
     /// Checks an object and returns the value in it that is wanted, completed by defaults.
     pub(crate) fn check(&self, object: Value) -> Result<Value, ArgumentError> {
-        let mut object = check_arguments(&self.schema, object)?;
-        Ok(match object.get_mut(WRAP) {
+        check_arguments(&self.schema, object).map(|object| self.unwrapped(object))
+    }
+
+    /// The value that is wanted of an object which has not all come yet, completed by defaults.
+    pub(crate) fn complete(&self, object: &Value) -> Value {
+        self.unwrapped(complete_arguments(&self.schema, object.clone()))
+    }
+
+    fn unwrapped(&self, mut object: Value) -> Value {
+        match object.get_mut(WRAP) {
             Some(value) if self.is_wrapped => value.take(),
             _ => object,
-        })
+        }
     }
 
     /// The part of a partial object that is wanted.

@@ -221,13 +221,13 @@ impl Settings {
         let mut settings = self.clone();
         let format = output.format();
         let request = &mut settings.request;
+        if !format.is_of_object() {
+            let message = format!("the schema of {} does not describe an object", format.name());
+            return Err(Error::config(message));
+        }
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
         if request.extra_body.contains_key(taken) {
             let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
-            return Err(Error::config(message));
-        }
-        if !format.is_of_object() {
-            let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));
         }
         output.offer(&settings.tools, request)?;

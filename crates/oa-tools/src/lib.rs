@@ -64,7 +64,7 @@ mod error;
 mod error_body;
 mod tool_error;
 
-pub use crate::arguments::{ArgumentError, ArgumentProblem, check_arguments};
+pub use crate::arguments::{ArgumentError, ArgumentProblem, check_arguments, complete_arguments};
 pub use crate::builder::{ToolBuilder, tool};
 pub use crate::cancel::{Cancel, Cancelled};
 pub use crate::context::ToolContext;

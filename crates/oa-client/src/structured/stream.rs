@@ -78,15 +78,14 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and
     /// the next call sends it anew.
     pub async fn next(&mut self) -> Option<Partial<'_, T>> {
-        let value = loop {
-            if !self.advance().await {
-                return None;
-            }
+        while self.advance().await {
             if self.wanted().is_some() {
-                break self.wanted()?;
+                let (object, value) = (self.reader.json().value()?, self.wanted()?);
+                let (format, answer) = (&self.format, self.reader.answer());
+                return Some(Partial { object, value, format, answer, of: PhantomData });
             }
-        };
-        Some(Partial { value, answer: self.reader.answer(), of: PhantomData })
+        }
+        None
     }
 
     /// Reads to the end and returns the answer.
@@ -201,7 +200,9 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
 /// arguments of a call more than once is not held to that; the answer at the end is right all the same.
 #[derive(Debug)]
 pub struct Partial<'a, T> {
+    object: &'a Value,
     value: &'a Value,
+    format: &'a ResponseFormat,
     answer: u32,
     of: PhantomData<T>,
 }
@@ -214,10 +215,10 @@ impl<T: DeserializeOwned> Partial<'_, T> {
     }
 
     /// Reads the value so far as the type, where that has defaults or options for what is missing. This
-    /// looks at the whole value: for a long one do it now and then.
+    /// copies the whole value: of a long one do it now and then.
     #[must_use]
     pub fn get(&self) -> Option<T> {
-        T::deserialize(self.value).ok()
+        serde_json::from_value(self.format.complete(self.object)).ok()
     }
 
     /// Returns which answer of the turn this is part of, counted from 1: with another number a value
