@@ -195,7 +195,181 @@ mod tests {
         let format = Value::from(ResponseFormat::of::<Report>());
         assert_eq!(format["json_schema"]["strict"], true);
         let schema = serde_json::to_string_pretty(&format["json_schema"]["schema"]).unwrap();
-        insta::assert_snapshot!(schema, @"");
+        insta::assert_snapshot!(schema, @r##"
+        {
+          "$defs": {
+            "Part": {
+              "anyOf": [
+                {
+                  "additionalProperties": false,
+                  "properties": {
+                    "kind": {
+                      "const": "Text",
+                      "type": "string"
+                    },
+                    "words": {
+                      "type": "string"
+                    }
+                  },
+                  "required": [
+                    "kind",
+                    "words"
+                  ],
+                  "type": "object"
+                },
+                {
+                  "additionalProperties": false,
+                  "properties": {
+                    "kind": {
+                      "const": "Group",
+                      "type": "string"
+                    },
+                    "parts": {
+                      "items": {
+                        "$ref": "#/$defs/Part"
+                      },
+                      "type": "array"
+                    }
+                  },
+                  "required": [
+                    "kind",
+                    "parts"
+                  ],
+                  "type": "object"
+                }
+              ]
+            }
+          },
+          "additionalProperties": false,
+          "properties": {
+            "mood": {
+              "anyOf": [
+                {
+                  "enum": [
+                    "Good"
+                  ],
+                  "type": "string"
+                },
+                {
+                  "const": "Bad",
+                  "description": "It happens.",
+                  "type": "string"
+                }
+              ]
+            },
+            "nothing": {
+              "additionalProperties": false,
+              "properties": {},
+              "required": [],
+              "type": "object"
+            },
+            "pages": {
+              "type": [
+                "integer",
+                "null"
+              ]
+            },
+            "parts": {
+              "items": {
+                "anyOf": [
+                  {
+                    "additionalProperties": false,
+                    "properties": {
+                      "kind": {
+                        "const": "Text",
+                        "type": "string"
+                      },
+                      "words": {
+                        "type": "string"
+                      }
+                    },
+                    "required": [
+                      "kind",
+                      "words"
+                    ],
+                    "type": "object"
+                  },
+                  {
+                    "additionalProperties": false,
+                    "properties": {
+                      "kind": {
+                        "const": "Group",
+                        "type": "string"
+                      },
+                      "parts": {
+                        "items": {
+                          "$ref": "#/$defs/Part"
+                        },
+                        "type": "array"
+                      }
+                    },
+                    "required": [
+                      "kind",
+                      "parts"
+                    ],
+                    "type": "object"
+                  }
+                ]
+              },
+              "type": "array"
+            },
+            "second_mood": {
+              "anyOf": [
+                {
+                  "anyOf": [
+                    {
+                      "enum": [
+                        "Good"
+                      ],
+                      "type": "string"
+                    },
+                    {
+                      "const": "Bad",
+                      "description": "It happens.",
+                      "type": "string"
+                    }
+                  ]
+                },
+                {
+                  "type": "null"
+                }
+              ]
+            },
+            "stars": {
+              "maximum": 5,
+              "minimum": 1,
+              "type": [
+                "integer",
+                "null"
+              ]
+            },
+            "tags": {
+              "items": {
+                "type": "string"
+              },
+              "type": [
+                "array",
+                "null"
+              ]
+            },
+            "title": {
+              "description": "In a sentence.",
+              "type": "string"
+            }
+          },
+          "required": [
+            "mood",
+            "nothing",
+            "pages",
+            "parts",
+            "second_mood",
+            "stars",
+            "tags",
+            "title"
+          ],
+          "type": "object"
+        }
+        "##);
     }
 
     #[test]

@@ -585,7 +585,16 @@ mod tests {
                 seen.push(value);
             }
         }
-        insta::assert_snapshot!(seen.join("\n"), @"");
+        insta::assert_snapshot!(seen.join("\n"), @r#"
+
+        {}
+        {"a":[]}
+        {"a":[true]}
+        {"a":[true,-1.5]}
+        {"a":[true,-1.5],"bc":""}
+        {"a":[true,-1.5],"bc":"x"}
+        {"a":[true,-1.5],"bc":"xé"}
+        "#);
         assert!(json.is_complete());
     }
 
