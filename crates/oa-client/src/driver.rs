@@ -37,7 +37,7 @@ pub(crate) struct Driver {
     pub(crate) metadata: TurnMetadata,
     pub(crate) run: Option<Run>,
     /// Judges answers while one of a form is wanted.
-    pub(crate) output: Option<Output>,
+    pub(crate) output: Option<Box<Output>>,
     trace: Option<Trace>,
     work: Work,
     transcript: Transcript,

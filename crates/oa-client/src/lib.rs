@@ -28,7 +28,8 @@
 //!
 //! # Features
 //!
-//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn. Off by default here, on by default in the facade.
+//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn; both are off by
+//! default here, on by default in the facade. `schemars` adds answers of a type: `Client::send_for`, `query_for`.
 
 mod builder;
 mod endpoint;

@@ -171,7 +171,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         };
         let tool = by_tool.then_some(tool);
         let output = Output::new(format, tool, mode, tries, Box::new(judge));
-        StructuredStream::new(driver, base, prompt, output, found)
+        StructuredStream::new(driver, base, prompt, Box::new(output), found)
     }
 }
 

@@ -152,7 +152,7 @@ fn the_work_grows_as_the_text_does() {
             let mut json = PartialJson::new();
             for at in 0..text.len() {
                 json.push(&text[at..=at]);
-                assert_eq!(json.value().is_some(), true);
+                assert!(json.value().is_some());
             }
             assert!(json.is_complete());
         });

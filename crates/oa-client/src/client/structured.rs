@@ -28,7 +28,8 @@ impl Client {
     /// there was none better. What tools were called in between stays.
     ///
     /// In manual mode it works as long as the model calls no tools; if it does, that is an error, the
-    /// calls stay open, and the caller may answer them and go on without a type.
+    /// calls stay open, and the caller may answer them and go on without a type. So it is with calls that
+    /// wait for permission.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};

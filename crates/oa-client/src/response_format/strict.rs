@@ -184,7 +184,7 @@ mod tests {
     #[expect(dead_code, reason = "only their schemas are of interest")]
     enum Part {
         Text { words: String },
-        Group { parts: Vec<Part> },
+        Group { parts: Vec<Self> },
     }
 
     #[derive(JsonSchema)]

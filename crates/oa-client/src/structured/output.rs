@@ -223,10 +223,15 @@ impl Output {
             Some(Problem { kind: ProblemKind::Refused, said, .. }) => {
                 ("the model refused to answer".to_owned(), Some(said))
             }
-            Some(problem) if is_limit(reason) => {
+            Some(Problem { kind: ProblemKind::Calls, words, said })
+                if self.mode == Mode::Manual =>
+            {
+                (words, Some(said))
+            }
+            // Calls may also wait for permission.
+            Some(problem) if problem.kind == ProblemKind::Calls || is_limit(reason) => {
                 (format!("the turn ended before there was an answer: {reason}"), Some(problem.said))
             }
-            Some(Problem { kind: ProblemKind::Calls, words, said }) => (words, Some(said)),
             Some(Problem { words, said, .. }) => {
                 let tries = if self.tries == 1 {
                     "1 try".to_owned()

@@ -1,6 +1,10 @@
-use std::fmt;
+mod error;
+mod escape;
 
 use serde_json::{Map, Value};
+
+pub use self::error::PartialJsonError;
+use self::escape::{is_whole, more_of_escape};
 
 /// How many arrays and objects may be open at once: as many as serde_json takes.
 const DEPTH: usize = 127;
@@ -354,31 +358,6 @@ impl PartialJson {
     }
 }
 
-/// Takes as much of an escape as is missing: a letter, four digits behind a `u`, and the second half of a
-/// pair. Returns how many bytes that were.
-fn more_of_escape(escape: &mut String, rest: &str) -> usize {
-    let mut taken = 0;
-    for next in rest.chars() {
-        if is_whole(escape) {
-            break;
-        }
-        escape.push(next);
-        taken += next.len_utf8();
-    }
-    taken
-}
-
-fn is_whole(escape: &str) -> bool {
-    let bytes = escape.as_bytes();
-    let length = match bytes {
-        [_] => 2,
-        [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'b' | b'A'..=b'B', ..] => 12,
-        [_, b'u', ..] => 6,
-        _ => 2,
-    };
-    bytes.len() >= length
-}
-
 fn is_of_word(next: char) -> bool {
     next.is_ascii_alphanumeric() || matches!(next, '+' | '-' | '.')
 }
@@ -408,36 +387,6 @@ fn spelled(way: &[Step]) -> String {
     }
     path
 }
-
-/// What was wrong with JSON text.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct PartialJsonError {
-    path: String,
-    what: String,
-}
-
-impl PartialJsonError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { path: String::new(), what: what.into() }
-    }
-
-    /// Returns where: `city`, `stops[2].name`; empty for the text as a whole.
-    #[must_use]
-    pub fn path(&self) -> &str {
-        &self.path
-    }
-}
-
-impl fmt::Display for PartialJsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.path {
-            "" => f.write_str(&self.what),
-            path => write!(f, "`{path}`: {}", self.what),
-        }
-    }
-}
-
-impl std::error::Error for PartialJsonError {}
 
 #[cfg(test)]
 mod tests {

@@ -43,7 +43,7 @@ pub struct StructuredStream<'a, T> {
 enum Stage {
     New {
         prompt: Message,
-        output: Output,
+        output: Box<Output>,
     },
     /// The prompt is to be sent.
     Sending(Message),
@@ -57,7 +57,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         driver: Held<'a>,
         base: Arc<Settings>,
         prompt: Message,
-        output: Output,
+        output: Box<Output>,
         found: Arc<Mutex<Option<T>>>,
     ) -> Self {
         let format = output.format().clone();

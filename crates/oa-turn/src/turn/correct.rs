@@ -21,7 +21,7 @@ impl Turn {
                 | FinishReason::RepeatedToolCall
         );
         let is_spent = self.options.max_tokens.is_some_and(|most| self.budget.tokens >= most);
-        if is_over || is_spent {
+        if is_over || is_spent || !self.round.calls.is_empty() {
             return false;
         }
         self.final_text.clear();
