@@ -30,6 +30,7 @@ mod secrets;
 mod soak;
 mod streaming;
 mod streams;
+mod structured;
 mod talk;
 mod threads;
 mod tools;

@@ -350,9 +350,11 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the form of the answer: a `json_schema`, or `{"type": "json_object"}`.
-    pub fn response_format(mut self, format: Value) -> Self {
-        self.request.response_format = Some(format);
+    /// Sets the form of the answer: a [`ResponseFormat`](crate::ResponseFormat), or any JSON such as
+    /// `{"type": "json_object"}`. Answers are not checked by it;
+    /// [`Client::send_for`](crate::Client::send_for) does that.
+    pub fn response_format(mut self, format: impl Into<Value>) -> Self {
+        self.request.response_format = Some(format.into());
         self
     }
 

@@ -1,3 +1,5 @@
+mod structured;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};

@@ -21,6 +21,7 @@ use crate::metadata::TurnMetadata;
 use crate::retry::random;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
+use crate::structured::{Judged, Output};
 use crate::trace::Trace;
 use crate::transcript::Transcript;
 use crate::work::{BoxFuture, Done, Work};
@@ -35,6 +36,8 @@ pub(crate) struct Driver {
     pub(crate) message: Option<Arc<AssistantMessage>>,
     pub(crate) metadata: TurnMetadata,
     pub(crate) run: Option<Run>,
+    /// Judges answers while one of a form is wanted.
+    pub(crate) output: Option<Box<Output>>,
     trace: Option<Trace>,
     work: Work,
     transcript: Transcript,
@@ -54,6 +57,7 @@ impl Driver {
             message: None,
             metadata: TurnMetadata::default(),
             run: None,
+            output: None,
             trace: None,
             work: Work::default(),
             conversation: random(),
@@ -132,19 +136,23 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => {
-                let Concluded { message, failure, closing } = ended.conclude();
+                let Concluded { mut message, failure, closing } = ended.conclude();
                 self.work.closing = closing;
                 self.metadata.count(message.usage);
                 if let Some(trace) = &mut self.trace {
                     trace.answer(&message, failure.as_ref());
                 }
+                let judged = match failure {
+                    Some(_) => Judged::AsItIs,
+                    None => self.judge(&mut message),
+                };
                 let answer = answer(&message);
                 let message = Arc::new(message);
                 let event = AgentEvent::AnswerEnd(Arc::clone(&message));
                 self.message = Some(message);
                 match failure {
                     Some(failure) => return Err(self.fail(failure)),
-                    None => self.turn.answer(answer),
+                    None => self.take_answer(answer, judged),
                 }
                 return Ok(Some(event));
             }

@@ -30,12 +30,17 @@ pub enum ErrorKind {
     ContextOverflow,
     /// A hook failed, and what it watches over must not happen.
     Hook,
+    /// The caller interrupted before there was an answer of the type that was asked for. Anywhere else an
+    /// interrupt is no error.
+    Interrupted,
     /// The call makes no sense: an empty prompt, a call that does not exist.
     InvalidInput,
     /// The server sent more than a limit allows.
     Limit,
     /// The client takes no further prompt.
     MaxTurns,
+    /// No answer was of the type that was asked for; [`Error::said`] tells what the model said last.
+    Output,
     /// The answer broke off, or was none.
     Stream,
     /// A time was up; [`Error::timeout`] tells which.
@@ -61,6 +66,7 @@ struct Inner {
     retry_after: Option<Duration>,
     timeout: Option<TimeoutKind>,
     received: Option<u64>,
+    said: Option<String>,
     retryable: bool,
     /// The cause. Its text is part of the message, so that the chain goes on behind it.
     cause: Option<Box<dyn StdError + Send + Sync>>,
@@ -77,6 +83,7 @@ impl Error {
             retry_after: None,
             timeout: None,
             received: None,
+            said: None,
             retryable: false,
             cause: None,
         }))
@@ -126,6 +133,13 @@ impl Error {
         let mut this = Self::new(kind, error.to_string());
         this.0.cause = Some(Box::new(error));
         this
+    }
+
+    /// There is no answer of the type that was asked for.
+    pub(crate) fn output(kind: ErrorKind, message: String, said: Option<String>) -> Self {
+        let mut error = Self::new(kind, message);
+        error.0.said = said;
+        error
     }
 
     /// An answer that is none, or not the whole one.
@@ -315,6 +329,13 @@ impl Error {
         self.0.received
     }
 
+    /// Returns what the model said last, if no answer was of the type that was asked for: at most its first
+    /// 2,000 characters.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        self.0.said.as_deref()
+    }
+
     /// Whether the server refused the request because of a member of this name.
     pub(crate) fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
@@ -394,6 +415,7 @@ impl fmt::Debug for Error {
             .field("retry_after", &self.0.retry_after)
             .field("timeout", &self.0.timeout)
             .field("received", &self.0.received)
+            .field("said", &self.0.said)
             .field("retryable", &self.0.retryable)
             .field("source", &self.0.cause)
             .finish()

@@ -28,7 +28,8 @@
 //!
 //! # Features
 //!
-//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn. Off by default here, on by default in the facade.
+//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn; both are off by
+//! default here, on by default in the facade. `schemars` adds answers of a type: `Client::send_for`, `query_for`.
 
 mod builder;
 mod endpoint;
@@ -47,6 +48,9 @@ mod event;
 mod interrupt;
 mod metadata;
 mod reply;
+
+mod response_format;
+mod structured;
 
 mod decision;
 mod dialect;
@@ -100,11 +104,17 @@ pub use crate::models::list_models;
 pub use crate::options::{AgentOptions, Limits, SystemRole};
 pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
-pub use crate::query::query;
+#[cfg(feature = "schemars")]
+pub use crate::query::query_for;
+pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
+pub use crate::response_format::ResponseFormat;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::server_profile::ServerProfile;
 pub use crate::stream::BlockStream;
+pub use crate::structured::{
+    OutputMode, Partial, PartialJson, PartialJsonError, SendFor, Structured, StructuredStream,
+};
 pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;
 pub use crate::wait::Wait;

@@ -50,10 +50,18 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
     if input.is_null() {
         input = Value::Object(Map::new());
     }
-    let mut check = Check { root: schema, work: WORK, error: ArgumentError::default() };
+    let mut check = Check::new(schema);
     check.fill(schema, &mut input, DEPTH);
     check.value(schema, &input, &Path::Root, DEPTH);
     if check.error.is_none() { Ok(input) } else { Err(check.error) }
+}
+
+/// Completes arguments as [`check_arguments`] does, and checks nothing: for those that have not all come
+/// yet.
+#[must_use]
+pub fn complete_arguments(schema: &Value, mut input: Value) -> Value {
+    Check::new(schema).fill(schema, &mut input, DEPTH);
+    input
 }
 
 /// Arguments that do not fit a tool's schema.
@@ -144,6 +152,10 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    fn new(root: &'a Value) -> Self {
+        Self { root, work: WORK, error: ArgumentError::default() }
+    }
+
     /// Fills in defaults and mends what is certain.
     fn fill(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
         let Some(schema) = self.enter(schema, depth) else { return };

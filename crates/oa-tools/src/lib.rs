@@ -64,7 +64,7 @@ mod error;
 mod error_body;
 mod tool_error;
 
-pub use crate::arguments::{ArgumentError, ArgumentProblem, check_arguments};
+pub use crate::arguments::{ArgumentError, ArgumentProblem, check_arguments, complete_arguments};
 pub use crate::builder::{ToolBuilder, tool};
 pub use crate::cancel::{Cancel, Cancelled};
 pub use crate::context::ToolContext;
@@ -76,6 +76,8 @@ pub use crate::registry::Registry;
 pub use crate::state::State;
 pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
 pub use crate::tool_error::ToolError;
+#[cfg(feature = "schemars")]
+pub use crate::typed::schema_of;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

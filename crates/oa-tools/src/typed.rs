@@ -61,9 +61,10 @@ impl ToolBuilder {
     }
 }
 
-/// The schema of a type without references where that is possible: servers that turn schemas into
-/// grammars stumble over them.
-fn schema_of<T: JsonSchema>() -> Value {
+/// Returns the JSON Schema of a type, without references where that is possible: servers that turn schemas
+/// into grammars stumble over them.
+#[must_use]
+pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(members) = schema.as_object_mut() {

@@ -1,4 +1,5 @@
 mod approval;
+mod correct;
 mod limits;
 
 use std::collections::VecDeque;

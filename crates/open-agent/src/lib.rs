@@ -36,15 +36,18 @@
 //!
 //! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
 //! default) adds spans, named as OpenTelemetry has it. `session` (on by default) keeps conversations in text files,
-//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema. `router` has several
-//! servers behind one agent.
+//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema, and answers of such
+//! types: `Client::send_for`. `router` has several servers behind one agent.
 
+#[cfg(feature = "schemars")]
+pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
     AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Doctor, Endpoint,
-    EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, Probe,
-    Provider, Reply, Report, Result, RetryConfig, ServerProfile, SystemRole, TerminalPrompt,
-    Thinking, ToolMode, TurnMetadata, Verdict, doctor, list_models, query, retry_with_backoff,
+    EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, OutputMode,
+    Partial, Probe, Provider, Reply, Report, ResponseFormat, Result, RetryConfig, SendFor,
+    ServerProfile, Structured, StructuredStream, SystemRole, TerminalPrompt, Thinking, ToolMode,
+    TurnMetadata, Verdict, doctor, list_models, query, query_for_format, retry_with_backoff,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{

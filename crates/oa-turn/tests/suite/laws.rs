@@ -22,6 +22,7 @@ enum Event {
     BeginAnswer,
     Continue,
     ContinueWhenAnswered,
+    Correct,
     Decide(usize, u8),
     Fail,
     FinishCall(usize, bool),
@@ -61,6 +62,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::BeginAnswer),
         1 => Just(Event::Continue),
         1 => Just(Event::ContinueWhenAnswered),
+        2 => Just(Event::Correct),
         3 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Approve(call, choice)),
         5 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Decide(call, choice)),
         1 => Just(Event::Fail),
@@ -197,6 +199,13 @@ proptest! {
                 Event::BeginAnswer => turn.begin_answer(),
                 Event::Continue => drop(turn.continue_turn()),
                 Event::ContinueWhenAnswered => drop(turn.continue_when_answered()),
+                Event::Correct => {
+                    let (turns, messages) = (turn.turns(), turn.history().len());
+                    let goes_on = turn.correct(Message::user("No."));
+                    prop_assert!(was_busy || !goes_on);
+                    prop_assert_eq!(turn.history().len(), messages + usize::from(goes_on));
+                    prop_assert_eq!(turn.turns(), turns, "it is no prompt");
+                }
                 Event::Approve(place, choice) => {
                     let call = turn.calls().get(place);
                     let waits = call.is_some_and(oa_turn::Call::is_waiting);

@@ -1,0 +1,178 @@
+#[cfg(feature = "schemars")]
+mod strict;
+#[cfg(feature = "schemars")]
+mod wrapped;
+
+use std::fmt;
+
+use oa_tools::{ArgumentError, check_arguments, complete_arguments};
+use serde_json::{Value, json};
+
+/// The form that an answer is to have: a name and a JSON Schema of an object.
+///
+/// For [`response_format`](crate::AgentOptionsBuilder::response_format), and for
+/// [`Client::send_for`](crate::Client::send_for), which makes its own.
+///
+/// ```
+/// use oa_client::{AgentOptions, ResponseFormat};
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+/// let options = AgentOptions::builder()
+///     .model("any")
+///     .response_format(ResponseFormat::new("place", schema))
+///     .build()?;
+/// assert_eq!(options.response_format().unwrap()["json_schema"]["name"], "place");
+/// # Ok::<(), oa_client::Error>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct ResponseFormat {
+    name: String,
+    /// What an answer is checked by, and what an output tool takes.
+    schema: Value,
+    /// What a server is sent, where that differs.
+    strict: Option<Value>,
+    /// Whether the value that is wanted is the only member of the object.
+    is_wrapped: bool,
+}
+
+/// The longest name that servers take.
+const LONGEST: usize = 64;
+/// The member of an object around a value that is none.
+const WRAP: &str = "value";
+
+impl ResponseFormat {
+    /// Creates a format from a JSON Schema of an object, which is sent as it is, without `strict`.
+    ///
+    /// Servers take names of 1 to 64 letters, digits, `_` and `-`; other characters become `_`.
+    #[must_use]
+    pub fn new(name: impl AsRef<str>, schema: Value) -> Self {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let letter = |c: char| if is_letter(c) { c } else { '_' };
+        let mut name: String = name.as_ref().chars().take(LONGEST).map(letter).collect();
+        if name.is_empty() {
+            "answer".clone_into(&mut name);
+        }
+        Self { name, schema, strict: None, is_wrapped: false }
+    }
+
+    /// Creates a format from a type: its fields are the members, the comments on them their
+    /// descriptions.
+    ///
+    /// A type that is no object (a list, an enum, a number) is asked for as the member `value` of one,
+    /// since OpenAI and those who follow it take nothing else.
+    ///
+    /// `strict` is set, and what is sent keeps to the part of JSON Schema that strict servers take, as
+    /// far as a type allows that: no member beyond those named, each of them required, one that may be
+    /// missing can be null instead (and is read as missing), alternatives as `anyOf`, nothing beside a
+    /// `$ref`, and no `default`, no number formats, no ranges that only tell the size of an integer.
+    /// Local servers make a grammar of any schema, and the stricter one keeps small models from
+    /// leaving members out. Ranges, lengths and patterns that a type was given are kept; some strict servers
+    /// refuse them. A map, a tuple or any JSON cannot be strict: then the schema is sent as it is, with
+    /// `strict: false`.
+    ///
+    /// Members stand in alphabetical order, and servers with a grammar have them written so: for a
+    /// model that is to think first, name that member accordingly.
+    ///
+    /// ```
+    /// use oa_client::ResponseFormat;
+    /// use schemars::JsonSchema;
+    /// use serde_json::{Value, json};
+    ///
+    /// #[derive(JsonSchema)]
+    /// struct Place {
+    ///     /// As it is called there.
+    ///     city: String,
+    ///     people: Option<u32>,
+    /// }
+    ///
+    /// let format = Value::from(ResponseFormat::of::<Place>());
+    /// assert_eq!(
+    ///     format["json_schema"],
+    ///     json!({
+    ///         "name": "Place",
+    ///         "strict": true,
+    ///         "schema": {
+    ///             "type": "object",
+    ///             "properties": {
+    ///                 "city": {"type": "string", "description": "As it is called there."},
+    ///                 "people": {"type": ["integer", "null"]},
+    ///             },
+    ///             "required": ["city", "people"],
+    ///             "additionalProperties": false,
+    ///         },
+    ///     })
+    /// );
+    /// ```
+    #[cfg(feature = "schemars")]
+    #[must_use]
+    pub fn of<T: schemars::JsonSchema>() -> Self {
+        let mut schema = oa_tools::schema_of::<T>();
+        let is_wrapped = schema.get("type").is_none_or(|of| of != "object");
+        if is_wrapped {
+            schema = oa_tools::schema_of::<wrapped::Wrapped<T>>();
+        }
+        let strict = strict::strict(&schema);
+        Self { strict, is_wrapped, ..Self::new(T::schema_name(), schema) }
+    }
+
+    /// Returns the name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the schema that answers are checked by. What is sent may be a stricter one.
+    #[must_use]
+    pub fn schema(&self) -> &Value {
+        &self.schema
+    }
+
+    /// Checks an object and returns the value in it that is wanted, completed by defaults.
+    pub(crate) fn check(&self, object: Value) -> Result<Value, ArgumentError> {
+        check_arguments(&self.schema, object).map(|object| self.unwrapped(object))
+    }
+
+    /// The value that is wanted of an object which has not all come yet, completed by defaults.
+    pub(crate) fn complete(&self, object: &Value) -> Value {
+        self.unwrapped(complete_arguments(&self.schema, object.clone()))
+    }
+
+    fn unwrapped(&self, mut object: Value) -> Value {
+        match object.get_mut(WRAP) {
+            Some(value) if self.is_wrapped => value.take(),
+            _ => object,
+        }
+    }
+
+    /// The part of a partial object that is wanted.
+    pub(crate) fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+        if self.is_wrapped { object.get(WRAP) } else { Some(object) }
+    }
+
+    /// Whether there can be an object for it.
+    pub(crate) fn is_of_object(&self) -> bool {
+        self.schema.get("type").is_some_and(|of| of == "object")
+    }
+}
+
+/// As it stands in a request.
+impl From<ResponseFormat> for Value {
+    fn from(format: ResponseFormat) -> Self {
+        let ResponseFormat { name, schema, strict, .. } = format;
+        let is_strict = strict.is_some();
+        let schema = strict.unwrap_or(schema);
+        let schema = json!({ "name": name, "schema": schema, "strict": is_strict });
+        json!({ "type": "json_schema", "json_schema": schema })
+    }
+}
+
+impl fmt::Debug for ResponseFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFormat")
+            .field("name", &self.name)
+            .field("schema", &format_args!("{}", self.schema))
+            .field("is_strict", &self.strict.is_some())
+            .finish_non_exhaustive()
+    }
+}

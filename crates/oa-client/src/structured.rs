@@ -1,0 +1,237 @@
+//! Answers of a type: asked for, checked, and asked for again.
+
+mod output;
+mod partial;
+mod passage;
+mod reader;
+mod stream;
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oa_turn::Mode;
+use oa_types::{AssistantMessage, FinishReason, Message, Usage};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::response_format::ResponseFormat;
+use crate::settings::Settings;
+
+pub(crate) use crate::structured::output::{Judged, Output};
+pub use crate::structured::partial::{PartialJson, PartialJsonError};
+pub use crate::structured::stream::{Partial, StructuredStream};
+
+/// How a model is told in what form to answer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum OutputMode {
+    /// [`Tool`](Self::Tool) where other tools are offered, [`Format`](Self::Format) where none are.
+    ///
+    /// Many servers cannot do both at once: Groq refuses `response_format` beside `tools` (agno-agi/agno
+    /// #1065), and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the
+    /// model can write no call any more, and makes up what a tool would have told it (ollama/ollama
+    /// #11185, openai/openai-agents-python #3709).
+    #[default]
+    Auto,
+    /// By `response_format`. Servers that know it make a grammar of it.
+    Format,
+    /// By a tool whose arguments are the answer, `final_answer` if it is not given another name. It
+    /// is offered beside the others, and no hook sees its calls. `tool_choice` is `required`, unless
+    /// the options say [`Auto`](crate::ToolChoice::Auto).
+    Tool,
+}
+
+/// An answer of a type: what [`Client::send_for`](crate::Client::send_for) returns.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Structured<T> {
+    /// The answer.
+    pub value: T,
+    /// How many answers it took, this one included.
+    pub tries: u32,
+    /// The message that it was read from, as it stands in history.
+    pub message: Option<AssistantMessage>,
+    /// What the last answer cost: tokens if the server said so, and time.
+    pub usage: Option<Usage>,
+    /// Why the turn ended.
+    pub finish_reason: FinishReason,
+}
+
+/// A prompt whose answer is to be of a type: what [`Client::send_for`](crate::Client::send_for)
+/// and [`query_for`](crate::query_for) return. It is sent when it is awaited.
+#[must_use = "nothing is sent until it is awaited or streamed"]
+pub struct SendFor<'a, T> {
+    driver: Held<'a>,
+    base: Arc<Settings>,
+    mode: Mode,
+    prompt: Message,
+    format: ResponseFormat,
+    tries: u32,
+    output: OutputMode,
+    tool: String,
+    checks: Vec<Check<T>>,
+}
+
+/// What a caller demands beyond the type.
+type Check<T> = Box<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
+
+/// The driver of a conversation, or of a single question.
+pub(crate) enum Held<'a> {
+    Client(&'a mut Driver),
+    Own(Box<Driver>),
+}
+
+/// How many answers are had, without a word of the caller's.
+const TRIES: u32 = 3;
+
+impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
+    pub(crate) fn new(
+        driver: Held<'a>,
+        mode: Mode,
+        base: Arc<Settings>,
+        prompt: Message,
+        format: ResponseFormat,
+    ) -> Self {
+        let (output, tool) = (OutputMode::default(), "final_answer".to_owned());
+        Self { driver, base, mode, prompt, format, tries: TRIES, output, tool, checks: Vec::new() }
+    }
+
+    /// Sets how many answers are had at most before it is an error; 3 by default, and at least 1.
+    pub fn tries(mut self, tries: u32) -> Self {
+        self.tries = tries;
+        self
+    }
+
+    /// Says how the model is told in what form to answer.
+    pub fn mode(mut self, mode: OutputMode) -> Self {
+        self.output = mode;
+        self
+    }
+
+    /// Names the output tool, for [`OutputMode::Tool`].
+    pub fn tool_name(mut self, name: impl Into<String>) -> Self {
+        self.tool = name.into();
+        self
+    }
+
+    /// Demands more of an answer than its type does. What the closure says is wrong is told to the model.
+    ///
+    /// ```
+    /// # use oa_client::{AgentOptions, Client, ResponseFormat};
+    /// # use oa_testkit::{MemoryServer, Reply};
+    /// # use serde_json::json;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), oa_client::Error> {
+    /// # let model = MemoryServer::new([Reply::text(r#"{"n": 3}"#), Reply::text(r#"{"n": 4}"#)]);
+    /// # let options = AgentOptions::builder().model("any").transport(model).build()?;
+    /// let even = ResponseFormat::new("even", json!({
+    ///     "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+    /// }));
+    /// let mut client = Client::new(options)?;
+    /// let answer = client
+    ///     .send_for_format("An even number, please.", even)
+    ///     .check(|answer| match answer["n"].as_i64() {
+    ///         Some(n) if n % 2 == 0 => Ok(()),
+    ///         _ => Err("`n` is odd".to_owned()),
+    ///     })
+    ///     .await?;
+    /// assert_eq!((answer.value, answer.tries), (json!({"n": 4}), 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn check<F>(mut self, check: F) -> Self
+    where
+        F: Fn(&T) -> Result<(), String> + Send + Sync + 'static,
+    {
+        self.checks.push(Box::new(check));
+        self
+    }
+
+    /// Returns what arrives of the answer while it arrives.
+    pub fn stream(self) -> StructuredStream<'a, T> {
+        let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
+        let by_tool = match output {
+            OutputMode::Auto => !base.request.tools.is_empty(),
+            OutputMode::Format => false,
+            OutputMode::Tool => true,
+        };
+        let found = Arc::new(Mutex::new(None));
+        let judge = {
+            let (format, found) = (format.clone(), Arc::clone(&found));
+            move |object: Value| {
+                let value = format.check(object).map_err(|error| error.to_string())?;
+                let value: T = serde_json::from_value(value).map_err(|error| error.to_string())?;
+                checks.iter().try_for_each(|check| check(&value))?;
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+                Ok(())
+            }
+        };
+        let tool = by_tool.then_some(tool);
+        let output = Output::new(format, tool, mode, tries, Box::new(judge));
+        StructuredStream::new(driver, base, prompt, Box::new(output), found)
+    }
+}
+
+impl<'a, T: DeserializeOwned + Send + 'static> IntoFuture for SendFor<'a, T> {
+    type Output = Result<Structured<T>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Structured<T>>> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.stream().finish())
+    }
+}
+
+impl<T> fmt::Debug for SendFor<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendFor")
+            .field("prompt", &self.prompt)
+            .field("format", &self.format)
+            .field("tries", &self.tries)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        match self {
+            Self::Client(driver) => driver,
+            Self::Own(driver) => driver,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Driver {
+        match self {
+            Self::Client(driver) => driver,
+            Self::Own(driver) => driver,
+        }
+    }
+}
+
+impl Settings {
+    /// The same, but for answers of a form.
+    fn for_output(&self, output: &Output) -> Result<Self> {
+        let mut settings = self.clone();
+        let format = output.format();
+        let request = &mut settings.request;
+        if !format.is_of_object() {
+            let message = format!("the schema of {} does not describe an object", format.name());
+            return Err(Error::config(message));
+        }
+        let taken = if output.tool().is_some() { "tools" } else { "response_format" };
+        if request.extra_body.contains_key(taken) {
+            let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
+            return Err(Error::config(message));
+        }
+        output.offer(&settings.tools, request)?;
+        settings.prepare()?;
+        Ok(settings)
+    }
+}

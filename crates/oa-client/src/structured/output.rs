@@ -1,0 +1,366 @@
+//! What becomes of each answer while one of a form is wanted.
+
+use std::ops::Range;
+
+use oa_tools::{Registry, tool};
+use oa_turn::{Answer, Mode};
+use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_types::{
+    AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
+};
+use serde_json::Value;
+
+use super::passage::Passage;
+use crate::driver::Driver;
+use crate::error::{Error, ErrorKind, Result};
+use crate::response_format::ResponseFormat;
+
+/// Watches over the answers of a turn until one fits.
+pub(crate) struct Output {
+    format: ResponseFormat,
+    /// The output tool, if that is how the model is to answer.
+    tool: Option<String>,
+    mode: Mode,
+    judge: Box<Judge>,
+    most: u32,
+    tries: u32,
+    /// Where in history answers that did not fit stand, with what was said about them.
+    failed: Vec<Range<usize>>,
+    is_found: bool,
+    problem: Option<Problem>,
+}
+
+pub(crate) type Judge = dyn Fn(Value) -> Result<(), String> + Send + Sync;
+
+/// Why the last answer was none.
+struct Problem {
+    kind: ProblemKind,
+    words: String,
+    said: String,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum ProblemKind {
+    /// Tools were called, and nobody runs them.
+    Calls,
+    CutOff,
+    Refused,
+    Unfit,
+}
+
+/// What follows from an answer.
+pub(crate) enum Judged {
+    /// Whatever follows from it anyway.
+    AsItIs,
+    /// The model reads what is wrong as the result of its call.
+    Failed,
+    /// The model is told so by the user.
+    Correct(String),
+}
+
+/// What is made of a call of the output tool, or of the lack of one.
+enum Said {
+    Object(Value),
+    Broken { error: String, raw: String },
+}
+
+/// How much is told to the model of what is wrong, how much of a schema, and how much is kept of
+/// what it said; in characters.
+const WORDS: usize = 500;
+const SCHEMA: usize = 4000;
+const KEPT: usize = 2000;
+
+impl Output {
+    pub(crate) fn new(
+        format: ResponseFormat,
+        tool: Option<String>,
+        mode: Mode,
+        most: u32,
+        judge: Box<Judge>,
+    ) -> Self {
+        let (tries, failed, is_found, problem) = (0, Vec::new(), false, None);
+        Self { format, tool, mode, judge, most, tries, failed, is_found, problem }
+    }
+
+    pub(crate) fn format(&self) -> &ResponseFormat {
+        &self.format
+    }
+
+    pub(crate) fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
+    }
+
+    pub(crate) fn tries(&self) -> u32 {
+        self.tries
+    }
+
+    /// Puts into a request in what form the answer is to be.
+    pub(crate) fn offer(&self, tools: &Registry, request: &mut Wire) -> Result<()> {
+        if self.most == 0 {
+            return Err(Error::config("no answer is one of 0 tries"));
+        }
+        let Some(name) = &self.tool else {
+            request.response_format = Some(self.format.clone().into());
+            return Ok(());
+        };
+        if tools.get(name).is_some() {
+            let message = format!("the output tool and another have one name: {name}");
+            return Err(Error::config(message));
+        }
+        let description = "Gives the final answer and ends the conversation. Call it alone, once \
+                           nothing else is to be done.";
+        // Only what is told of it is needed: its calls are answers, and never run.
+        let tool = tool(name, description).schema(self.format.schema().clone());
+        let tool = tool.build(|_| async { Ok(Value::Null) });
+        tool.check()?;
+        request.tools.push(tool.spec());
+        request.response_format = None;
+        if request.tool_choice != Some(ToolChoice::Auto) {
+            request.tool_choice = Some(ToolChoice::Required);
+        }
+        Ok(())
+    }
+
+    /// Judges an answer. A call of the output tool becomes what it stands for: the answer as text.
+    fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+        let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
+        let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
+        let is_call = |block: &&ContentBlock| match block {
+            ContentBlock::ToolUse(_) => true,
+            // The turn makes a call of it, and tells the model what was wrong.
+            ContentBlock::ToolUseError(error) => {
+                is_auto && error.name.is_some() && error.id.is_some()
+            }
+            _ => false,
+        };
+        if message.content.iter().filter(is_call).any(|block| !is_own(block)) {
+            for block in message.content.iter_mut().filter(|block| is_own(block)) {
+                refuse(block, "not taken: call it alone, once the other tools have answered");
+            }
+            let words = "the model called tools, which are not run here: answer its calls and go \
+                         on, or set auto_execute_tools";
+            self.fails(ProblemKind::Calls, words.to_owned(), message.text());
+            return Judged::AsItIs;
+        }
+        self.tries += 1;
+        let own: Vec<&ContentBlock> =
+            message.content.iter().filter(|block| is_own(block)).collect();
+        let (said, is_text) = match own[..] {
+            [] => (Said::of_text(&message.text()), true),
+            [first, ..] => (Said::of_calls(first, &own), false),
+        };
+        let (error, raw) = match said {
+            Said::Object(object) => {
+                let raw = object.to_string();
+                match (self.judge)(object) {
+                    Ok(()) => {
+                        self.is_found = true;
+                        self.problem = None;
+                        if !is_text {
+                            stand_for(message, raw);
+                        }
+                        return Judged::AsItIs;
+                    }
+                    Err(error) => (error, raw),
+                }
+            }
+            Said::Broken { error, raw } => (error, raw),
+        };
+        let error = bounded(&error, WORDS);
+        let kind = match &message.finish_reason {
+            reason if reason.is_length() => ProblemKind::CutOff,
+            FinishReason::ContentFilter | FinishReason::Refusal => ProblemKind::Refused,
+            _ => ProblemKind::Unfit,
+        };
+        let said = if is_text { message.text() } else { raw.clone() };
+        self.fails(kind, error.clone(), said);
+        let is_over = kind != ProblemKind::Unfit || self.tries >= self.most;
+        if !is_text && !is_over && is_auto {
+            let mut own = message.content.iter_mut().filter(|block| name_of(block).is_some());
+            if let Some(block) = own.next() {
+                refuse(block, &error);
+            }
+            let mut first = true;
+            message.content.retain(|block| name_of(block).is_none() || std::mem::take(&mut first));
+            return Judged::Failed;
+        }
+        if !is_text {
+            stand_for(message, raw);
+        }
+        if is_over { Judged::AsItIs } else { Judged::Correct(self.correction(&error)) }
+    }
+
+    /// What the model is told.
+    fn correction(&self, error: &str) -> String {
+        let error = error.trim_end_matches('.');
+        let schema = self.format.schema().to_string();
+        match &self.tool {
+            Some(tool) => format!("No answer yet: {error}. Call {tool} with the answer."),
+            None if schema.len() > SCHEMA => {
+                format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
+            }
+            None => format!(
+                "No answer yet: {error}. Answer with one JSON object and nothing else. It has to fit this \
+                 JSON Schema: {schema}"
+            ),
+        }
+    }
+
+    fn fails(&mut self, kind: ProblemKind, words: String, said: String) {
+        self.problem = Some(Problem { kind, words, said });
+    }
+
+    /// Why there is no answer, at the end of a turn.
+    pub(crate) fn error(&mut self, reason: &FinishReason) -> Error {
+        let (message, said) = match self.problem.take() {
+            _ if *reason == FinishReason::Interrupted => {
+                let message = "interrupted before there was an answer";
+                return Error::output(ErrorKind::Interrupted, message.to_owned(), None);
+            }
+            Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
+                ("the answer was cut off by the limit of tokens".to_owned(), Some(said))
+            }
+            Some(Problem { kind: ProblemKind::Refused, said, .. }) => {
+                ("the model refused to answer".to_owned(), Some(said))
+            }
+            Some(Problem { kind: ProblemKind::Calls, words, said })
+                if self.mode == Mode::Manual =>
+            {
+                (words, Some(said))
+            }
+            // Calls may also wait for permission.
+            Some(problem) if problem.kind == ProblemKind::Calls || is_limit(reason) => {
+                (format!("the turn ended before there was an answer: {reason}"), Some(problem.said))
+            }
+            Some(Problem { words, said, .. }) => {
+                let tries = if self.tries == 1 {
+                    "1 try".to_owned()
+                } else {
+                    format!("{} tries", self.tries)
+                };
+                (format!("no answer that fits in {tries}: {words}"), Some(said))
+            }
+            None => (format!("the turn ended before there was an answer: {reason}"), None),
+        };
+        let said = said.filter(|said| !said.is_empty()).map(|said| bounded(&said, KEPT));
+        Error::output(ErrorKind::Output, message, said)
+    }
+}
+
+impl Said {
+    fn of_text(text: &str) -> Self {
+        let mut passage = Passage::default();
+        passage.push(text);
+        match passage.finish() {
+            Ok(object) => Self::Object(object),
+            Err(error) => Self::Broken { error, raw: text.to_owned() },
+        }
+    }
+
+    /// Several calls are one if they say the same.
+    fn of_calls(first: &ContentBlock, all: &[&ContentBlock]) -> Self {
+        match first {
+            ContentBlock::ToolUseError(ToolUseError { error, raw_data, .. }) => {
+                Self::Broken { error: error.clone(), raw: raw_data.clone() }
+            }
+            ContentBlock::ToolUse(ToolUseBlock { input, .. }) => {
+                let same = |other: &&ContentBlock| match other {
+                    ContentBlock::ToolUse(other) => other.input == *input,
+                    _ => false,
+                };
+                if all.iter().all(same) {
+                    return Self::Object(input.clone());
+                }
+                let error = "called more than once, with different arguments".to_owned();
+                Self::Broken { error, raw: input.to_string() }
+            }
+            other => Self::of_text(other.as_text().unwrap_or_default()),
+        }
+    }
+}
+
+impl Driver {
+    /// Judges an answer, if one of a form is wanted.
+    pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+        self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
+    }
+
+    /// Hands an answer to the turn, and what is to be said about it.
+    pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
+        let begin = self.turn.history().len();
+        self.turn.answer(answer);
+        let goes_on = match judged {
+            Judged::AsItIs => false,
+            Judged::Failed => true,
+            Judged::Correct(words) => self.turn.correct(Message::user(words)),
+        };
+        if let (true, Some(output)) = (goes_on, &mut self.output) {
+            output.failed.push(begin..self.turn.history().len());
+        }
+    }
+
+    /// Takes out of history what did not fit, once that is over.
+    pub(crate) fn forget_failures(&mut self) {
+        let Some(output) = self.output.take() else { return };
+        // Calls that wait for the caller would be answered by that.
+        let waits = self.turn.calls().iter().any(oa_turn::Call::is_open);
+        if output.failed.is_empty() || waits {
+            return;
+        }
+        let history = self.turn.history().iter().cloned().enumerate();
+        let stays = |place: &usize| !output.failed.iter().any(|range| range.contains(place));
+        let messages = history.filter(|(place, _)| stays(place)).map(|(_, message)| message);
+        let messages = messages.collect();
+        let idle = self.turn.set_history(messages);
+        debug_assert!(idle.is_ok(), "the turn was ended before");
+    }
+}
+
+fn name_of(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::ToolUse(call) => Some(&call.name),
+        ContentBlock::ToolUseError(error) => error.name.as_deref(),
+        _ => None,
+    }
+}
+
+/// Makes a call one that cannot be run.
+fn refuse(block: &mut ContentBlock, why: &str) {
+    let error = match block {
+        ContentBlock::ToolUse(call) => {
+            let mut error = ToolUseError::new(why, bounded(&call.input.to_string(), KEPT));
+            (error.id, error.name) = (Some(call.id.clone()), Some(call.name.clone()));
+            error
+        }
+        ContentBlock::ToolUseError(error) => {
+            why.clone_into(&mut error.error);
+            return;
+        }
+        _ => return,
+    };
+    *block = error.into();
+}
+
+/// Makes an answer of text of one that calls the output tool.
+fn stand_for(message: &mut AssistantMessage, text: String) {
+    message.content.retain(|block| matches!(block, ContentBlock::Thinking(_)));
+    message.content.push(TextBlock::new(text).into());
+}
+
+fn is_limit(reason: &FinishReason) -> bool {
+    matches!(
+        reason,
+        FinishReason::MaxRunTime
+            | FinishReason::MaxRunTokens
+            | FinishReason::MaxToolCalls
+            | FinishReason::MaxToolIterations
+            | FinishReason::RepeatedToolCall
+    )
+}
+
+fn bounded(words: &str, most: usize) -> String {
+    match words.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &words[..end]),
+        None => words.to_owned(),
+    }
+}

@@ -1,0 +1,230 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oa_types::{FinishReason, Message};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::output::Output;
+use super::reader::Reader;
+use super::{Held, Structured};
+use crate::error::{Error, Result};
+use crate::event::AgentEvent;
+use crate::response_format::ResponseFormat;
+use crate::settings::Settings;
+
+/// An answer of a type, and what there is of it while it arrives: what
+/// [`SendFor::stream`](crate::SendFor::stream) returns.
+///
+/// [`next`](Self::next) until that returns `None`, if the way is of interest, then
+/// [`finish`](Self::finish) for the answer, or for why there is none.
+///
+/// # Cancel safety
+///
+/// Dropping a pending [`next`](Self::next) loses nothing, but before the first answer has begun it takes
+/// the prompt back, and the next call sends it anew. Dropping the stream ends the turn: the connection is
+/// closed, tools are cancelled, and history is left as by an answer that was not read to its end.
+#[must_use = "streams do nothing unless polled"]
+pub struct StructuredStream<'a, T> {
+    driver: Held<'a>,
+    /// The settings for all other prompts.
+    base: Arc<Settings>,
+    stage: Stage,
+    /// Whether the prompt was sent.
+    is_begun: bool,
+    found: Arc<Mutex<Option<T>>>,
+    format: ResponseFormat,
+    tool: Option<String>,
+    reader: Reader,
+}
+
+enum Stage {
+    New {
+        prompt: Message,
+        output: Box<Output>,
+    },
+    /// The prompt is to be sent.
+    Sending(Message),
+    Reading,
+    Over(FinishReason),
+    Failed(Error),
+}
+
+impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
+    pub(crate) fn new(
+        driver: Held<'a>,
+        base: Arc<Settings>,
+        prompt: Message,
+        output: Box<Output>,
+        found: Arc<Mutex<Option<T>>>,
+    ) -> Self {
+        let format = output.format().clone();
+        let tool = output.tool().map(str::to_owned);
+        let stage = Stage::New { prompt, output };
+        let (is_begun, reader) = (false, Reader::default());
+        Self { driver, base, stage, is_begun, found, format, tool, reader }
+    }
+
+    /// Waits until there is more of the answer than before, and lends that; `None` at the end of the turn,
+    /// however it ended.
+    ///
+    /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only) an answer by
+    /// [`OutputMode::Format`](crate::OutputMode::Format) comes in one piece.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and
+    /// the next call sends it anew.
+    pub async fn next(&mut self) -> Option<Partial<'_, T>> {
+        while self.advance().await {
+            if self.wanted().is_some() {
+                let (object, value) = (self.reader.json().value()?, self.wanted()?);
+                let (format, answer) = (&self.format, self.reader.answer());
+                return Some(Partial { object, value, format, answer, of: PhantomData });
+            }
+        }
+        None
+    }
+
+    /// Reads to the end and returns the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::send_for`](crate::Client::send_for).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the stream.
+    pub async fn finish(mut self) -> Result<Structured<T>> {
+        while self.advance().await {}
+        let reason = match std::mem::replace(&mut self.stage, Stage::Reading) {
+            Stage::Failed(error) => return Err(error),
+            Stage::Over(reason) => reason,
+            _ => FinishReason::Unspecified,
+        };
+        let value = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let output = self.driver.output.as_mut();
+        let tries = output.as_ref().map_or(0, |output| output.tries());
+        match (value, output) {
+            (Some(value), _) => Ok(Structured {
+                value,
+                tries,
+                message: self.driver.message.as_deref().cloned(),
+                usage: self.driver.metadata.usage,
+                finish_reason: reason,
+            }),
+            (None, Some(output)) => Err(output.error(&reason)),
+            (None, None) => Err(Error::config("nothing was asked for")),
+        }
+    }
+
+    /// Goes on until there is more to be seen; false at the end.
+    async fn advance(&mut self) -> bool {
+        loop {
+            match self.step().await {
+                Ok(Some(true)) => return true,
+                Ok(Some(false)) => {}
+                Ok(None) => return false,
+                Err(error) => {
+                    self.stage = Stage::Failed(error);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// One thing after the other; whether there is more to be seen, and nothing at the end.
+    async fn step(&mut self) -> Result<Option<bool>> {
+        match &self.stage {
+            Stage::Over(_) | Stage::Failed(_) => return Ok(None),
+            Stage::New { output, .. } => {
+                let settings = self.base.for_output(output)?;
+                self.driver.settings = Arc::new(settings);
+                if let Stage::New { prompt, output } =
+                    std::mem::replace(&mut self.stage, Stage::Reading)
+                {
+                    self.driver.output = Some(output);
+                    self.stage = Stage::Sending(prompt);
+                }
+            }
+            Stage::Sending(prompt) => {
+                self.driver.submit(prompt.clone()).await?;
+                (self.stage, self.is_begun) = (Stage::Reading, true);
+            }
+            Stage::Reading => {
+                let event = poll_fn(|cx| self.driver.poll_event(cx)).await?;
+                match event {
+                    Some(AgentEvent::TurnEnd(reason)) => self.stage = Stage::Over(reason),
+                    None => self.stage = Stage::Over(FinishReason::Unspecified),
+                    Some(event) => {
+                        return Ok(Some(self.reader.take(&event, self.tool.as_deref())));
+                    }
+                }
+            }
+        }
+        Ok(Some(false))
+    }
+
+    fn wanted(&self) -> Option<&Value> {
+        self.format.wanted(self.reader.json().value()?)
+    }
+}
+
+impl<T> Drop for StructuredStream<'_, T> {
+    fn drop(&mut self) {
+        if self.is_begun {
+            self.driver.abandon();
+        }
+        if self.driver.output.is_some() {
+            self.driver.forget_failures();
+            self.driver.settings = Arc::clone(&self.base);
+        }
+    }
+}
+
+impl<T> fmt::Debug for StructuredStream<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StructuredStream")
+            .field("driver", &*self.driver)
+            .field("reader", &self.reader)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What has arrived of an answer.
+///
+/// The values of one answer only grow: texts become longer, lists and objects get more behind what they
+/// have, what is complete does not change (see [`PartialJson`](crate::PartialJson)). A server that sends the
+/// arguments of a call more than once is not held to that; the answer at the end is right all the same.
+#[derive(Debug)]
+pub struct Partial<'a, T> {
+    object: &'a Value,
+    value: &'a Value,
+    format: &'a ResponseFormat,
+    answer: u32,
+    of: PhantomData<T>,
+}
+
+impl<T: DeserializeOwned> Partial<'_, T> {
+    /// Returns the value so far.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        self.value
+    }
+
+    /// Reads the value so far as the type, where that has defaults or options for what is missing. This
+    /// copies the whole value: of a long one do it now and then.
+    #[must_use]
+    pub fn get(&self) -> Option<T> {
+        serde_json::from_value(self.format.complete(self.object)).ok()
+    }
+
+    /// Returns which answer of the turn this is part of, counted from 1: with another number a value
+    /// begins anew.
+    #[must_use]
+    pub fn answer(&self) -> u32 {
+        self.answer
+    }
+}
