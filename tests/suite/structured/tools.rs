@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use oa_testkit::Reply;
+use oa_testkit::{MemoryServer, Reply, Script};
+use open_agent::fallback::{Dialect, TaggedJson};
 use open_agent::{
-    AgentOptionsBuilder, ErrorKind, FinishReason, HookDecision, Hooks, OutputMode, ToolChoice, json,
+    AgentOptionsBuilder, ErrorKind, FinishReason, HookDecision, Hooks, OutputMode, ToolChoice,
+    ToolMode, ToolUseBlock, json,
 };
 use suite::{letters, open_calls};
 
@@ -230,4 +232,40 @@ async fn a_choice_of_the_callers_is_kept() {
     let options = auto(&server).tool(adder()).tool_choice(ToolChoice::Auto);
     client(options).send_for::<Place>("Where?").await.unwrap();
     assert_eq!(server.requests()[0].json()["tool_choice"], "auto");
+}
+
+#[tokio::test]
+async fn where_calls_are_text_the_answer_is_one_too() {
+    let says = |name: &str, input: serde_json::Value| {
+        let call = ToolUseBlock::new("c", name, input);
+        Reply::text(format!("So.\n{}\n", TaggedJson::new().write_call(&call)))
+    };
+    for mode in [ToolMode::TaggedJson, ToolMode::Auto] {
+        let played = [
+            says("add", json!({"a": 1, "b": 2})),
+            says("final_answer", json!({"city": 5})),
+            says("final_answer", input()),
+        ];
+        let script = match mode {
+            // The server has no function calling, and says so.
+            ToolMode::Auto => Script::new().reply(Reply::error(400, "m does not support tools")),
+            _ => Script::new(),
+        };
+        let server = MemoryServer::new(played.into_iter().fold(script.strict(), Script::reply));
+        let mut client = client(auto(&server).tool(adder()).tool_mode(mode));
+        let answer = client.send_for::<Place>("Where?").await.unwrap();
+        assert_eq!((answer.value, answer.tries), (oslo(), 2));
+        assert_eq!(letters(client.history()), "ucta");
+        let requests = server.requests();
+        let words = last_words(&requests[requests.len() - 1]);
+        assert!(words.contains("`city`: expected string, found number 5"), "{words}");
+        assert_eq!(requests.last().unwrap().json()["tools"], json!(null));
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_is_asked_for_is_not_taken_for_a_call() {
+    let server = strict([Reply::text(OSLO)]);
+    let mut client = client(auto(&server).tool_mode(ToolMode::TaggedJson));
+    assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
 }
