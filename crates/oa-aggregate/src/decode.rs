@@ -74,12 +74,12 @@ impl Decoder {
 
     /// Reads a payload, as much of it as differs or all, and learns from it.
     pub(crate) fn read<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
+        if payload.trim_ascii() == b"[DONE]" {
+            return Ok(Payload::Done);
+        }
         if let Some(chunk) = self.read_in_frame(payload) {
             self.framed += 1;
             return Ok(Payload::Chunk(chunk));
-        }
-        if payload.trim_ascii() == b"[DONE]" {
-            return Ok(Payload::Done);
         }
         self.decoded += 1;
         let text = match str::from_utf8(payload) {

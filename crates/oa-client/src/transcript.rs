@@ -109,8 +109,11 @@ impl Transcript {
 
     /// Returns the messages as segments to be shared, and what is younger.
     pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Bytes) {
-        let segments = self.segments.iter().map(|segment| segment.bytes.clone());
-        (segments.collect(), Bytes::copy_from_slice(&self.open))
+        let segments = match &self.segments[..] {
+            [] => Arc::default(),
+            segments => segments.iter().map(|segment| segment.bytes.clone()).collect(),
+        };
+        (segments, Bytes::copy_from_slice(&self.open))
     }
 
     /// Writes a message, or several of the user's as one, behind what is to stand before it.

@@ -63,7 +63,9 @@ impl Pool {
                 .iter()
                 .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
                 .count();
-            surplus.extend(connections.drain(..old));
+            if old > 0 {
+                surplus.extend(connections.drain(..old));
+            }
             !connections.is_empty() || other == peer
         });
         let place = idle.iter_mut().find(|place| place.peer == *peer);
