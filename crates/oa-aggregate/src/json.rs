@@ -79,10 +79,8 @@ impl<'a> Str<'a> {
     }
 }
 
-/// An object or array that is being read.
-pub(crate) struct List {
-    begun: bool,
-}
+/// An object or array that is being read, and whether anything in it has been.
+pub(crate) struct List(bool);
 
 pub(crate) struct Reader<'a, 'n> {
     text: &'a str,
@@ -153,12 +151,12 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
         self.position += 1;
         self.depth += 1;
-        if self.depth > DEPTH { self.invalid() } else { Ok(Some(List { begun: false })) }
+        if self.depth > DEPTH { self.invalid() } else { Ok(Some(List(false))) }
     }
 
-    /// Passes over what stands before the next of a list; false at its end.
+    /// Passes over what stands before the next of a list, which cannot end behind a comma; false at its end.
     fn next_of(&mut self, list: &mut List, bracket: u8) -> Read<bool> {
-        let begun = mem::replace(&mut list.begun, true);
+        let begun = mem::replace(&mut list.0, true);
         match self.peek() {
             Some(byte) if byte == bracket => {
                 self.position += 1;
@@ -167,7 +165,6 @@ impl<'a, 'n> Reader<'a, 'n> {
             }
             Some(b',') if begun => {
                 self.position += 1;
-                // Nothing may end behind a comma.
                 if self.peek() == Some(bracket) { self.invalid() } else { Ok(true) }
             }
             _ if begun => self.invalid(),
