@@ -7,7 +7,7 @@ use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::aggregate::ThinkTags;
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ServerProfile,
-    doctor, json,
+    ToolMode, doctor, json,
 };
 use serde_json::Value;
 
@@ -150,7 +150,8 @@ fn contradictions_are_errors() {
     let without = || AgentOptions::builder().profile(profile(&toolless));
     assert!(without().build().is_ok());
     assert!(without().model("other").tool(adder()).build().is_ok(), "it is about one model");
-    assert_snapshot!(refused(without().tool(adder())), @"the profile says that qwen3:8b cannot be offered tools here: leave them out, or have the doctor look again");
+    assert!(without().tool(adder()).build().is_ok(), "calls are text then");
+    assert_snapshot!(refused(without().tool(adder()).tool_mode(ToolMode::Native)), @"the profile says that qwen3:8b cannot be offered tools here: leave them out, let tool_mode be another, or have the doctor look again");
 
     let mut empty = ServerProfile::new("http://localhost/v1", MODEL);
     empty.context_tokens = Some(0);
@@ -158,11 +159,21 @@ fn contradictions_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_whose_server_refuses_tools_gets_none() {
+async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() {
     let script = but(|request| has_tools(request).then(|| Reply::error(400, "no tools here")));
     let report = doctor(&options(script)).await.unwrap();
-    let error = refused(AgentOptions::builder().profile(report.profile).tool(adder()));
+    let native =
+        AgentOptions::builder().profile(report.profile.clone()).tool_mode(ToolMode::Native);
+    let error = refused(native.tool(adder()));
     assert!(error.contains("cannot be offered tools"), "{error}");
+
+    let call = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 2}}</tool_call>";
+    let server = MemoryServer::new([Reply::text(call), Reply::text("It is 3.")]);
+    let options = AgentOptions::builder().profile(report.profile).transport(server.clone());
+    let options = options.tool(adder()).auto_execute_tools(true).build().unwrap();
+    let reply = Client::new(options).unwrap().ask("Add.").await.unwrap();
+    assert_eq!(reply.text, "It is 3.");
+    assert!(server.requests().iter().all(|request| request.json().get("tools").is_none()));
 }
 
 #[test]
