@@ -216,3 +216,29 @@ fn router() {
     ];
     check(&mut example("router"), &expected);
 }
+
+#[test]
+fn sessions() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let run = || {
+        let mut program = example("sessions");
+        program.arg("--in").arg(folder.path());
+        program
+    };
+    let notes = || std::fs::read_to_string(folder.path().join("notes.txt"));
+    let waits = ["add_note", "waits for permission", "2 messages are kept"];
+    check(&mut run(), &[&["> My name is Ada"], &waits[..]].concat());
+    check(&mut run(), &[&["2 messages are kept in"], &waits[..]].concat());
+    assert!(notes().is_err(), "nothing is written before somebody agrees");
+    check(run().arg("--approve"), &["add_note = \"written down\"", "4 messages are kept"]);
+    assert_eq!(notes().expect("it was written"), "the ferry leaves at 10:05\n");
+    check(&mut run(), &["read_notes = [", "\"the ferry leaves at 10:05\". Your name is Ada."]);
+
+    check(run().arg("Write down: call Bob."), &["add_note", "waits for permission"]);
+    let denied = ["permission denied: I shall think of it", "not in the notebook"];
+    check(run().args(["--deny", "I shall think of it"]), &denied);
+    // A prompt in place of an answer is one, too.
+    check(run().arg("Write down: call Bob."), &["waits for permission", "14 messages are kept"]);
+    check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages are kept"]);
+    assert!(!run().arg("--approve").output().expect("it is built").status.success());
+}
