@@ -5,6 +5,8 @@
 //! request, finds out what the tools have said, and asks for the next steps, those that do not depend on
 //! each other at once.
 
+pub mod commits;
+
 mod cursor;
 mod expression;
 mod parser;

@@ -1,6 +1,8 @@
 //! Every example runs without a server, and says what it is there to show.
 
 use std::error::Error;
+use std::fs::{self, File};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -58,6 +60,21 @@ fn check(program: &mut Command, expected: &[&str]) {
         };
         rest = &rest[at + expected.len()..];
     }
+}
+
+/// Runs a program that has to give up, and says why.
+#[track_caller]
+fn refuse(program: &mut Command, expected: &str) {
+    let output = program.output().expect("the example is built");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains(expected), "{errors}");
+}
+
+/// What a person types.
+fn typed(line: &str) -> File {
+    let mut file = tempfile::tempfile().expect("there is room");
+    file.write_all(line.as_bytes()).and_then(|()| file.rewind()).expect("there is room");
+    file
 }
 
 #[test]
@@ -177,7 +194,7 @@ fn doctor() {
         "Read back: stand-in at http://127.0.0.1:",
     ];
     check(example("doctor").arg(&file), &expected);
-    std::fs::remove_file(&file).expect("it was written");
+    fs::remove_file(&file).expect("it was written");
     check(&mut example("doctor"), &["bad request     ok", "name a file"]);
 }
 
@@ -225,7 +242,7 @@ fn sessions() {
         program.arg("--in").arg(folder.path());
         program
     };
-    let notes = || std::fs::read_to_string(folder.path().join("notes.txt"));
+    let notes = || fs::read_to_string(folder.path().join("notes.txt"));
     let waits = ["add_note", "waits for permission", "2 messages are kept"];
     check(&mut run(), &[&["> My name is Ada"], &waits[..]].concat());
     check(&mut run(), &[&["2 messages are kept in"], &waits[..]].concat());
@@ -240,5 +257,69 @@ fn sessions() {
     // A prompt in place of an answer is one, too.
     check(run().arg("Write down: call Bob."), &["waits for permission", "14 messages are kept"]);
     check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages are kept"]);
-    assert!(!run().arg("--approve").output().expect("it is built").status.success());
+    refuse(run().arg("--approve"), "no call waits for permission");
+}
+
+#[test]
+fn git_commit_agent() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(folder.path()).args(arguments);
+        let output = alone(&mut git).output().expect("git is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("there is room");
+        git(&["add", "--", name]);
+    };
+    let run = || {
+        let mut program = example("git_commit_agent");
+        alone(&mut program).arg("--in").arg(folder.path());
+        program
+    };
+    let last = || git(&["log", "-n1", "--format=%s"]);
+
+    git(&["init", "--quiet"]);
+    check(run().arg("--yes"), &["git_log failed: git: ", "Nothing is staged"]);
+    // Without a log there is no manner to follow.
+    write("parser.rs", "fn parse() {}\n");
+    check(run().arg("--yes"), &["Committed: ", "add parser.rs."]);
+    for message in ["feat(parser): parse", "fix: mend"] {
+        git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+    }
+
+    write("parser.rs", "fn parse() { parse(); }\n");
+    let proposed =
+        ["commit(message: \"fix: change parser.rs\")", "Not committed: permission denied"];
+    check(&mut run(), &proposed);
+    check(
+        run().stdin(typed("no not yet\n")),
+        &["the user said no: not yet", "I proposed: \"fix: "],
+    );
+    assert_eq!(last(), "fix: mend");
+    check(run().stdin(typed("yes\n")), &["Committed: ", "fix: change parser.rs."]);
+    assert_eq!(last(), "fix: change parser.rs");
+
+    // What stands in a message or a name is no option and no command.
+    write("--amend $(touch pwned).md", "# Hello\n");
+    check(run().arg("--yes"), &["docs: add --amend $(touch pwned).md"]);
+    assert_eq!(last(), "docs: add --amend $(touch pwned).md");
+    assert!(!folder.path().join("pwned").exists());
+    refuse(run().arg("--no"), "--no means nothing here");
+}
+
+/// Keeps what is set on this machine away from git.
+fn alone(program: &mut Command) -> &mut Command {
+    program.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    for who in ["AUTHOR", "COMMITTER"] {
+        program
+            .env(format!("GIT_{who}_NAME"), "Ada")
+            .env(format!("GIT_{who}_EMAIL"), "ada@localhost");
+    }
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        program.env_remove(name);
+    }
+    program
 }
