@@ -261,6 +261,42 @@ fn sessions() {
 }
 
 #[test]
+fn copy_editor() {
+    let mended = [
+        "replace(paragraph: 1, text: \"The ferry leaves at noon, and the crew is never late.\")",
+        "[1] The ferry leaves at noon, and [-teh-] {+the+} crew is never late.",
+        "[2] We will [-recieve-] {+receive+} guests from the [-the-] mainland. Bring [-alot-] {+a+}",
+        "Name a --file",
+    ];
+    check(&mut example("copy_editor"), &mended);
+    refuse(example("copy_editor").arg("--write"), "--write wants a --file");
+
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("letter.txt");
+    let run = || {
+        let mut program = example("copy_editor");
+        program.arg("--file").arg(&file);
+        program
+    };
+    let text = "Dear Ada,\n\n\nteh seperate\n\n  rooms are definately\nfine.\n\n";
+    fs::write(&file, text).expect("there is room");
+    check(
+        &mut run(),
+        &[
+            "[3] rooms are [-definately-] {+definitely+} fine.",
+            "Nothing is written without --write.",
+        ],
+    );
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    check(run().args(["--write", "Mend it."]), &["> Mend it.", "letter.txt is written."]);
+    let text = text.replace("teh seperate", "the separate").replace("definately", "definitely");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    check(&mut run(), &["nothing to mend", "Changes\n  none"]);
+    fs::write(&file, "word ".repeat(20_000)).expect("there is room");
+    refuse(&mut run(), "is longer than 65536 bytes");
+}
+
+#[test]
 fn git_commit_agent() {
     let folder = tempfile::tempdir().expect("there is room");
     let git = |arguments: &[&str]| {
