@@ -6,6 +6,7 @@
 //! each other at once.
 
 pub mod commits;
+pub mod log;
 
 mod cursor;
 mod expression;

@@ -359,3 +359,45 @@ fn alone(program: &mut Command) -> &mut Command {
     }
     program
 }
+
+#[test]
+fn log_analyzer() {
+    let found = [
+        "count_by_level()\n  most_frequent(level: \"ERROR\")\n",
+        "count_by_level = {\"ERROR\":",
+        "\"db: connection # refused\" stands there ",
+        "from 2026-03-02T10:40:01Z on",
+        "WARN db: no connection is free",
+        "rounds of tools: 2",
+    ];
+    check(&mut example("log_analyzer"), &found);
+    let between =
+        ["lines_between(from: \"10:40\", to: \"10:41\")", "120 lines", "10:40:00Z WARN db"];
+    check(example("log_analyzer").arg("What happened between 10:40 and 10:41?"), &between);
+
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("server.log");
+    let run = || {
+        let mut program = example("log_analyzer");
+        program.arg("--file").arg(&file);
+        program
+    };
+    refuse(run().arg("--fast"), "--fast means nothing here");
+    check(&mut run(), &["count_by_level failed: ", "I cannot read the log"]);
+    let bytes =
+        b"at main.rs:3 in main\n\n12:00:01 WARN disk 1 is full\n\xff\n12:00:02 INFO hello \xff world\n\
+                  12:00:03 WARN disk 27 is full";
+    fs::write(&file, bytes).expect("there is room");
+    check(
+        &mut run(),
+        &["count_by_level = {\"INFO\":1,\"WARN\":2,\"other\":2}", "no line of level ERROR"],
+    );
+    check(
+        run().arg("Any warnings?"),
+        &["\"disk # is full\" stands there 2 times, from 12:00:01 on"],
+    );
+    check(
+        run().arg("Who said \"hello\"?"),
+        &["search(text: \"hello\")", "1 lines", "hello \u{fffd} world"],
+    );
+}
