@@ -5,6 +5,7 @@
 //! request, finds out what the tools have said, and asks for the next steps, those that do not depend on
 //! each other at once.
 
+pub mod agents;
 pub mod commits;
 pub mod log;
 

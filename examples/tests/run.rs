@@ -261,6 +261,41 @@ fn sessions() {
 }
 
 #[test]
+fn agent_builder() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let run = || {
+        let mut program = example("agent_builder");
+        program.arg("--in").arg(folder.path());
+        program
+    };
+    let poet = folder.path().join("poet.json");
+    let created = ["create_agent(name: \"poet\"", "You are an agent that writes haiku."];
+    let prompt = "Create an agent called poet that writes haiku, with reverse.";
+    check(run().arg(prompt), &created);
+    check(run().arg(prompt), &["create_agent failed: \"poet\" cannot be created: "]);
+    check(run().arg("Change poet so that it writes odes."), &["modify_agent(name: \"poet\""]);
+    check(
+        run().arg("Which agents are there?"),
+        &["\"poet\": \"You are an agent that writes odes."],
+    );
+    let said = ["poet says: ", "writes odes.", "You say: \\\"frogs\\\"", "reverse: \\\"sgorf\\\""];
+    check(run().arg("Ask poet: frogs."), &said);
+    check(run().arg("Ask Poet: frogs."), &["a name is of small letters, digits and hyphens"]);
+
+    // Without an answer nothing is deleted.
+    check(run().arg("Delete poet."), &["permission denied: the user said no"]);
+    let kept = "permission denied: the user said no: I like it";
+    check(run().arg("Delete poet.").stdin(typed("no I like it\n")), &[kept]);
+    assert!(fs::read_to_string(&poet).expect("it is there").contains("odes"));
+    check(run().arg("Delete poet.").stdin(typed("y\n")), &["delete_agent = \"deleted\""]);
+    assert!(!poet.exists());
+
+    let all = ["create_agent = {", "counter says: ", "count_words: 7", "says please", "deleted"];
+    check(run().arg("--yes"), &all);
+    check(run().arg("List them."), &["list_agents = []"]);
+}
+
+#[test]
 fn copy_editor() {
     let mended = [
         "replace(paragraph: 1, text: \"The ferry leaves at noon, and the crew is never late.\")",
