@@ -219,6 +219,38 @@ fn custom_transport() {
 }
 
 #[test]
+fn fallback() {
+    let calls = "convert(amount: 25, from: \"km\", to: \"mi\")\n  convert(amount: 70";
+    let expected = [
+        "React\n",
+        calls,
+        "25 km is 15.53 mi; 70 kg is 154.32 lb.",
+        "Action: convert(amount=25.0, from=\"km\", to=\"mi\")",
+        "Observation: 25 km = 15.53 mi",
+        "Markers\n",
+        calls,
+        "[TOOL:convert:amount=25.0",
+        "[RESULT:convert] 25 km",
+        "TaggedJson\n",
+        calls,
+        "{\"name\": \"convert\", \"arguments\": {\"amount\":25.0",
+        "<tool_response>",
+        "Auto\n",
+        "Calls are text from now on: ",
+        "this model does not support tools.",
+        calls,
+        "25 km is 15.53 mi; 70 kg is 154.32 lb.",
+        "the same in each",
+    ];
+    check(&mut example("fallback"), &expected);
+    let said = example("fallback").output().expect("it is built").stdout;
+    assert!(!String::from_utf8_lossy(&said).contains("99"), "what was guessed is cut");
+    let failed =
+        ["convert failed: these units do not fit", "5 kg cannot be told in ft", "the same"];
+    check(example("fallback").arg("What is 5 kg in ft?"), &failed);
+}
+
+#[test]
 fn router() {
     let expected = [
         "There are 6 apples, says qwen3-32b.",
