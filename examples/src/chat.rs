@@ -32,9 +32,14 @@ impl<'a> Chat<'a> {
         self.turn.first().and_then(|message| message["content"].as_str()).unwrap_or_default()
     }
 
-    /// Returns how many prompts there were, this one included.
-    pub fn prompts(&self) -> usize {
-        self.request.messages().iter().filter(|message| message["role"] == "user").count()
+    /// Returns all that the user said, the last of it included, in order.
+    pub fn prompts(&self) -> impl DoubleEndedIterator<Item = &'a str> + use<'a> {
+        self.said("user")
+    }
+
+    /// Returns what the model was told to be.
+    pub fn system(&self) -> &'a str {
+        self.said("system").next().unwrap_or_default()
     }
 
     /// Returns the calls that were answered since, in order.
@@ -61,6 +66,18 @@ impl<'a> Chat<'a> {
     /// Returns the tools that are offered, as they stand in the request.
     pub fn tools(&self) -> &'a [Value] {
         self.request.json()["tools"].as_array().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns whether a tool of this name is offered.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools().iter().any(|tool| tool["function"]["name"] == name)
+    }
+
+    fn said(&self, role: &'static str) -> impl DoubleEndedIterator<Item = &'a str> + use<'a> {
+        let messages = self.request.messages().iter();
+        messages
+            .filter(move |message| message["role"] == role)
+            .filter_map(|message| message["content"].as_str())
     }
 }
 

@@ -2,7 +2,7 @@ use std::env;
 use std::io;
 use std::time::Duration;
 
-use oa_testkit::{Reply, Request, Script, SocketServer};
+use oa_testkit::{Reply, Request, Script, SocketServer, Strict};
 use open_agent::{AgentOptions, AgentOptionsBuilder, Provider, list_models};
 
 use crate::chat::Chat;
@@ -34,7 +34,9 @@ impl Model {
         F: Fn(&Chat<'_>) -> Reply + Send + Sync + 'static,
     {
         let answer = move |request: &Request| stand_in(&Chat::of(request)).delay(WORD);
-        Self::find_or(terminal, Script::new().strict().otherwise(Reply::by(answer))).await
+        // It counts its calls anew in each program, and a conversation may go on in another.
+        let rules = Strict::new().allow_repeated_ids();
+        Self::find_or(terminal, Script::new().strict_by(rules).otherwise(Reply::by(answer))).await
     }
 
     /// As [`find`](Self::find), with a stand-in that sees whole requests and may be asked anything.

@@ -5,6 +5,10 @@
 //! request, finds out what the tools have said, and asks for the next steps, those that do not depend on
 //! each other at once.
 
+pub mod agents;
+pub mod commits;
+pub mod log;
+
 mod cursor;
 mod expression;
 mod parser;
@@ -38,7 +42,7 @@ pub fn answer(chat: &Chat<'_>) -> Reply {
     let steps: Vec<_> = plan.steps.iter().map(ToString::to_string).collect();
     let steps = list(&steps);
     let words = match calls.is_empty() {
-        true if chat.prompts() == 1 => {
+        true if chat.prompts().count() == 1 => {
             format!("{INTRODUCTION}, but arithmetic I can do. First {steps}.")
         }
         true => format!("First {steps}."),

@@ -1,6 +1,8 @@
 //! Every example runs without a server, and says what it is there to show.
 
 use std::error::Error;
+use std::fs::{self, File};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -58,6 +60,21 @@ fn check(program: &mut Command, expected: &[&str]) {
         };
         rest = &rest[at + expected.len()..];
     }
+}
+
+/// Runs a program that has to give up, and says why.
+#[track_caller]
+fn refuse(program: &mut Command, expected: &str) {
+    let output = program.output().expect("the example is built");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && errors.contains(expected), "{errors}");
+}
+
+/// What a person types.
+fn typed(line: &str) -> File {
+    let mut file = tempfile::tempfile().expect("there is room");
+    file.write_all(line.as_bytes()).and_then(|()| file.rewind()).expect("there is room");
+    file
 }
 
 #[test]
@@ -177,7 +194,7 @@ fn doctor() {
         "Read back: stand-in at http://127.0.0.1:",
     ];
     check(example("doctor").arg(&file), &expected);
-    std::fs::remove_file(&file).expect("it was written");
+    fs::remove_file(&file).expect("it was written");
     check(&mut example("doctor"), &["bad request     ok", "name a file"]);
 }
 
@@ -202,6 +219,38 @@ fn custom_transport() {
 }
 
 #[test]
+fn fallback() {
+    let calls = "convert(amount: 25, from: \"km\", to: \"mi\")\n  convert(amount: 70";
+    let expected = [
+        "React\n",
+        calls,
+        "25 km is 15.53 mi; 70 kg is 154.32 lb.",
+        "Action: convert(amount=25.0, from=\"km\", to=\"mi\")",
+        "Observation: 25 km = 15.53 mi",
+        "Markers\n",
+        calls,
+        "[TOOL:convert:amount=25.0",
+        "[RESULT:convert] 25 km",
+        "TaggedJson\n",
+        calls,
+        "{\"name\": \"convert\", \"arguments\": {\"amount\":25.0",
+        "<tool_response>",
+        "Auto\n",
+        "Calls are text from now on: ",
+        "this model does not support tools.",
+        calls,
+        "25 km is 15.53 mi; 70 kg is 154.32 lb.",
+        "the same in each",
+    ];
+    check(&mut example("fallback"), &expected);
+    let said = example("fallback").output().expect("it is built").stdout;
+    assert!(!String::from_utf8_lossy(&said).contains("99"), "what was guessed is cut");
+    let failed =
+        ["convert failed: these units do not fit", "5 kg cannot be told in ft", "the same"];
+    check(example("fallback").arg("What is 5 kg in ft?"), &failed);
+}
+
+#[test]
 fn router() {
     let expected = [
         "There are 6 apples, says qwen3-32b.",
@@ -215,4 +264,207 @@ fn router() {
         "desk: healthy, 5 answered, 1 failed",
     ];
     check(&mut example("router"), &expected);
+}
+
+#[test]
+fn sessions() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let run = || {
+        let mut program = example("sessions");
+        program.arg("--in").arg(folder.path());
+        program
+    };
+    let notes = || fs::read_to_string(folder.path().join("notes.txt"));
+    let waits = ["add_note", "waits for permission", "2 messages are kept"];
+    check(&mut run(), &[&["> My name is Ada"], &waits[..]].concat());
+    check(&mut run(), &[&["2 messages are kept in"], &waits[..]].concat());
+    assert!(notes().is_err(), "nothing is written before somebody agrees");
+    check(run().arg("--approve"), &["add_note = \"written down\"", "4 messages are kept"]);
+    assert_eq!(notes().expect("it was written"), "the ferry leaves at 10:05\n");
+    check(&mut run(), &["read_notes = [", "\"the ferry leaves at 10:05\". Your name is Ada."]);
+
+    check(run().arg("Write down: call Bob."), &["add_note", "waits for permission"]);
+    let denied = ["permission denied: I shall think of it", "not in the notebook"];
+    check(run().args(["--deny", "I shall think of it"]), &denied);
+    // A prompt in place of an answer is one, too.
+    check(run().arg("Write down: call Bob."), &["waits for permission", "14 messages are kept"]);
+    check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages are kept"]);
+    refuse(run().arg("--approve"), "no call waits for permission");
+}
+
+#[test]
+fn agent_builder() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let run = || {
+        let mut program = example("agent_builder");
+        program.arg("--in").arg(folder.path());
+        program
+    };
+    let poet = folder.path().join("poet.json");
+    let created = ["create_agent(name: \"poet\"", "You are an agent that writes haiku."];
+    let prompt = "Create an agent called poet that writes haiku, with reverse.";
+    check(run().arg(prompt), &created);
+    check(run().arg(prompt), &["create_agent failed: \"poet\" cannot be created: "]);
+    check(run().arg("Change poet so that it writes odes."), &["modify_agent(name: \"poet\""]);
+    check(
+        run().arg("Which agents are there?"),
+        &["\"poet\": \"You are an agent that writes odes."],
+    );
+    let said = ["poet says: ", "writes odes.", "You say: \\\"frogs\\\"", "reverse: \\\"sgorf\\\""];
+    check(run().arg("Ask poet: frogs."), &said);
+    check(run().arg("Ask Poet: frogs."), &["a name is of small letters, digits and hyphens"]);
+
+    // Without an answer nothing is deleted.
+    check(run().arg("Delete poet."), &["permission denied: the user said no"]);
+    let kept = "permission denied: the user said no: I like it";
+    check(run().arg("Delete poet.").stdin(typed("no I like it\n")), &[kept]);
+    assert!(fs::read_to_string(&poet).expect("it is there").contains("odes"));
+    check(run().arg("Delete poet.").stdin(typed("y\n")), &["delete_agent = \"deleted\""]);
+    assert!(!poet.exists());
+
+    let all = ["create_agent = {", "counter says: ", "count_words: 7", "says please", "deleted"];
+    check(run().arg("--yes"), &all);
+    check(run().arg("List them."), &["list_agents = []"]);
+}
+
+#[test]
+fn copy_editor() {
+    let mended = [
+        "replace(paragraph: 1, text: \"The ferry leaves at noon, and the crew is never late.\")",
+        "[1] The ferry leaves at noon, and [-teh-] {+the+} crew is never late.",
+        "[2] We will [-recieve-] {+receive+} guests from the [-the-] mainland. Bring [-alot-] {+a+}",
+        "Name a --file",
+    ];
+    check(&mut example("copy_editor"), &mended);
+    refuse(example("copy_editor").arg("--write"), "--write wants a --file");
+
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("letter.txt");
+    let run = || {
+        let mut program = example("copy_editor");
+        program.arg("--file").arg(&file);
+        program
+    };
+    let text = "Dear Ada,\n\n\nteh seperate\n\n  rooms are definately\nfine.\n\n";
+    fs::write(&file, text).expect("there is room");
+    check(
+        &mut run(),
+        &[
+            "[3] rooms are [-definately-] {+definitely+} fine.",
+            "Nothing is written without --write.",
+        ],
+    );
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    check(run().args(["--write", "Mend it."]), &["> Mend it.", "letter.txt is written."]);
+    let text = text.replace("teh seperate", "the separate").replace("definately", "definitely");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), text);
+    check(&mut run(), &["nothing to mend", "Changes\n  none"]);
+    fs::write(&file, "word ".repeat(20_000)).expect("there is room");
+    refuse(&mut run(), "is longer than 65536 bytes");
+}
+
+#[test]
+fn git_commit_agent() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let git = |arguments: &[&str]| {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(folder.path()).args(arguments);
+        let output = alone(&mut git).output().expect("git is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).expect("there is room");
+        git(&["add", "--", name]);
+    };
+    let run = || {
+        let mut program = example("git_commit_agent");
+        alone(&mut program).arg("--in").arg(folder.path());
+        program
+    };
+    let last = || git(&["log", "-n1", "--format=%s"]);
+
+    git(&["init", "--quiet"]);
+    check(run().arg("--yes"), &["git_log failed: git: ", "Nothing is staged"]);
+    // Without a log there is no manner to follow.
+    write("parser.rs", "fn parse() {}\n");
+    check(run().arg("--yes"), &["Committed: ", "add parser.rs."]);
+    for message in ["feat(parser): parse", "fix: mend"] {
+        git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+    }
+
+    write("parser.rs", "fn parse() { parse(); }\n");
+    let proposed =
+        ["commit(message: \"fix: change parser.rs\")", "Not committed: permission denied"];
+    check(&mut run(), &proposed);
+    check(
+        run().stdin(typed("no not yet\n")),
+        &["the user said no: not yet", "I proposed: \"fix: "],
+    );
+    assert_eq!(last(), "fix: mend");
+    check(run().stdin(typed("yes\n")), &["Committed: ", "fix: change parser.rs."]);
+    assert_eq!(last(), "fix: change parser.rs");
+
+    // What stands in a message or a name is no option and no command.
+    write("--amend $(touch pwned).md", "# Hello\n");
+    check(run().arg("--yes"), &["docs: add --amend $(touch pwned).md"]);
+    assert_eq!(last(), "docs: add --amend $(touch pwned).md");
+    assert!(!folder.path().join("pwned").exists());
+    refuse(run().arg("--no"), "--no means nothing here");
+}
+
+/// Keeps what is set on this machine away from git.
+fn alone(program: &mut Command) -> &mut Command {
+    program.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    for who in ["AUTHOR", "COMMITTER"] {
+        program
+            .env(format!("GIT_{who}_NAME"), "Ada")
+            .env(format!("GIT_{who}_EMAIL"), "ada@localhost");
+    }
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        program.env_remove(name);
+    }
+    program
+}
+
+#[test]
+fn log_analyzer() {
+    let found = [
+        "count_by_level()\n  most_frequent(level: \"ERROR\")\n",
+        "count_by_level = {\"ERROR\":",
+        "\"db: connection # refused\" stands there ",
+        "from 2026-03-02T10:40:01Z on",
+        "WARN db: no connection is free",
+        "rounds of tools: 2",
+    ];
+    check(&mut example("log_analyzer"), &found);
+    let between =
+        ["lines_between(from: \"10:40\", to: \"10:41\")", "120 lines", "10:40:00Z WARN db"];
+    check(example("log_analyzer").arg("What happened between 10:40 and 10:41?"), &between);
+
+    let folder = tempfile::tempdir().expect("there is room");
+    let file = folder.path().join("server.log");
+    let run = || {
+        let mut program = example("log_analyzer");
+        program.arg("--file").arg(&file);
+        program
+    };
+    refuse(run().arg("--fast"), "--fast means nothing here");
+    check(&mut run(), &["count_by_level failed: ", "I cannot read the log"]);
+    let bytes =
+        b"at main.rs:3 in main\n\n12:00:01 WARN disk 1 is full\n\xff\n12:00:02 INFO hello \xff world\n\
+                  12:00:03 WARN disk 27 is full";
+    fs::write(&file, bytes).expect("there is room");
+    check(
+        &mut run(),
+        &["count_by_level = {\"INFO\":1,\"WARN\":2,\"other\":2}", "no line of level ERROR"],
+    );
+    check(
+        run().arg("Any warnings?"),
+        &["\"disk # is full\" stands there 2 times, from 12:00:01 on"],
+    );
+    check(
+        run().arg("Who said \"hello\"?"),
+        &["search(text: \"hello\")", "1 lines", "hello \u{fffd} world"],
+    );
 }
