@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use oa_aggregate::ThinkTags;
-use oa_client::{AgentOptions, Client, ErrorKind, RetryConfig};
+use oa_client::{AgentOptions, Client, ErrorKind, RetryConfig, ToolMode};
 use oa_testkit::{Cut, MemoryServer, Reply, Request, Script, Strict};
 use oa_tools::{ToolError, tool};
 use oa_types::{ContentBlock, Message, MessageRole};
@@ -47,6 +47,13 @@ fn options(flags: u8, server: &MemoryServer) -> AgentOptions {
     if flags & 16 != 0 {
         options = options.think_tags(ThinkTags::Split);
     }
+    options = match flags >> 5 {
+        1 => options.tool_mode(ToolMode::TaggedJson),
+        2 => options.tool_mode(ToolMode::React),
+        3 => options.tool_mode(ToolMode::Markers),
+        4 => options.recognise_calls(true),
+        _ => options,
+    };
     options.build().expect("these options can work")
 }
 
@@ -75,7 +82,9 @@ fn check(history: &[Message], open: &HashSet<String>) {
 /// A strict server takes each request, but for what servers send themselves and get back: members that
 /// only they know, ids that are long or given anew in each answer.
 fn check_taken(request: &Request) {
-    let Err(violations) = Strict::new().allow_repeated_ids().check_bytes(request.body()) else { return };
+    let Err(violations) = Strict::new().allow_repeated_ids().check_bytes(request.body()) else {
+        return;
+    };
     for violation in violations.iter() {
         let is_id = violation.path().ends_with("id");
         let violation = violation.to_string();
