@@ -1,6 +1,7 @@
 //! What goes out, by the rows of `QUIRKS.md` about requests, and what it costs.
 
 use std::convert::Infallible;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request as HttpRequest, Response};
@@ -8,8 +9,8 @@ use http_body_util::Full;
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use open_agent::client::RequestBody;
 use open_agent::{
-    AgentOptions, Client, ErrorKind, ImageBlock, Message, TextBlock, ThinkingBlock, ToolChoice,
-    ToolResultBlock, ToolUseBlock, json,
+    AgentOptions, Client, ErrorKind, FinishReason, ImageBlock, Message, RetryConfig, TextBlock,
+    ThinkingBlock, ToolChoice, ToolResultBlock, ToolUseBlock, json,
 };
 use tower::service_fn;
 
@@ -306,4 +307,35 @@ async fn a_name_that_a_model_made_up_is_sent_back_in_letters_that_every_server_t
     assert_eq!(call["tool_calls"][0]["function"]["name"], "functions_read_file");
     assert_eq!(result["name"], "functions_read_file");
     assert!(result["content"].as_str().unwrap().contains(made_up), "{result}");
+}
+
+#[tokio::test]
+async fn row_78_a_server_that_ignores_tool_choice_is_believed() {
+    let server = strict([Reply::text("I would rather talk.")]);
+    let options = auto(&server).tool(echo()).tool_choice(ToolChoice::Required);
+    let mut client = client(options);
+    assert_eq!(talk(&mut client, "Look.").await, ["I would rather talk."]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
+}
+
+#[tokio::test(start_paused = true)]
+async fn row_98_a_model_that_is_loaded_first_is_waited_for_and_another_one_is_told() {
+    let loaded = Reply::text("Awake.").delay_head(Duration::from_secs(280));
+    let other = Reply::sse(
+        "data: {\"model\":\"what-is-there\",\"choices\":[{\"delta\":{\"content\":\"Hello.\"}}]}\n\n",
+    );
+    let server = strict([loaded, other]);
+    let mut client = client(manual(&server).model("not-there"));
+    assert_eq!(talk(&mut client, "Hi.").await, ["Awake."]);
+    assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
+    assert_eq!(client.message().unwrap().model.as_deref(), Some("what-is-there"));
+    assert!(server.requests().iter().all(|request| request.model() == Some("not-there")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn row_99_a_model_that_is_being_loaded_is_asked_again_though_nobody_says_when() {
+    let loading = || Reply::error(503, json!({"message": "Loading model", "code": 503}));
+    let server = strict([loading(), loading(), Reply::text("Here I am.")]);
+    let options = manual(&server).retry(RetryConfig::new(2));
+    assert_eq!(talk(&mut client(options), "Hi.").await, ["Here I am."]);
 }
