@@ -6,7 +6,7 @@ use crate::loops::{check_pairing, options, read};
 use crate::server::{Wanted, check};
 
 /// Has the server generate one call and nothing else: its model knows no dialect by itself.
-const GRAMMAR: &str = r#"root ::= "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>""#;
+const GRAMMAR: &str = r#"root ::= "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"unit\": \"celsius\"}}\n</tool_call>""#;
 
 #[test]
 fn tagged_json_goes_all_the_way_without_function_calling() {
