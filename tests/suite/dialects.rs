@@ -337,3 +337,22 @@ async fn the_last_answer_without_tools_is_not_told_of_them() {
     let requests = server.requests();
     assert!(told(&requests[1]) > 100 && told(&requests[2]) == "Be brief.".len());
 }
+
+#[tokio::test]
+async fn calls_in_text_have_the_limits_of_calls() {
+    let spoken = TaggedJson::new();
+    let long = json!({"say": "x".repeat(2_000)});
+    let call = |input: &Value| ("echo", input.clone());
+    let short = json!({"say": "x"});
+    for (calls, reason) in [(vec![call(&long)], "long"), (vec![call(&short); 4], "many")] {
+        let server = server([says(&spoken, "", &calls), Reply::text("Sorry.")]);
+        let mut limits = open_agent::Limits::default();
+        (limits.answer.calls, limits.answer.argument_bytes) = (3, 1_000);
+        let options = auto(&server).tool(echo()).tool_mode(ToolMode::TaggedJson).limits(limits);
+        let lines = talk(&mut client(options), "Go.").await;
+        let broken = lines.iter().filter(|line| line.contains('?') && !line.starts_with('['));
+        assert_eq!(broken.count(), 1, "{reason}: {lines:?}");
+        let ran = lines.iter().filter(|line| line.starts_with('[')).count();
+        assert_eq!(ran, if reason == "many" { 3 } else { 0 }, "{lines:?}");
+    }
+}

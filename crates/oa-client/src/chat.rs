@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use oa_fallback::recognise;
+use oa_fallback::{Dialect as _, Scanner, TaggedJson};
 use oa_transport::Watch;
 use oa_types::{History, Message};
 use tower::Service;
@@ -149,14 +149,17 @@ async fn try_answer(
     aggregator.id_seed = request.id_seed;
     let options = PipelineOptions { parser: settings.limits.events, aggregator };
     let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
-    let scanner = match spoken {
-        Some(spoken) => Some(spoken.dialect.scanner(Arc::clone(&spoken.tools))),
-        None => {
-            settings.recognises_calls.then(|| recognise(settings.request.tools.as_slice().into()))
-        }
+    let grammar = match spoken {
+        Some(spoken) => Some(spoken.dialect.grammar(Arc::clone(&spoken.tools))),
+        None => settings
+            .recognises_calls
+            .then(|| TaggedJson::new().grammar(settings.request.tools.as_slice().into())),
     };
-    if let Some(scanner) = scanner {
-        answer.scan(Scan::new(scanner, request.id_seed));
+    if let Some(grammar) = grammar {
+        let mut limits = oa_fallback::Limits::default();
+        limits.argument_bytes = settings.limits.answer.argument_bytes;
+        limits.calls = settings.limits.answer.calls;
+        answer.scan(Scan::new(Scanner::with_limits(grammar, limits), request.id_seed));
     }
     Ok(answer)
 }

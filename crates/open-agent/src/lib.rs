@@ -29,8 +29,9 @@
 //! The facade is a list of names. Each layer is a crate that can be taken alone, and a module here:
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
-//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop. What a server can make a program
-//! hold stands in [`guide::limits`], and how agents are tested in [`guide::testing`].
+//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop; [`fallback`] has calls in text for
+//! models that have no tools. What a server can make a program hold stands in [`guide::limits`], and how agents
+//! are tested in [`guide::testing`].
 //!
 //! # Features
 //!
