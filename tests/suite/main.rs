@@ -6,6 +6,7 @@ mod bad_input;
 mod cassettes;
 mod client;
 mod compatibility;
+mod context;
 mod dialects;
 mod doctor;
 mod endpoints;
