@@ -34,5 +34,6 @@ mod streams;
 mod structured;
 mod talk;
 mod threads;
+mod tokenize;
 mod tools;
 mod transports;

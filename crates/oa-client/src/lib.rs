@@ -77,6 +77,7 @@ mod doctor;
 mod date;
 mod models;
 mod settings;
+mod tokenize;
 mod wait;
 
 mod error;
@@ -118,4 +119,5 @@ pub use crate::structured::{
 };
 pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;
+pub use crate::tokenize::{count_text_tokens, count_tokens};
 pub use crate::wait::Wait;

@@ -51,8 +51,8 @@ pub use oa_client::{
     EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, OutputMode,
     Partial, Probe, PromptCut, Provider, Reply, Report, ResponseFormat, Result, RetryConfig,
     SendFor, ServerProfile, Structured, StructuredStream, SystemRole, TerminalPrompt, Thinking,
-    ToolMode, TurnMetadata, Verdict, doctor, list_models, query, query_for_format,
-    retry_with_backoff,
+    ToolMode, TurnMetadata, Verdict, count_text_tokens, count_tokens, doctor, list_models, query,
+    query_for_format, retry_with_backoff,
 };
 pub use oa_context::{TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages};
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
