@@ -5,6 +5,7 @@ mod answers;
 mod bad_input;
 mod cassettes;
 mod client;
+mod compaction;
 mod compatibility;
 mod context;
 mod dialects;

@@ -116,6 +116,10 @@ impl Error {
         self
     }
 
+    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidInput, message)
+    }
+
     pub(crate) fn blocked(reason: &str) -> Self {
         Self::new(ErrorKind::Blocked, format!("a hook blocked the prompt: {reason}"))
     }

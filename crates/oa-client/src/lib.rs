@@ -94,7 +94,7 @@ pub use crate::agent_tool::AgentTool;
 pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::chat::{AnyChat, ChatRequest};
-pub use crate::client::{Client, ClientStream, HistoryMut};
+pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::dialect::ToolMode;
 pub use crate::doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
