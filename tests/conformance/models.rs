@@ -1,6 +1,9 @@
 //! The list of models.
 
-use open_agent::{AgentOptions, list_models};
+use open_agent::{
+    AgentOptions, Message, Provider, count_text_tokens, count_tokens, json, list_models, query,
+    tool,
+};
 
 use crate::server::{Wanted, check, lacking};
 
@@ -24,5 +27,25 @@ fn the_list_needs_the_key_where_there_is_one() {
         let without = AgentOptions::builder().base_url(&server.base_url);
         let error = list_models(&without.model("tiny").build().unwrap()).await.unwrap_err();
         assert_eq!(error.status(), Some(401), "{error:?}");
+    });
+}
+
+#[test]
+fn tokens_are_counted_as_a_request_counts_them() {
+    check(Wanted::Tiny, async |server| {
+        let weather = tool("get_weather", "Tells the weather").param("city", "string");
+        let weather = weather.build(|_| async { Ok(json!("fine")) });
+        let prompt = "[text] What is the weather in Paris?";
+        let with = || server.options().provider(Provider::LlamaCpp).seed(1).max_tokens(4);
+        for options in [with(), with().system_prompt("You are brief."), with().tool(weather)] {
+            let options = options.build().unwrap();
+            let counted = count_tokens(&options, &[Message::user(prompt)]).await.unwrap();
+            let mut answer = query(prompt, &options).await.unwrap();
+            answer.text().await.unwrap();
+            assert_eq!(answer.usage().unwrap().prompt_tokens, Some(counted));
+            assert_eq!(answer.prompt_cut(), None);
+            let alone = count_text_tokens(&options, prompt).await.unwrap();
+            assert!((1..counted).contains(&alone), "{alone} of {counted}");
+        }
     });
 }

@@ -129,6 +129,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(3),
         ours: &[
             "oa-aggregate",
+            "oa-context",
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
@@ -154,6 +155,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-aggregate",
             "oa-client",
+            "oa-context",
             "oa-executor",
             "oa-fallback",
             "oa-hooks",

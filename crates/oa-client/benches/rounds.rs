@@ -4,7 +4,7 @@
 //! piece of text. Each round's request carries all that was said before. `Client` runs the calls
 //! itself. The first conversation opens the connection and is not counted, the others begin anew on it.
 //! The call comes in five fragments, and its argument differs from round to round; the tool does nothing
-//! but copy its text.
+//! but copy its text. Each answer reports 25 tokens of prompt, so that all of them look cut.
 //!
 //! The loop copies all messages into each request. To `valgrind` a large copy is one instruction for
 //! each byte, since that is how the C library makes it (`rep movsb`).

@@ -79,10 +79,7 @@ impl ChatRequest {
         if manner == self.manner {
             return (Arc::clone(&self.segments), self.last.clone());
         }
-        let revisions: Vec<u64> = (0..).take(self.history.len()).collect();
-        let mut transcript = Transcript::new(manner);
-        transcript.follow(&self.history, &revisions);
-        transcript.bytes()
+        Transcript::of(manner, &self.history).bytes()
     }
 }
 

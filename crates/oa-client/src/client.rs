@@ -1,3 +1,4 @@
+mod compaction;
 mod structured;
 
 use std::fmt;
@@ -30,6 +31,8 @@ use crate::options::AgentOptions;
 use crate::reply::Reply;
 use crate::service::AnyService;
 use crate::settings::Settings;
+
+pub use self::compaction::Compaction;
 
 /// A conversation with a model, with tools.
 ///

@@ -16,6 +16,7 @@ use crate::chat::ChatRequest;
 use crate::decision::Judges;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
+use crate::gauge::Gauge;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::retry::random;
@@ -41,6 +42,7 @@ pub(crate) struct Driver {
     trace: Option<Trace>,
     work: Work,
     transcript: Transcript,
+    gauge: Gauge,
     /// A number of its own.
     conversation: u64,
     answers: u64,
@@ -60,6 +62,7 @@ impl Driver {
             output: None,
             trace: None,
             work: Work::default(),
+            gauge: Gauge::default(),
             conversation: random(),
             answers: 0,
         }
@@ -142,6 +145,9 @@ impl Driver {
                 if let Some(trace) = &mut self.trace {
                     trace.answer(&message, failure.as_ref());
                 }
+                let usage = message.usage.unwrap_or_default();
+                let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
+                self.metadata.prompt_cut = cut;
                 let judged = match failure {
                     Some(_) => Judged::AsItIs,
                     None => self.judge(&mut message),
@@ -153,6 +159,12 @@ impl Driver {
                 match failure {
                     Some(failure) => return Err(self.fail(failure)),
                     None => self.take_answer(answer, judged),
+                }
+                if let Some(cut) = cut {
+                    if let Some(trace) = &mut self.trace {
+                        trace.prompt_cut(cut);
+                    }
+                    self.events.push_back(AgentEvent::PromptCut(cut));
                 }
                 return Ok(Some(event));
             }
@@ -261,6 +273,7 @@ impl Driver {
         }
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
+        self.gauge.sent(&self.settings, tools, &segments, &last);
         self.answers += 1;
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::Body;
 use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
@@ -141,6 +141,14 @@ impl Endpoint {
 const SHORTEST_SECRET: usize = 16;
 
 impl Destination {
+    /// The address of something beside what chats are sent to, from the root of the server.
+    pub(crate) fn at_root(&self, path: &str) -> Result<Uri> {
+        let base_url = self.base_url.as_str();
+        let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
+        let address = format!("{root}{path}").parse();
+        address.map_err(|_| Error::config(format!("no address: {root}{path}")))
+    }
+
     /// What may not be shown though a server repeats it: the key, and the values of headers.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let key = self.api_key.as_ref().map(ApiKey::expose);

@@ -121,6 +121,11 @@ impl Envelope {
         request
     }
 
+    /// How many bytes there are around the messages.
+    pub(crate) fn length(&self, wanted: Wanted) -> usize {
+        self.heads[usize::from(wanted.tools)].len() + self.tails[wanted.place()].len()
+    }
+
     /// A request for the list of models.
     pub(crate) fn models(&self) -> Request<RequestBody> {
         let mut request = Request::new(RequestBody::empty());

@@ -65,6 +65,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     timeout: Option<TimeoutKind>,
+    context_sizes: Option<(u64, u64)>,
     received: Option<u64>,
     said: Option<String>,
     retryable: bool,
@@ -82,6 +83,7 @@ impl Error {
             request_id: None,
             retry_after: None,
             timeout: None,
+            context_sizes: None,
             received: None,
             said: None,
             retryable: false,
@@ -112,6 +114,10 @@ impl Error {
     pub fn retryable_after(mut self, wait: Option<Duration>) -> Self {
         (self.0.retryable, self.0.retry_after) = (true, wait);
         self
+    }
+
+    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidInput, message)
     }
 
     pub(crate) fn blocked(reason: &str) -> Self {
@@ -220,6 +226,7 @@ impl Error {
         let telling = server.code.as_ref().filter(|code| !is_status(code));
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
         (error.0.status, error.0.code) = (status, code.cloned());
+        error.0.context_sizes = server.context_sizes();
         error
     }
 
@@ -323,6 +330,13 @@ impl Error {
         self.0.timeout
     }
 
+    /// Returns the size of the prompt and of the model's context, in tokens, if the server told both: with
+    /// an error of kind `ContextOverflow`.
+    #[must_use]
+    pub fn context_sizes(&self) -> Option<(u64, u64)> {
+        self.0.context_sizes
+    }
+
     /// Returns how many bytes of the answer had come.
     #[must_use]
     pub fn received(&self) -> Option<u64> {
@@ -414,6 +428,7 @@ impl fmt::Debug for Error {
             .field("request_id", request_id)
             .field("retry_after", &self.0.retry_after)
             .field("timeout", &self.0.timeout)
+            .field("context_sizes", &self.0.context_sizes)
             .field("received", &self.0.received)
             .field("said", &self.0.said)
             .field("retryable", &self.0.retryable)

@@ -19,6 +19,8 @@ pub enum AgentEvent {
     Block(ContentBlock),
     /// Something in the stream was wrong, and the stream went on.
     Problem(Problem),
+    /// The server seems to have cut the prompt of the answer that has just ended, without saying so.
+    PromptCut(PromptCut),
     /// What happens while tools run: starts, what they say, completions.
     Tool(ToolEvent),
     /// The server says that the model has no tools, in these words: from now on calls are text, as
@@ -28,6 +30,33 @@ pub enum AgentEvent {
     ToolUseDelta(ToolUseDelta),
     /// The turn is over, or waits for the caller to answer calls.
     TurnEnd(FinishReason),
+}
+
+/// A prompt that the model has not seen all of: the server reports far fewer tokens than were sent (QUIRKS
+/// row 101).
+///
+/// Some servers leave out of a prompt what does not fit into the model's context, and answer as if nothing
+/// had happened: the model then has never seen its tools, or the system prompt. Have the server load the model
+/// with more context, or shorten what is sent.
+///
+/// # What can be told, and what not
+///
+/// A prompt counts as cut when the server reports less than half of an estimate that leaves out pictures, and
+/// takes tools for half of what they are, since templates write them in many ways. A cut that leaves more
+/// than half of a prompt is not seen, nor one by a server that counts what it was sent rather than what the
+/// model has read, or that reports no usage.
+///
+/// Some servers count only what was not in their prompt cache. What they say was cached is added to
+/// what they report. Where they say nothing of it, nothing is told as long as the report may be what is new since
+/// the last answer, or all of a conversation whose tools and system prompt were cached. Of such a server a
+/// long prompt that begins like one of another conversation can still look cut.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PromptCut {
+    /// About how many tokens were sent, at least.
+    pub estimated: u64,
+    /// How many the server says that it has read, with those that it had in its cache.
+    pub reported: u64,
 }
 
 /// A piece of a call, as the server sent it.

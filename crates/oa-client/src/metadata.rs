@@ -1,5 +1,7 @@
 use oa_types::{FinishReason, Usage};
 
+use crate::event::PromptCut;
+
 /// What is known of the turns of a [`Client`](crate::Client) so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -12,6 +14,8 @@ pub struct TurnMetadata {
     pub usage: Option<Usage>,
     /// What all answers cost together, tokens as far as the server said so.
     pub total_usage: Usage,
+    /// What was found out if the server seems to have cut the prompt of the last answer.
+    pub prompt_cut: Option<PromptCut>,
     /// Why the last turn ended; none while it goes on, and if it failed.
     pub finish_reason: Option<FinishReason>,
 }

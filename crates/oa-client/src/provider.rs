@@ -13,7 +13,7 @@ use crate::profile::Profile;
 use crate::thinking::ThinkingField;
 
 pub(crate) use self::advice::{Lack, advice};
-pub(crate) use self::signs::{ContextSize, Evidence, Page, recognise};
+pub(crate) use self::signs::{ContextSize, Evidence, Page, Tokenizer, recognise};
 
 /// A server, or a service, of which it is known where it is and what it wants to be different.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

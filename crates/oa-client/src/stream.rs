@@ -9,7 +9,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, Thinking
 
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, PromptCut};
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///
@@ -71,6 +71,12 @@ impl BlockStream {
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.message()?.usage
+    }
+
+    /// Returns what was found out if the server seems to have cut the prompt, once the answer has ended.
+    #[must_use]
+    pub fn prompt_cut(&self) -> Option<PromptCut> {
+        self.driver.metadata.prompt_cut
     }
 
     /// Returns the whole answer once it has ended; what had come of it if it failed.

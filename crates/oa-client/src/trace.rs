@@ -6,6 +6,7 @@ use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
+use crate::event::PromptCut;
 use crate::settings::Settings;
 
 /// The spans of one turn.
@@ -26,6 +27,8 @@ impl Trace {
 
     pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
 
+    pub(crate) fn prompt_cut(&self, _: PromptCut) {}
+
     pub(crate) fn failed(&mut self, _: &Error) {}
 
     pub(crate) fn tool(&mut self, _: &ToolEvent) {}
@@ -45,6 +48,11 @@ impl Trace {
 
     pub(crate) fn answer(&mut self, message: &AssistantMessage, failure: Option<&Error>) {
         self.spans.answer(message, failure);
+    }
+
+    /// Nobody would know otherwise why the model forgets.
+    pub(crate) fn prompt_cut(&self, cut: PromptCut) {
+        self.spans.prompt_cut(cut);
     }
 
     pub(crate) fn failed(&mut self, error: &Error) {
@@ -69,7 +77,7 @@ mod spans {
     use tracing::field::{Empty, display};
     use tracing::{Span, info_span, warn};
 
-    use super::{AssistantMessage, Error, FinishReason, Settings, ToolEvent};
+    use super::{AssistantMessage, Error, FinishReason, PromptCut, Settings, ToolEvent};
 
     #[derive(Debug)]
     pub(crate) struct Spans {
@@ -130,6 +138,11 @@ mod spans {
             if let Some(failure) = failure {
                 chat.record("error.type", display(format_args!("{:?}", failure.kind())));
             }
+        }
+
+        pub(super) fn prompt_cut(&self, PromptCut { estimated, reported }: PromptCut) {
+            let _entered = self.turn.enter();
+            warn!(estimated, reported, "the server seems to have cut the prompt");
         }
 
         pub(super) fn failed(&mut self, error: &Error) {

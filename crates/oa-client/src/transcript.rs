@@ -51,6 +51,14 @@ impl Transcript {
         Self { manner, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
     }
 
+    /// Writes a conversation that is not followed.
+    pub(crate) fn of(manner: Manner, history: &[Message]) -> Self {
+        let revisions: Vec<u64> = (0..).take(history.len()).collect();
+        let mut this = Self::new(manner);
+        this.follow(history, &revisions);
+        this
+    }
+
     pub(crate) fn manner(&self) -> &Manner {
         &self.manner
     }

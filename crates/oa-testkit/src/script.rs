@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Method;
+
 use crate::reply::Reply;
 use crate::requests::Request;
 use crate::strict::Strict;
@@ -31,9 +33,10 @@ use crate::strict::Strict;
 #[derive(Clone, Debug)]
 #[must_use = "a script does nothing until a server plays it"]
 pub struct Script {
-    pub(crate) gets: Vec<(String, Reply)>,
     pub(crate) models: Vec<String>,
     pub(crate) otherwise: Option<Scene>,
+    /// What is answered beside chats, by method and path.
+    pub(crate) pages: Vec<(Method, String, Reply)>,
     /// Expectations which wait for a reply.
     pub(crate) pending: Vec<Expectation>,
     pub(crate) scenes: Vec<Scene>,
@@ -44,9 +47,9 @@ impl Script {
     /// Creates a script without replies: every chat request is one too many.
     pub fn new() -> Self {
         Self {
-            gets: Vec::new(),
             models: vec!["test-model".to_owned()],
             otherwise: None,
+            pages: Vec::new(),
             pending: Vec::new(),
             scenes: Vec::new(),
             strict: None,
@@ -71,7 +74,13 @@ impl Script {
     ///
     /// The path is the whole one, `/v1/models` or `/health`, without a query.
     pub fn get(mut self, path: impl Into<String>, reply: Reply) -> Self {
-        self.gets.push((path.into(), reply));
+        self.pages.push((Method::GET, path.into(), reply));
+        self
+    }
+
+    /// Answers `POST` to a path that is not that of chats with a reply, any number of times.
+    pub fn post(mut self, path: impl Into<String>, reply: Reply) -> Self {
+        self.pages.push((Method::POST, path.into(), reply));
         self
     }
 

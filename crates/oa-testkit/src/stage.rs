@@ -61,9 +61,12 @@ impl Stage {
 
     fn act(&self, request: &Request) -> Act {
         let is_get = request.method() == Method::GET;
-        let scripted = self.script.gets.iter().find(|(path, _)| is_get && path == request.path());
-        if let Some((path, reply)) = scripted {
-            request.answered_by(format!("the reply to GET {path}"));
+        let mut pages = self.script.pages.iter();
+        let is_it = |(method, path, _): &&(Method, String, Reply)| {
+            method == request.method() && path == request.path()
+        };
+        if let Some((method, path, reply)) = pages.find(is_it) {
+            request.answered_by(format!("the reply to {method} {path}"));
             return self.ready(reply, request, 0);
         }
         match request.path() {

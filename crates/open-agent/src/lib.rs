@@ -30,8 +30,8 @@
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
 //! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop; [`fallback`] has calls in text for
-//! models that have no tools. What a server can make a program hold stands in [`guide::limits`], and how agents
-//! are tested in [`guide::testing`].
+//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out. What a
+//! server can make a program hold stands in [`guide::limits`], and how agents are tested in [`guide::testing`].
 //!
 //! # Features
 //!
@@ -39,16 +39,23 @@
 //! default) adds spans, named as OpenTelemetry has it. `session` (on by default) keeps conversations in text files,
 //! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema, and answers of such
 //! types: `Client::send_for`. `router` has several servers behind one agent.
+//!
+//! Counters that know a model's vocabulary bring many crates and megabytes along, so none of them is a feature here.
+//! Name `oa-context` beside this crate, with its feature `tiktoken` or `tokenizers`: then [`context`] has them too.
 
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
-    AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Doctor, Endpoint,
+    AnswerStream, BlockStream, ChatRequest, Client, ClientStream, Compaction, Doctor, Endpoint,
     EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits, OutputMode,
-    Partial, Probe, Provider, Reply, Report, ResponseFormat, Result, RetryConfig, SendFor,
-    ServerProfile, Structured, StructuredStream, SystemRole, TerminalPrompt, Thinking, ToolMode,
-    TurnMetadata, Verdict, doctor, list_models, query, query_for_format, retry_with_backoff,
+    Partial, Probe, PromptCut, Provider, Reply, Report, ResponseFormat, Result, RetryConfig,
+    SendFor, ServerProfile, Structured, StructuredStream, SystemRole, TerminalPrompt, Thinking,
+    ToolMode, TurnMetadata, Verdict, count_text_tokens, count_tokens, doctor, list_models, query,
+    query_for_format, retry_with_backoff,
+};
+pub use oa_context::{
+    ContextPolicy, Overflow, TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
 };
 pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
 pub use oa_hooks::{
@@ -68,6 +75,8 @@ pub use serde_json::{Value, json};
 pub use oa_aggregate as aggregate;
 #[doc(inline)]
 pub use oa_client as client;
+#[doc(inline)]
+pub use oa_context as context;
 #[doc(inline)]
 pub use oa_executor as executor;
 #[doc(inline)]

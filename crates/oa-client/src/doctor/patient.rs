@@ -2,7 +2,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, Request, StatusCode, Uri};
+use http::{HeaderMap, Request, StatusCode};
 use oa_aggregate::ThinkTags;
 use oa_transport::{RequestBody, Timeouts, Watch};
 use oa_types::Message;
@@ -77,12 +77,8 @@ impl Patient {
 
     /// Asks for a page beside the one that chats are sent to, from the root of the server.
     pub(super) async fn page(&self, path: &str) -> Result<Reply> {
-        let base_url = self.endpoint.base_url();
-        let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
         let mut request = self.envelope()?.models();
-        *request.uri_mut() = format!("{root}{path}")
-            .parse::<Uri>()
-            .map_err(|_| Error::config(format!("no address: {root}{path}")))?;
+        *request.uri_mut() = self.endpoint.0.at_root(path)?;
         self.get(request).await
     }
 

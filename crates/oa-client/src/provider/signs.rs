@@ -35,6 +35,15 @@ pub(crate) enum ContextSize {
     In { list: Page, member: &'static str },
 }
 
+/// Where a server counts tokens by its model's own vocabulary, from its root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tokenizer {
+    /// It takes texts and conversations alike.
+    All { path: &'static str },
+    /// It takes texts; a conversation is made one by the model's template first.
+    Texts { path: &'static str, template: &'static str },
+}
+
 /// By whom a server was recognised, and by what.
 pub(crate) fn recognise(evidence: Evidence<'_>) -> Option<(Provider, &'static str)> {
     Provider::ALL.into_iter().find_map(|provider| {
@@ -63,6 +72,11 @@ impl Provider {
         self.signs().context
     }
 
+    /// Where it counts tokens.
+    pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
+        self.signs().tokenizer
+    }
+
     /// The table: what is not said is not known.
     fn signs(self) -> Signs {
         let none = Signs::default();
@@ -82,6 +96,10 @@ impl Provider {
                     "/default_generation_settings/n_ctx",
                 ))),
                 page: Some(page("/props", "/default_generation_settings")),
+                tokenizer: Some(Tokenizer::Texts {
+                    path: "/tokenize",
+                    template: "/apply-template",
+                }),
                 ..none
             },
             Self::LmStudio => {
@@ -109,9 +127,12 @@ impl Provider {
                 Signs { page: Some(page("/v1/internal/model/info", "/model_name")), ..none }
             }
             // Many have a page of this name: it tells the version, and not whose.
-            Self::Vllm => {
-                Signs { owner: "vllm", version: Some(page("/version", "/version")), ..none }
-            }
+            Self::Vllm => Signs {
+                owner: "vllm",
+                version: Some(page("/version", "/version")),
+                tokenizer: Some(Tokenizer::All { path: "/tokenize" }),
+                ..none
+            },
             Self::DeepSeek
             | Self::Gemini
             | Self::Groq
@@ -133,6 +154,7 @@ struct Signs {
     page: Option<Page>,
     version: Option<Page>,
     context: Option<ContextSize>,
+    tokenizer: Option<Tokenizer>,
 }
 
 impl Signs {

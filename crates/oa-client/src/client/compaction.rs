@@ -1,0 +1,185 @@
+//! Conversations made shorter, when the caller asks for it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
+use oa_hooks::Hooks;
+use oa_tools::Registry;
+use oa_types::{ContentBlock, FinishReason, Message, Usage};
+
+use super::Client;
+use crate::dialect::ToolMode;
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::event::AgentEvent;
+use crate::settings::Settings;
+
+/// What became of a conversation: what [`Client::compact`] returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Compaction {
+    /// So many messages are gone.
+    Dropped {
+        /// How many.
+        messages: usize,
+    },
+    /// It was interrupted while a summary was written; history is as it was.
+    Interrupted,
+    /// Nothing was to be done.
+    Kept,
+    /// It is too long, and nothing of it may go; history is as it was.
+    Stuck,
+    /// So many messages are gone, and a summary of them stands in the first prompt that is left.
+    Summarised {
+        /// How many.
+        messages: usize,
+        /// What all answers cost that it took. They count in
+        /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage) too.
+        usage: Usage,
+    },
+}
+
+impl Client {
+    /// Makes the conversation shorter if this policy says so, by an estimate of its tokens with the system
+    /// prompt and the tools. It happens when it is called, and never by itself.
+    ///
+    /// A summary is asked for from the same model, with the same sampling, without tools, system prompt and hooks.
+    /// Long conversations take several answers. Nothing of it is an event, and none of it stands in
+    /// history but the summary.
+    ///
+    /// ```
+    /// use oa_client::{AgentOptions, Client, Compaction};
+    /// use oa_context::{ContextPolicy, Overflow};
+    /// # use oa_testkit::{MemoryServer, Reply, Script};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), oa_client::Error> {
+    /// # let model = MemoryServer::new(Script::new().otherwise(Reply::text("Bees. ".repeat(50))));
+    /// # let options = AgentOptions::builder().model("any").transport(model).build()?;
+    /// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    /// let mut client = Client::new(options)?;
+    /// for _ in 0..20 {
+    ///     client.ask("Tell me about bees.").await?;
+    ///     if let Compaction::Summarised { messages, .. } = client.compact(&policy).await? {
+    ///         println!("{messages} messages became a summary");
+    ///     }
+    /// }
+    /// assert!(client.history().len() < 40);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` while a turn is in progress or calls have no result yet, and whatever
+    /// [`query`](crate::query) tells of the server; history is as it was. A model that fails is no reason to stay
+    /// too long: [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection; history is as it was.
+    pub async fn compact(&mut self, policy: &ContextPolicy) -> Result<Compaction> {
+        self.compact_with(policy, &Estimator::new()).await
+    }
+
+    /// The same by another counter: an exact one, or one that was corrected by what the server reports.
+    ///
+    /// # Errors
+    ///
+    /// As [`compact`](Self::compact).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`compact`](Self::compact).
+    pub async fn compact_with<C>(
+        &mut self,
+        policy: &ContextPolicy,
+        counter: &C,
+    ) -> Result<Compaction>
+    where
+        C: TokenCounter + ?Sized,
+    {
+        self.driver.settle();
+        if self.driver.turn.is_busy() {
+            return Err(Error::invalid_input("a turn is in progress: read it to its end first"));
+        }
+        if self.driver.turn.calls().iter().any(|call| call.is_open() || call.is_waiting()) {
+            return Err(Error::invalid_input("calls have no result yet"));
+        }
+        let settings = Arc::clone(&self.driver.settings);
+        // The system prompt counts, and goes nowhere.
+        let system = settings.system_prompt.as_deref().map(Message::system);
+        let before = usize::from(system.is_some());
+        let messages: Vec<Message> = system.into_iter().chain(self.history().to_vec()).collect();
+        let (left, usage) = match policy.plan(&messages, &settings.request.tools, counter) {
+            Plan::Drop(cut) => (cut.apply(&messages), None),
+            Plan::Stuck => return Ok(Compaction::Stuck),
+            Plan::Summarise(summary) => match self.summarise(summary).await? {
+                Some((summary, usage)) => (summary.finish(&messages), Some(usage)),
+                None => return Ok(Compaction::Interrupted),
+            },
+            _ => return Ok(Compaction::Kept),
+        };
+        let gone = messages.len().saturating_sub(left.len());
+        self.set_history(left.into_iter().skip(before).collect());
+        Ok(match usage {
+            None => Compaction::Dropped { messages: gone },
+            Some(usage) => Compaction::Summarised { messages: gone, usage },
+        })
+    }
+
+    /// Has the model answer what a summary needs; `None` after an interrupt.
+    async fn summarise(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
+        let settings = Arc::new(self.driver.settings.for_summaries()?);
+        let mut sum = Usage::default();
+        while let Some(request) = summary.next_request() {
+            for message in request {
+                let mut driver =
+                    Box::new(Driver::new(Arc::clone(&settings), oa_turn::Options::default()));
+                // Who interrupts the client interrupts this.
+                driver.interrupt = self.interrupt_handle();
+                let Some(text) = said(&mut driver, message).await? else { return Ok(None) };
+                let usage = driver.metadata.usage.unwrap_or_default();
+                sum.add(&usage);
+                self.driver.metadata.total_usage.add(&usage);
+                summary.push(text);
+            }
+        }
+        Ok(Some((summary, sum)))
+    }
+}
+
+/// Asks, and returns the text of the answer; `None` after an interrupt.
+async fn said(driver: &mut Driver, prompt: Message) -> Result<Option<String>> {
+    driver.submit(prompt).await?;
+    let mut text = String::new();
+    while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
+        if let AgentEvent::Block(ContentBlock::Text(block)) = event {
+            text.push_str(&block.text);
+        }
+    }
+    let reason = driver.metadata.finish_reason.as_ref();
+    match reason {
+        Some(FinishReason::Interrupted) => Ok(None),
+        Some(FinishReason::Refusal) => Err(Error::stream("the model refused to summarise", 0)),
+        _ if text.trim().is_empty() => Err(Error::stream("the model wrote no summary", 0)),
+        _ => Ok(Some(text)),
+    }
+}
+
+impl Settings {
+    /// The same for a model that is to write a summary.
+    fn for_summaries(&self) -> Result<Self> {
+        let mut settings = self.clone();
+        settings.set_tools(Registry::default());
+        (settings.hooks, settings.system_prompt) = (Hooks::new(), None);
+        (settings.tool_mode, settings.recognises_calls) = (ToolMode::Native, false);
+        let request = &mut settings.request;
+        (request.tool_choice, request.parallel_tool_calls) = (None, None);
+        request.response_format = None;
+        request.stop.clear();
+        settings.prepare()?;
+        Ok(settings)
+    }
+}

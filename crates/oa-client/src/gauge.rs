@@ -1,0 +1,295 @@
+//! Whether a server has read all that it was sent.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oa_context::{Calibration, Costs, Estimator, Observation, TokenCounter};
+use oa_types::{ContentBlock, Message, MessageRole, Usage};
+use serde_json::Value;
+
+use crate::envelope::Wanted;
+use crate::event::PromptCut;
+use crate::settings::Settings;
+
+/// Compares what servers report with what they were sent.
+///
+/// Estimates are dear, and answers come by the hundred. So the length of a request is looked at first, which is
+/// known: of nearly all it says enough. Then the lengths of messages, of each once. Tokens are
+/// estimated of what is left, and not again before the conversation is longer by a quarter; of a
+/// prompt that grows out of one that was cut, they follow from its length.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    sent: Option<Sent>,
+    /// The numbers of the messages whose lengths are known, and the sum up to each.
+    revisions: Vec<u64>,
+    sums: Vec<Sum>,
+    around: Option<Around>,
+    verdict: Verdict,
+}
+
+/// The last request.
+#[derive(Debug)]
+struct Sent {
+    settings: Arc<Settings>,
+    tools: bool,
+    /// How long it was, if that is known.
+    bytes: Option<usize>,
+}
+
+/// The tokens of what is sent around messages.
+#[derive(Debug)]
+struct Around {
+    settings: Arc<Settings>,
+    system_prompt: usize,
+    tools: usize,
+}
+
+/// Tokens by length.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    all: usize,
+    /// Up to the last answer, without it and with it.
+    before_answer: usize,
+    with_answer: usize,
+}
+
+/// What was found out last, of the conversation that is still going on.
+#[derive(Clone, Copy, Debug, Default)]
+enum Verdict {
+    /// It was cut.
+    Cut(Size),
+    /// Nothing can be said.
+    Open(Size),
+    #[default]
+    Unknown,
+}
+
+/// How much it was then.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// As estimated.
+    tokens: usize,
+    /// By length.
+    length: usize,
+}
+
+impl Size {
+    /// The tokens of what is so long now, if what was added is as dense as the rest.
+    fn grown_to(self, length: usize) -> usize {
+        (self.tokens as u128 * length as u128 / self.length.max(1) as u128) as usize
+    }
+
+    /// Whether it is time to estimate again: when it has grown enough, and may have become too much.
+    fn is_outgrown(self, length: usize, reported: u64) -> bool {
+        length > self.length + self.length / 4
+            && self.grown_to(length) as u64 > reported.saturating_mul(2)
+    }
+}
+
+impl Gauge {
+    /// Takes note of what is sent.
+    pub(crate) fn sent(
+        &mut self,
+        settings: &Arc<Settings>,
+        tools: bool,
+        segments: &[Bytes],
+        last: &Bytes,
+    ) {
+        let messages = segments.iter().map(Bytes::len).sum::<usize>() + last.len();
+        let envelope = settings.envelope.as_ref();
+        let around = envelope.map(|envelope| envelope.length(Wanted { tools, usage: true }));
+        let bytes = around.map(|around| messages + around);
+        self.sent = Some(Sent { settings: Arc::clone(settings), tools, bytes });
+    }
+
+    /// Says whether the last request was cut, by what is reported of it and the history that it was made of.
+    pub(crate) fn read(
+        &mut self,
+        history: &[Message],
+        revisions: &[u64],
+        usage: &Usage,
+    ) -> Option<PromptCut> {
+        let sent = self.sent.take()?;
+        let cached = usage.cached_tokens.unwrap_or_default();
+        let reported = usage.prompt_tokens?.saturating_add(cached);
+        let is_plenty = |bytes: usize| reported.saturating_mul(BYTES_PER_TOKEN) >= bytes as u64;
+        if sent.bytes.is_some_and(is_plenty) {
+            return None;
+        }
+        let around = self.around(&sent);
+        self.follow(history, revisions);
+        let sum = self.sums.last().copied().unwrap_or_default();
+        let length = sum.all + around;
+        let tokens = match self.verdict {
+            Verdict::Cut(size) => size.grown_to(length),
+            Verdict::Open(size) if !size.is_outgrown(length, reported) => return None,
+            Verdict::Open(_) | Verdict::Unknown => {
+                let uncached = [sum.all - sum.with_answer, sum.all - sum.before_answer];
+                if cached == 0 && is_clearly(reported, uncached) {
+                    return None;
+                }
+                let parts = Parts::of(history);
+                let tokens = parts.tokens() + around;
+                if cached == 0 && parts.may_be_uncached(reported) {
+                    self.verdict = Verdict::Open(Size { tokens, length });
+                    return None;
+                }
+                tokens
+            }
+        };
+        // Nothing is learnt from it here: what matters is the verdict.
+        if Calibration::new().observe(tokens, reported) != Observation::CutShort {
+            self.verdict = Verdict::Open(Size { tokens, length });
+            return None;
+        }
+        self.verdict = Verdict::Cut(Size { tokens, length });
+        Some(PromptCut { estimated: tokens as u64, reported })
+    }
+
+    /// Returns the tokens of the system prompt and of the tools that were sent, the latter by half:
+    /// templates write them in many ways.
+    fn around(&mut self, sent: &Sent) -> usize {
+        let is_same = |around: &Around| Arc::ptr_eq(&around.settings, &sent.settings);
+        let around = self.around.take().filter(is_same).unwrap_or_else(|| {
+            // Another model may have more context.
+            self.verdict = Verdict::Unknown;
+            let prompt = sent.settings.system_prompt.as_deref().map(Message::system);
+            Around {
+                settings: Arc::clone(&sent.settings),
+                system_prompt: prompt.map_or(0, |prompt| estimator().count_message(&prompt)),
+                tools: estimator().count_tools(&sent.settings.request.tools) / 2,
+            }
+        });
+        let Around { system_prompt, tools, .. } = self.around.insert(around);
+        *system_prompt + if sent.tools { *tools } else { 0 }
+    }
+
+    /// Looks at the messages that are new. If others have gone, what was found out counts no more.
+    fn follow(&mut self, history: &[Message], revisions: &[u64]) {
+        let mut kept = self.revisions.len();
+        if revisions.get(..kept) != Some(&*self.revisions) {
+            let same = |(one, other): &(&u64, &u64)| one == other;
+            kept = self.revisions.iter().zip(revisions).take_while(same).count();
+            self.verdict = Verdict::Unknown;
+        }
+        self.revisions.truncate(kept);
+        self.revisions.extend_from_slice(&revisions[kept..]);
+        self.sums.truncate(kept);
+        let mut sum = self.sums.last().copied().unwrap_or_default();
+        for message in &history[kept..] {
+            let before = sum.all;
+            sum.all += Lengths.count_message(message);
+            if message.role == MessageRole::Assistant {
+                (sum.before_answer, sum.with_answer) = (before, sum.all);
+            }
+            self.sums.push(sum);
+        }
+    }
+}
+
+/// The tokens of a conversation, as they are estimated.
+struct Parts {
+    before_answer: usize,
+    answer: usize,
+    since: usize,
+    /// Pictures, which no tokens are counted for: before the last answer and from it on.
+    images: [usize; 2],
+}
+
+impl Parts {
+    fn of(history: &[Message]) -> Self {
+        let is_answer = |message: &Message| message.role == MessageRole::Assistant;
+        let answer = history.iter().rposition(is_answer);
+        let (before, from) = history.split_at(answer.unwrap_or(0));
+        let (answer, since) = from.split_at(answer.map_or(0, |_| 1));
+        let count = |messages: &[Message]| {
+            messages.iter().map(|message| estimator().count_message(message)).sum()
+        };
+        let is_image = |block: &&ContentBlock| matches!(block, ContentBlock::Image(_));
+        let images = |messages: &[Message]| {
+            messages.iter().flat_map(|message| &message.content).filter(is_image).count()
+        };
+        Self {
+            before_answer: count(before),
+            answer: count(answer),
+            since: count(since),
+            images: [images(before), images(from)],
+        }
+    }
+
+    fn tokens(&self) -> usize {
+        self.before_answer + self.answer + self.since
+    }
+
+    /// Whether so few may have been read since the server had the others in its cache.
+    fn may_be_uncached(&self, reported: u64) -> bool {
+        let may_be = |least: usize, most: usize, images: usize| {
+            let most = most * DENSEST + images * LARGEST_IMAGE + TEMPLATE;
+            (least as u64 / 2..=most as u64).contains(&reported)
+        };
+        let [before, from] = self.images;
+        reported <= REPEATED
+            // All but what is new was cached, and perhaps the answer before it;
+            || may_be(self.since, self.answer + self.since, from)
+            // or what stands before the messages was.
+            || may_be(self.tokens(), self.tokens(), before + from)
+    }
+}
+
+/// Whether a report is so near to these numbers, of which the smaller comes first, that nothing has to be
+/// estimated.
+fn is_clearly(reported: u64, [least, most]: [usize; 2]) -> bool {
+    (least as u64 * 3 / 4..=(most + most / 2 + TEMPLATE) as u64).contains(&reported)
+}
+
+/// Pictures are left out: each model takes another number of tokens for them.
+fn estimator() -> Estimator {
+    Estimator::new().with_costs(costs())
+}
+
+fn costs() -> Costs {
+    let mut costs = Costs::default();
+    (costs.image_low, costs.image_auto, costs.image_high) = (0, 0, 0);
+    costs
+}
+
+/// Takes any text for one of four bytes a token.
+struct Lengths;
+
+impl TokenCounter for Lengths {
+    fn count_text(&self, text: &str) -> usize {
+        text.len().div_ceil(4)
+    }
+
+    fn count_json(&self, value: &Value) -> usize {
+        match value {
+            Value::Array(list) => list.iter().map(|value| 1 + self.count_json(value)).sum(),
+            Value::Object(members) => {
+                let sums = members.iter();
+                sums.map(|(name, value)| 1 + self.count_text(name) + self.count_json(value)).sum()
+            }
+            Value::String(text) => self.count_text(text),
+            Value::Bool(_) | Value::Null | Value::Number(_) => 1,
+        }
+    }
+
+    fn costs(&self) -> Costs {
+        costs()
+    }
+}
+
+/// A token has three bytes at least in nearly any request, with the JSON around it, and a prompt is cut if less
+/// than half of it was read.
+const BYTES_PER_TOKEN: u64 = 6;
+
+/// How many times as many tokens as estimated there may be.
+const DENSEST: usize = Calibration::MOST as usize;
+
+/// What is left to read of a prompt that was sent before just so.
+const REPEATED: u64 = 16;
+
+/// What templates add to an answer and what follows it.
+const TEMPLATE: usize = 64;
+
+/// The tokens that an image may take.
+const LARGEST_IMAGE: usize = 4_096;
