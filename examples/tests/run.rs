@@ -468,3 +468,23 @@ fn log_analyzer() {
         &["search(text: \"hello\")", "1 lines", "hello \u{fffd} world"],
     );
 }
+
+#[test]
+fn context_patterns() {
+    let expected = [
+        "Stateless",
+        "> What is my name?",
+        "I do not know.",
+        "Truncation",
+        "4 messages became 2.",
+        "I do not know.",
+        "Budget",
+        "A summary took the place of 2 messages",
+        "Your name is Ada.",
+        "External memory",
+        r#"remember(key: "name", note: "Ada")"#,
+        r#"recall(key: "name")"#,
+        "Your name is Ada.",
+    ];
+    check(&mut example("context_patterns"), &expected);
+}
