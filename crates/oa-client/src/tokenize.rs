@@ -38,7 +38,7 @@ use crate::transcript::Transcript;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> oa_client::Result<()> {
-/// # let reply = Reply::json(200, json!({"count": 11, "tokens": [0; 11]}));
+/// # let reply = Reply::json(200, json!({"count": 11, "tokens": vec![0; 11]}));
 /// # let server = MemoryServer::new(Script::new().post("/tokenize", reply));
 /// let options = AgentOptions::builder()
 ///     .model("any")
