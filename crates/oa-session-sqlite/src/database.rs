@@ -1,11 +1,13 @@
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use oa_session::rules::{
     check_messages, check_pending, check_place, check_size, merge_metadata, open_calls,
 };
 use oa_session::{
-    Append, Error, Limits, List, NewSession, Pending, Revision, Session, SessionId, SessionInfo,
-    SessionPage, Timestamp, Unreadable,
+    Append, Error, ErrorKind, Limits, List, NewSession, Pending, Revision, Session, SessionId,
+    SessionInfo, SessionPage, Timestamp, Unreadable,
 };
 use oa_types::{Message, MessageRole};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
@@ -22,19 +24,32 @@ pub(crate) struct Database {
     limits: Limits,
 }
 
+/// How long is waited before a database that was busy is opened again.
+const PAUSE: Duration = Duration::from_millis(5);
+
 impl Database {
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<Self, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let open = || {
+        let open = || -> Result<Connection, Error> {
             let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
             connection.busy_timeout(limits.wait).map_err(failed)?;
             schema::prepare(&mut connection)?;
             Ok(connection)
         };
-        let connection = open().map_err(|error: Error| error.located(path.display()))?;
-        Ok(Self { connection, limits })
+        let since = Instant::now();
+        loop {
+            match open() {
+                Ok(connection) => return Ok(Self { connection, limits }),
+                // Who changes the mode of the journal is not made to wait for others who open the
+                // database in the same moment: SQLite says at once that it is busy.
+                Err(error) if error.kind() == ErrorKind::Busy && since.elapsed() < limits.wait => {
+                    thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error.located(path.display())),
+            }
+        }
     }
 
     pub(crate) fn create(&mut self, mut session: NewSession) -> Result<SessionInfo, Error> {
