@@ -8,8 +8,11 @@ use open_agent::{
     Hooks, Message, PermissionMode, PostToolUseEvent, ResponseFormat, ToolMode, json, query, tool,
 };
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+
 use crate::talk::{
-    adder, auto, client, echo, failing, interrupt_after, line, manual, read, slow, stalling,
+    adder, auto, cases, client, echo, failing, interrupt_after, line, manual, read, slow, stalling,
     strict, talk, told,
 };
 
@@ -233,4 +236,39 @@ async fn a_tool_may_be_called_as_often_as_the_text_needs_it() {
     let mut client = client(auto(&server).tool(clock).tool_mode(ToolMode::MarkersFilledIn));
     let lines = talk(&mut client, "Time?").await;
     assert_eq!(*lines.last().unwrap(), "12:04 ".repeat(6));
+}
+
+/// Pieces of an answer, and what becomes of each.
+const PIECES: [(&str, &str); 8] = [
+    (" as ", " as "),
+    ("[TOOL:echo:say=x]", "x"),
+    ("[TOOL:echo:say=\"[]\\n\"]", "[]\n"),
+    ("[TOOL", "[TOOL"),
+    ("[RESULT:echo] ", "[RESULT:echo] "),
+    ("\u{e9}\n\n", "\u{e9}\n\n"),
+    ("[TOOL:add:a=1, b=2]", "3.0"),
+    ("] ", "] "),
+];
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn what_is_shown_is_what_history_says_and_nothing_is_lost(
+        pieces in vec(0..PIECES.len(), 1..12),
+        seed in any::<u64>(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let written: String = pieces.iter().map(|&piece| PIECES[piece].0).collect();
+            let filled: String = pieces.iter().map(|&piece| PIECES[piece].1).collect();
+            let server = strict([Reply::text(&*written).cut(Cut::Random { seed })]);
+            let mut client = client(filling(&server));
+            let said = client.ask("Go.").await.unwrap().text;
+            prop_assert_eq!(&said, &filled);
+            let last = client.history().last().unwrap().text();
+            prop_assert_eq!(last, filled);
+            Ok(())
+        })?;
+    }
 }
