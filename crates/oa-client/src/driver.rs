@@ -118,6 +118,13 @@ impl Driver {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
                 Some(_) | None => match self.work.poll(cx, self.turn.shows_text()) {
+                    Poll::Ready(Some(Done::Delta(event))) => {
+                        // What is wrong with a stream is no word of an answer.
+                        if !matches!(event, AgentEvent::Problem(_)) {
+                            self.turn.begin_answer();
+                        }
+                        return Poll::Ready(Ok(Some(event)));
+                    }
                     Poll::Ready(Some(done)) => {
                         if let Some(event) = self.take(done)? {
                             return Poll::Ready(Ok(Some(event)));
@@ -135,50 +142,15 @@ impl Driver {
     }
 
     /// Tells the state machine what came of something.
-    #[inline]
+    #[inline(never)]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
-            Done::Answer(ended) => {
-                let Concluded { mut message, failure, closing } = ended.conclude();
-                self.work.closing = closing;
-                self.metadata.count(message.usage);
-                if let Some(trace) = &mut self.trace {
-                    trace.answer(&message, failure.as_ref());
-                }
-                let usage = message.usage.unwrap_or_default();
-                let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
-                self.metadata.prompt_cut = cut;
-                let judged = match failure {
-                    Some(_) => Judged::AsItIs,
-                    None => self.judge(&mut message),
-                };
-                let answer = answer(&message);
-                let message = Arc::new(message);
-                let event = AgentEvent::AnswerEnd(Arc::clone(&message));
-                self.message = Some(message);
-                match failure {
-                    Some(failure) => return Err(self.fail(failure)),
-                    None => self.take_answer(answer, judged),
-                }
-                if let Some(cut) = cut {
-                    if let Some(trace) = &mut self.trace {
-                        trace.prompt_cut(cut);
-                    }
-                    self.events.push_back(AgentEvent::PromptCut(cut));
-                }
-                return Ok(Some(event));
-            }
+            Done::Answer(ended) => return self.conclude(ended).map(Some),
             Done::Decision((call, decision)) => {
                 let decision = decision.map_err(|error| self.fail(Error::hook(error)))?;
                 self.turn.decide(call, decision);
             }
-            Done::Delta(event) => {
-                // What is wrong with a stream is no word of an answer.
-                if !matches!(event, AgentEvent::Problem(_)) {
-                    self.turn.begin_answer();
-                }
-                return Ok(Some(event));
-            }
+            Done::Delta(event) => return Ok(Some(event)),
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 let refusal = answer.take_refusal().map(AgentEvent::ToolsRefused);
@@ -211,6 +183,42 @@ impl Driver {
         Ok(None)
     }
 
+    /// Makes a message of an answer that has ended, and tells the state machine.
+    ///
+    /// Apart from what waits, for which its stack would be kept.
+    #[inline(never)]
+    fn conclude(&mut self, ended: AnswerStream) -> Result<AgentEvent> {
+        let Concluded { mut message, failure, closing } = ended.conclude();
+        self.work.closing = closing;
+        self.metadata.count(message.usage);
+        if let Some(trace) = &mut self.trace {
+            trace.answer(&message, failure.as_ref());
+        }
+        let usage = message.usage.unwrap_or_default();
+        let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
+        self.metadata.prompt_cut = cut;
+        let judged = match failure {
+            Some(_) => Judged::AsItIs,
+            None => self.judge(&mut message),
+        };
+        let answer = answer(&message);
+        let message = Arc::new(message);
+        let event = AgentEvent::AnswerEnd(Arc::clone(&message));
+        self.message = Some(message);
+        match failure {
+            Some(failure) => return Err(self.fail(failure)),
+            None => self.take_answer(answer, judged),
+        }
+        if let Some(cut) = cut {
+            if let Some(trace) = &mut self.trace {
+                trace.prompt_cut(cut);
+            }
+            self.events.push_back(AgentEvent::PromptCut(cut));
+        }
+        Ok(event)
+    }
+
+    #[inline(never)]
     fn decide(&mut self, call: usize) {
         let Call { block, input, is_approved, .. } = &self.turn.calls()[call];
         let Settings { hooks, permissions, tools, .. } = &*self.settings;
@@ -230,6 +238,7 @@ impl Driver {
         self.work.decision = Some(Box::pin(async move { (call, judges.decide(event).await) }));
     }
 
+    #[inline(never)]
     fn review(&mut self, call: usize) {
         let Call { block, input, state, .. } = &self.turn.calls()[call];
         let CallState::Answered { content, outcome, .. } = state else { return };
@@ -251,6 +260,7 @@ impl Driver {
             Some(Box::pin(async move { (call, hooks.post_tool_use(event, sleep).await) }));
     }
 
+    #[inline(never)]
     fn batch(&mut self, calls: &[usize]) -> Box<BatchStream> {
         let calls = calls.iter().map(|&call| {
             let Call { block, input, .. } = &self.turn.calls()[call];
@@ -265,6 +275,7 @@ impl Driver {
         Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }
 
+    #[inline(never)]
     fn request(&mut self, tools: bool) -> BoxFuture<Result<AnswerStream>> {
         // Something about it may have been changed since the last request.
         let manner = self.settings.own_manner();

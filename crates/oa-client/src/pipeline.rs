@@ -33,7 +33,8 @@ pub struct PipelineOptions {
 #[derive(Debug)]
 pub struct Pipeline {
     parser: Parser,
-    aggregator: Aggregator,
+    /// In a box of its own: a pipeline is moved more than once.
+    aggregator: Box<Aggregator>,
     form: Form,
     received: u64,
     head: Vec<u8>,
@@ -70,7 +71,7 @@ impl Pipeline {
     pub fn new(options: PipelineOptions) -> Self {
         Self {
             parser: Parser::with_limits(options.parser),
-            aggregator: Aggregator::with_options(options.aggregator),
+            aggregator: Box::new(Aggregator::with_options(options.aggregator)),
             form: Form::Unknown(0),
             received: 0,
             head: Vec::new(),
