@@ -66,6 +66,9 @@ impl Spoken {
         tools: &[ToolSpec],
         system_prompt: Option<&str>,
     ) -> Option<Self> {
+        if matches!(mode, ToolMode::Auto) && tools.is_empty() {
+            return None;
+        }
         let dialect = mode.dialect()?;
         let instructions = dialect.instructions(tools);
         let parts = [system_prompt.unwrap_or_default(), &*instructions];

@@ -153,8 +153,9 @@ impl Driver {
             Done::Delta(event) => return Ok(Some(event)),
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
-                let refusal = answer.take_refusal().map(AgentEvent::ToolsRefused);
-                self.events.extend(refusal);
+                if let Some(refusal) = answer.take_refusal() {
+                    self.events.push_back(AgentEvent::ToolsRefused(refusal));
+                }
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }

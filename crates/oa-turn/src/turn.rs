@@ -124,7 +124,9 @@ impl Turn {
         for block in &prompt.content {
             match block {
                 ContentBlock::Image(_) => is_blank = false,
-                ContentBlock::Text(block) => is_blank &= block.text.trim().is_empty(),
+                ContentBlock::Text(block) => {
+                    is_blank &= block.text.chars().all(char::is_whitespace);
+                }
                 _ => return refuse("the prompt holds more than text and images"),
             }
         }
