@@ -7,7 +7,6 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
@@ -33,7 +32,7 @@ pub(crate) struct Connection {
 }
 
 /// What hyper says of a request.
-type Answered = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+pub(crate) type Answered = Result<Response<Incoming>, hyper::Error>;
 
 /// Why there is no answer.
 pub(crate) struct Unanswered {
@@ -63,7 +62,7 @@ impl Connection {
         request: Request<RequestBody>,
     ) -> impl Future<Output = Answered> + use<> {
         self.relay.await_answer();
-        self.sender.try_send_request(request)
+        self.sender.send_request(request)
     }
 
     /// Waits for the head of an answer.
@@ -76,9 +75,10 @@ impl Connection {
     ) -> Result<Response<Incoming>, Unanswered> {
         let answer =
             poll_fn(|cx| self.poll_with(cx.waker(), |inner| sent.as_mut().poll(inner))).await;
-        answer.map_err(|mut error| Unanswered {
-            was_sent: error.take_message().is_none(),
-            error: self.failure.take().unwrap_or_else(|| error.into_error()),
+        answer.map_err(|error| Unanswered {
+            // What hyper has begun to write it does not call cancelled, whatever becomes of it.
+            was_sent: !error.is_canceled(),
+            error: self.failure.take().unwrap_or(error),
         })
     }
 

@@ -64,6 +64,7 @@
 mod service;
 
 mod body;
+mod head;
 mod request;
 
 mod key;
@@ -82,6 +83,7 @@ mod tls;
 
 pub use crate::body::ResponseBody;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::head::RequestHead;
 pub use crate::key::ApiKey;
 pub use crate::request::RequestBody;
 pub use crate::service::{Builder, ResponseFuture, Transport};
