@@ -1,6 +1,6 @@
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use tower::Service;
 
 use crate::body::ResponseBody;
 use crate::connect::{Connect, Dialer};
-use crate::connection::{Answered, Connection, Unanswered};
+use crate::connection::{Connection, Unanswered};
 use crate::error::{Error, Heard, io_kind};
 use crate::head::RequestHead;
 use crate::peer::Peer;
@@ -123,33 +123,20 @@ impl Shared {
         head: RequestHead,
         body: RequestBody,
     ) -> Result<Response<ResponseBody>, Error> {
-        if let Some((mut connection, sent)) = self.begin(&head, &body) {
-            match connection.head(pin!(sent)).await {
+        if let Some(mut connection) = self.pool.take(head.peer()) {
+            let mut sent = pin!(connection.send(&head, body.clone()));
+            match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
                 Ok(response) => return Ok(self.wrap(response, connection, &head)),
-                Err(Unanswered { error, was_sent })
-                    if was_sent && !had_been_closed(&connection, &error) =>
-                {
-                    return Err(Error::head(head.peer(), connection.heard(), error));
+                Err(error) => {
+                    let Unanswered { error, was_sent } = connection.unanswered(error);
+                    if was_sent && !had_been_closed(&connection, &error) {
+                        return Err(Error::head(head.peer(), connection.heard(), error));
+                    }
                 }
-                Err(_) => {}
             }
         }
         // In a box of its own: it is large, and most requests need none of it.
         Box::pin(self.answer_anew(head, body)).await
-    }
-
-    /// Begins to send a request on a connection that was used before, if there is one.
-    ///
-    /// Out of line: what it needs of the stack is not needed while the answer is waited for.
-    #[inline(never)]
-    fn begin(
-        &self,
-        head: &RequestHead,
-        body: &RequestBody,
-    ) -> Option<(Box<Connection>, impl Future<Output = Answered> + use<>)> {
-        let mut connection = self.pool.take(head.peer())?;
-        let sent = connection.send(head.with(body.clone()));
-        Some((connection, sent))
     }
 
     /// Sends a request on a new connection.
@@ -163,10 +150,13 @@ impl Shared {
         let mut connection = Connection::new(stream)
             .await
             .map_err(|error| Error::head(peer, Heard::Nothing, error))?;
-        let sent = pin!(connection.send(head.with(body)));
-        match connection.head(sent).await {
+        let mut sent = pin!(connection.send(&head, body));
+        match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
             Ok(response) => Ok(self.wrap(response, connection, &head)),
-            Err(Unanswered { error, .. }) => Err(Error::head(peer, connection.heard(), error)),
+            Err(error) => {
+                let Unanswered { error, .. } = connection.unanswered(error);
+                Err(Error::head(peer, connection.heard(), error))
+            }
         }
     }
 
