@@ -11,14 +11,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::Response;
 use oa_fallback::{Dialect as _, Scanner, TaggedJson};
-use oa_transport::Watch;
+use oa_transport::{RequestBody, Watch};
 use oa_types::{History, Message};
 use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::dialect::Spoken;
 use crate::endpoint::Endpoint;
-use crate::envelope::Wanted;
+use crate::envelope::{Envelope, Wanted};
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
@@ -75,12 +75,14 @@ impl ChatRequest {
         self.tools
     }
 
-    /// The messages for a server of this manner; those at hand, unless it wants them otherwise.
-    fn written(&self, manner: Manner) -> (Arc<[Bytes]>, Bytes) {
+    /// The body for a server of this manner; the messages are those at hand, unless it wants them
+    /// otherwise.
+    fn body(&self, manner: Manner, envelope: &Envelope, wanted: Wanted) -> RequestBody {
         if manner == self.manner {
-            return (Arc::clone(&self.segments), self.last.clone());
+            return envelope.body(&self.segments, &self.last, wanted);
         }
-        Transcript::of(manner, &self.history).bytes()
+        let (segments, last) = Transcript::of(manner, &self.history).bytes();
+        envelope.body(&segments, &last, wanted)
     }
 }
 
@@ -157,8 +159,8 @@ fn begin(
 ) -> Result<Answer> {
     let (settings, destination) = (&request.settings, &endpoint.0);
     let envelope = settings.envelope(endpoint, spoken.is_some())?;
-    let (segments, last) = request.written(settings.manner(destination, spoken));
-    let body = envelope.body(&segments, &last, Wanted { tools: request.tools, usage });
+    let wanted = Wanted { tools: request.tools, usage };
+    let body = request.body(settings.manner(destination, spoken), &envelope, wanted);
     Ok(destination.service.deliver_chat(&envelope, body))
 }
 

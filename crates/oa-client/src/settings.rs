@@ -108,9 +108,10 @@ impl Settings {
 
     /// What calls are made in with a server, if they are text there.
     pub(crate) fn spoken(&self, destination: &Destination) -> Option<&Arc<Spoken>> {
-        let is_text = self.tool_mode.is_text()
-            || destination.learned.refuses_tools(self.model_at(destination));
-        self.spoken.as_ref().filter(|_| is_text)
+        self.spoken.as_ref().filter(|_| {
+            self.tool_mode.is_text()
+                || destination.learned.refuses_tools(self.model_at(destination))
+        })
     }
 
     /// What a server calls the model.
