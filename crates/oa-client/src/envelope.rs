@@ -1,6 +1,6 @@
 //! What is the same in every chat request of one agent to one server, made once.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
@@ -118,18 +118,13 @@ impl Envelope {
         let tail = &self.tails[wanted.place()];
         let head = &self.heads[usize::from(wanted.tools)];
         let comma = usize::from(head.ends_with(b"["));
-        let together = |parts: [&[u8]; 3]| {
-            let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
-            parts.into_iter().for_each(|part| bytes.put_slice(part));
-            bytes.freeze()
-        };
         match segments {
-            [] => RequestBody::new(together([head, &last[comma.min(last.len())..], tail])),
+            [] => RequestBody::new([&head[..], &last[comma.min(last.len())..], &tail[..]].concat()),
             [first, others @ ..] => {
                 let mut all = Vec::with_capacity(segments.len() + 2);
                 all.extend([head.clone(), first.slice(comma..)]);
                 all.extend_from_slice(others);
-                all.push(together([last, tail, b""]));
+                all.push([last, &tail[..]].concat().into());
                 RequestBody::from_segments(all)
             }
         }
