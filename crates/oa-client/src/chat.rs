@@ -9,20 +9,21 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::Response;
 use oa_fallback::{Dialect as _, Scanner, TaggedJson};
-use oa_transport::Watch;
+use oa_transport::{RequestBody, Watch};
 use oa_types::{History, Message};
 use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::dialect::Spoken;
 use crate::endpoint::Endpoint;
-use crate::envelope::Wanted;
+use crate::envelope::{Envelope, Wanted};
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
 use crate::scan::Scan;
-use crate::service::send;
+use crate::service::{Answer, AnyBody, refusal};
 use crate::settings::Settings;
 use crate::transcript::Transcript;
 use crate::work::BoxFuture;
@@ -76,12 +77,14 @@ impl ChatRequest {
         self.tools
     }
 
-    /// The messages for a server of this manner; those at hand, unless it wants them otherwise.
-    fn written(&self, manner: Manner) -> (Arc<[Bytes]>, Bytes) {
+    /// The body for a server of this manner; the messages are those at hand, unless it wants them
+    /// otherwise.
+    fn body(&self, manner: Manner, envelope: &Envelope, wanted: Wanted) -> RequestBody {
         if manner == self.manner {
-            return (Arc::clone(&self.segments), self.last.clone());
+            return envelope.body(&self.segments, &self.last, wanted);
         }
-        Transcript::of(manner, &self.history).bytes()
+        let (segments, last) = Transcript::of(manner, &self.history).bytes();
+        envelope.body(&segments, &last, wanted)
     }
 }
 
@@ -96,7 +99,7 @@ impl fmt::Debug for ChatRequest {
 }
 
 /// Has an endpoint answer.
-pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<AnswerStream> {
+pub(crate) async fn answer(endpoint: &Endpoint, request: &ChatRequest) -> Result<AnswerStream> {
     let (settings, learned) = (&request.settings, &endpoint.0.learned);
     let refuses_usage = &learned.refuses_usage;
     let asks_for_usage = !refuses_usage.load(Ordering::Relaxed);
@@ -105,7 +108,7 @@ pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<A
     let offers_tools = request.tools && !settings.request.tools.is_empty();
     let mut refusal = None;
     loop {
-        match try_answer(&endpoint, &request, spoken, usage).await {
+        match try_answer(endpoint, request, spoken, usage).await {
             Err(error) if usage && error.refuses("stream_options") => usage = false,
             Err(error) if spoken.is_none() && offers_tools && error.says_no_tools() => {
                 spoken = settings.spoken.as_ref();
@@ -135,16 +138,47 @@ async fn try_answer(
     spoken: Option<&Arc<Spoken>>,
     usage: bool,
 ) -> Result<AnswerStream> {
+    let mut watch = Watch::new(request.settings.timeouts);
+    let mut answer = begin(endpoint, request, spoken, usage)?;
+    let response = poll_fn(|cx| answer.poll(&mut watch, cx)).await?;
+    if response.status().is_success() {
+        return Ok(arriving(endpoint, request, spoken, response, watch));
+    }
+    // In a box: most answers are no errors.
+    Err(Box::pin(refusal(endpoint, response, &mut watch)).await)
+}
+
+/// Sends a request, written for a server.
+///
+/// Out of line, as what follows is: what it needs of the stack is not needed while the answer is
+/// waited for.
+#[inline(never)]
+fn begin(
+    endpoint: &Endpoint,
+    request: &ChatRequest,
+    spoken: Option<&Arc<Spoken>>,
+    usage: bool,
+) -> Result<Answer> {
     let (settings, destination) = (&request.settings, &endpoint.0);
     let envelope = settings.envelope(endpoint, spoken.is_some())?;
-    let (segments, last) = request.written(settings.manner(destination, spoken));
     let wanted = Wanted { tools: request.tools, usage };
-    let http = envelope.chat(&segments, &last, wanted);
-    let mut watch = Watch::new(settings.timeouts);
-    let response = send(endpoint, http, &mut watch).await?;
+    let body = request.body(settings.manner(destination, spoken), &envelope, wanted);
+    Ok(destination.service.deliver_chat(&envelope, body))
+}
+
+/// An answer whose head has come.
+#[inline(never)]
+fn arriving(
+    endpoint: &Endpoint,
+    request: &ChatRequest,
+    spoken: Option<&Arc<Spoken>>,
+    response: Response<AnyBody>,
+    watch: Watch,
+) -> AnswerStream {
+    let settings = &request.settings;
     let mut aggregator = oa_aggregate::Options::default();
     aggregator.limits = settings.limits.answer;
-    aggregator.quirks = settings.quirks(destination);
+    aggregator.quirks = settings.quirks(&endpoint.0);
     aggregator.id_seed = request.id_seed;
     let options = PipelineOptions { parser: settings.limits.events, aggregator };
     let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
@@ -161,7 +195,7 @@ async fn try_answer(
         let scanner = Scanner::with_limits(grammar, limits);
         answer.scan(Scan::new(scanner, request.id_seed, request.holds_text));
     }
-    Ok(answer)
+    answer
 }
 
 /// Any chat service, erased so that no type parameter is left: for those who keep several of different

@@ -19,7 +19,7 @@ use crate::event::AgentEvent;
 use crate::gauge::Gauge;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
-use crate::retry::random;
+use crate::retry::{ask, random};
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::structured::{Judged, Output};
@@ -303,7 +303,7 @@ impl Driver {
             id_seed,
             conversation: self.conversation,
         };
-        let answer = self.settings.ask(request);
+        let answer = ask(request);
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;

@@ -167,7 +167,8 @@ impl Service<ChatRequest> for Endpoint {
     }
 
     fn call(&mut self, request: ChatRequest) -> Self::Future {
-        Box::pin(chat::answer(self.clone(), request))
+        let endpoint = self.clone();
+        Box::pin(async move { chat::answer(&endpoint, &request).await })
     }
 }
 
@@ -384,7 +385,7 @@ impl EndpointBuilder {
             let roots = transport.root_certificates(&self.roots);
             roots.map_err(|error| Error::config(error.to_string()))?
         };
-        Ok(AnyService::new(transport.build()))
+        Ok(AnyService::Own(transport.build()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is the same in every chat request of one agent to one server, made once.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use oa_transport::RequestBody;
+use oa_transport::{RequestBody, RequestHead};
 use oa_types::Message;
 use oa_types::wire::{ChatRequest, Form, write_message};
 
@@ -12,11 +13,12 @@ use crate::error::{Error, Result};
 
 /// Address, headers, and the bytes around the messages.
 pub(crate) struct Envelope {
-    chat: Uri,
     models: Uri,
     headers: HeaderMap,
-    /// With the type of a body.
-    chat_headers: HeaderMap,
+    /// A chat request without its body.
+    chat: Parts,
+    /// The same as the library's own transport takes it.
+    chat_head: Option<RequestHead>,
     /// Up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
     heads: [Bytes; 2],
     /// From the messages on, for whatever is wanted.
@@ -60,9 +62,11 @@ impl Envelope {
         for (name, value) in extra {
             headers.insert(name, value.clone());
         }
-        let mut chat_headers = headers.clone();
+        let (mut chat, ()) = Request::new(()).into_parts();
+        (chat.method, chat.uri) = (Method::POST, uri("/chat/completions")?);
+        chat.headers = headers.clone();
         let json = HeaderValue::from_static("application/json");
-        chat_headers.entry(CONTENT_TYPE).or_insert(json);
+        chat.headers.entry(CONTENT_TYPE).or_insert(json);
         let head = |system_prompt: Option<&str>| {
             let mut head = request.head();
             if let Some(prompt) = system_prompt {
@@ -79,46 +83,51 @@ impl Envelope {
             Bytes::from(request.tail())
         };
         Ok(Self {
-            chat: uri("/chat/completions")?,
             models: uri("/models")?,
             headers,
-            chat_headers,
+            chat_head: destination.service.head(&chat),
+            chat,
             heads: system_prompts.map(head),
             tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
         })
     }
 
-    /// A chat request. The messages come as segments, each message with a comma before it; the last
-    /// segment is copied together with what follows.
+    /// A chat request with these messages.
     pub(crate) fn chat(
         &self,
         segments: &[Bytes],
         last: &[u8],
         wanted: Wanted,
     ) -> Request<RequestBody> {
+        self.chat_with(self.body(segments, last, wanted))
+    }
+
+    /// A chat request with this body.
+    pub(crate) fn chat_with(&self, body: RequestBody) -> Request<RequestBody> {
+        Request::from_parts(self.chat.clone(), body)
+    }
+
+    /// A chat request without its body, if the library's own transport is to send it.
+    pub(crate) fn chat_head(&self) -> Option<&RequestHead> {
+        self.chat_head.as_ref()
+    }
+
+    /// The body of a chat request. The messages come as segments, each message with a comma before it;
+    /// the last segment is copied together with what follows.
+    pub(crate) fn body(&self, segments: &[Bytes], last: &[u8], wanted: Wanted) -> RequestBody {
         let tail = &self.tails[wanted.place()];
         let head = &self.heads[usize::from(wanted.tools)];
         let comma = usize::from(head.ends_with(b"["));
-        let together = |parts: [&[u8]; 3]| {
-            let mut bytes = BytesMut::with_capacity(parts.iter().map(|part| part.len()).sum());
-            parts.into_iter().for_each(|part| bytes.put_slice(part));
-            bytes.freeze()
-        };
-        let body = match segments {
-            [] => RequestBody::new(together([head, &last[comma.min(last.len())..], tail])),
+        match segments {
+            [] => RequestBody::new([&head[..], &last[comma.min(last.len())..], &tail[..]].concat()),
             [first, others @ ..] => {
                 let mut all = Vec::with_capacity(segments.len() + 2);
                 all.extend([head.clone(), first.slice(comma..)]);
                 all.extend_from_slice(others);
-                all.push(together([last, tail, b""]));
+                all.push([last, &tail[..]].concat().into());
                 RequestBody::from_segments(all)
             }
-        };
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.chat.clone();
-        *request.headers_mut() = self.chat_headers.clone();
-        request
+        }
     }
 
     /// How many bytes there are around the messages.

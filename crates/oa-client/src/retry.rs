@@ -1,19 +1,15 @@
 //! Trying again: when, after which pause, and how often altogether.
 
-use std::fmt;
-use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::sleep;
-use tower::Service;
 
 use crate::answer::AnswerStream;
 use crate::chat::ChatRequest;
 use crate::error::{Error, Result};
+use crate::settings::Settings;
 use crate::work::BoxFuture;
 
 /// How failed requests are tried again, as long as nothing of an answer was delivered.
@@ -173,14 +169,6 @@ where
     }
 }
 
-/// Retries around a chat service: requests that fail, and answers that break before their first delta.
-#[derive(Clone)]
-pub(crate) struct Retry<S> {
-    inner: S,
-    config: RetryConfig,
-    budget: Arc<Budget>,
-}
-
 /// What the retries of one agent have left.
 pub(crate) struct Budget {
     most: u32,
@@ -203,87 +191,52 @@ impl Budget {
     }
 }
 
-impl<S> Retry<S>
-where
-    S: Service<ChatRequest, Response = AnswerStream, Error = Error> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
-    pub(crate) fn new(inner: S, config: RetryConfig, budget: Arc<Budget>) -> Self {
-        Self { inner, config, budget }
-    }
+/// Has a request answered by whomever its settings name: asks again if that fails, or if the answer
+/// breaks before its first delta.
+pub(crate) fn ask(request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
+    ask_after(None, request, 0)
+}
 
-    /// Sends a request, after a pause if there is to be one; the how manieth retry comes next is counted
-    /// from 0.
-    fn send(
-        self,
-        request: ChatRequest,
-        mut pause: Option<Duration>,
-        mut retry: u32,
-    ) -> BoxFuture<Result<AnswerStream>> {
-        Box::pin(async move {
-            loop {
-                if let Some(pause) = pause {
-                    sleep(pause).await;
-                }
-                let mut service = self.inner.clone();
-                let answer = match poll_fn(|cx| service.poll_ready(cx)).await {
-                    Ok(()) => service.call(request.clone()).await,
-                    Err(error) => Err(error),
-                };
-                let error = match answer {
-                    Ok(answer) => return Ok(self.watched(answer, request, retry)),
-                    Err(error) => error,
-                };
-                pause = self.pause(&error, retry);
-                if pause.is_none() {
-                    return Err(error);
-                }
-                retry += 1;
+/// Asks after a pause, if there is to be one; the how manieth retry comes next is counted from 0.
+fn ask_after(
+    mut wait: Option<Duration>,
+    request: ChatRequest,
+    mut retry: u32,
+) -> BoxFuture<Result<AnswerStream>> {
+    Box::pin(async move {
+        loop {
+            if let Some(wait) = wait {
+                // In a box: most requests never wait.
+                Box::pin(sleep(wait)).await;
             }
-        })
-    }
-
-    /// An answer that is asked for again if it breaks before it has begun.
-    fn watched(self, mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
-        self.budget.give_back();
-        if retry < self.config.max_retries {
-            answer.on_early_end(move |error| match self.pause(&error, retry) {
-                Some(pause) => Ok(self.send(request, Some(pause), retry + 1)),
-                None => Err(error),
-            });
+            let error = match request.settings.asked.answer(&request).await {
+                Ok(answer) => return Ok(watched(answer, request, retry)),
+                Err(error) => error,
+            };
+            wait = pause(&request.settings, &error, retry);
+            if wait.is_none() {
+                return Err(error);
+            }
+            retry += 1;
         }
-        answer
-    }
-
-    fn pause(&self, error: &Error, retry: u32) -> Option<Duration> {
-        self.config.pause(error, retry, random()).filter(|_| self.budget.spend())
-    }
+    })
 }
 
-impl<S> Service<ChatRequest> for Retry<S>
-where
-    S: Service<ChatRequest, Response = AnswerStream, Error = Error> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
-    type Response = AnswerStream;
-    type Error = Error;
-    type Future = BoxFuture<Result<AnswerStream>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        self.inner.poll_ready(cx)
+/// An answer that is asked for again if it breaks before it has begun.
+fn watched(mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
+    request.settings.retry_budget.give_back();
+    if retry < request.settings.retry.max_retries {
+        answer.on_early_end(move |error| match pause(&request.settings, &error, retry) {
+            Some(pause) => Ok(ask_after(Some(pause), request, retry + 1)),
+            None => Err(error),
+        });
     }
-
-    fn call(&mut self, request: ChatRequest) -> Self::Future {
-        // What was ready is used, and a clone is left behind.
-        let next = self.clone();
-        std::mem::replace(self, next).send(request, None, 0)
-    }
+    answer
 }
 
-impl<S> fmt::Debug for Retry<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Retry").field("config", &self.config).finish_non_exhaustive()
-    }
+/// The pause before a retry after this error, if there is to be one.
+fn pause(settings: &Settings, error: &Error, retry: u32) -> Option<Duration> {
+    settings.retry.pause(error, retry, random()).filter(|_| settings.retry_budget.spend())
 }
 
 /// A number that nobody can foresee.

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use oa_transport::{RequestBody, Watch};
+use oa_transport::{RequestBody, RequestHead, ResponseFuture, Transport, Watch};
+use tower::Service as _;
 
 use crate::endpoint::Endpoint;
+use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 
 /// Error bodies and model lists are read up to this size, in bytes.
@@ -33,14 +36,24 @@ pub(crate) trait Frames {
 
 /// Any transport, erased once so that no type parameter reaches the user.
 #[derive(Clone)]
-pub(crate) struct AnyService(Arc<dyn Deliver>);
-
-/// What is left of a service: each request has a clone of its own.
-trait Deliver: Send + Sync {
-    fn deliver(&self, request: Request<RequestBody>) -> Answer;
+pub(crate) enum AnyService {
+    Other(Arc<dyn Deliver>),
+    /// The library's own, which needs no erasing.
+    Own(Transport),
 }
 
-type Answer = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, BoxError>> + Send>>;
+/// What is left of a service: each request has a clone of its own.
+pub(crate) trait Deliver: Send + Sync {
+    fn deliver(&self, request: Request<RequestBody>) -> OtherAnswer;
+}
+
+type OtherAnswer = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, BoxError>> + Send>>;
+
+/// The head of an answer, in future.
+pub(crate) enum Answer {
+    Other(OtherAnswer),
+    Own(ResponseFuture),
+}
 
 impl AnyService {
     pub(crate) fn new<S, B>(service: S) -> Self
@@ -55,8 +68,65 @@ impl AnyService {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(Arc::new(service))
+        Self::Other(Arc::new(service))
     }
+
+    /// Looks through a request without its body, if the own transport is to send it. What is wrong
+    /// with it is told when it is sent.
+    pub(crate) fn head(&self, parts: &Parts) -> Option<RequestHead> {
+        match self {
+            Self::Other(_) => None,
+            Self::Own(_) => RequestHead::new(parts.clone()).ok(),
+        }
+    }
+
+    fn deliver(&self, request: Request<RequestBody>) -> Answer {
+        match self {
+            Self::Other(service) => Answer::Other(service.deliver(request)),
+            Self::Own(transport) => Answer::Own(transport.clone().call(request)),
+        }
+    }
+
+    /// Sends a chat request.
+    pub(crate) fn deliver_chat(&self, envelope: &Envelope, body: RequestBody) -> Answer {
+        match (self, envelope.chat_head()) {
+            (Self::Own(transport), Some(head)) => Answer::Own(transport.send(head, body)),
+            _ => self.deliver(envelope.chat_with(body)),
+        }
+    }
+}
+
+impl Answer {
+    /// Waits for the head, as long as the watch allows.
+    pub(crate) fn poll(
+        &mut self,
+        watch: &mut Watch,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<AnyBody>>> {
+        let answer = match self {
+            Self::Other(answer) => answer.as_mut().poll(cx),
+            Self::Own(answer) => Pin::new(answer)
+                .poll(cx)
+                .map_ok(|response| response.map(any_body))
+                .map_err(Into::into),
+        };
+        match answer {
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Error::transport(error, 0, false))),
+            Poll::Pending => {
+                let kind = ready!(watch.poll_expired(cx));
+                Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
+            }
+        }
+    }
+}
+
+fn any_body<B>(body: B) -> AnyBody
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Box::pin(body)
 }
 
 impl<S, B> Deliver for S
@@ -67,12 +137,12 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    fn deliver(&self, request: Request<RequestBody>) -> Answer {
+    fn deliver(&self, request: Request<RequestBody>) -> OtherAnswer {
         let mut service = self.clone();
         Box::pin(async move {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
             let response = service.call(request).await.map_err(Into::into)?;
-            Ok(response.map(|body| Box::pin(body) as AnyBody))
+            Ok(response.map(any_body))
         })
     }
 }
@@ -102,24 +172,16 @@ where
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection; the server sees that and stops.
-pub(crate) fn send(
+pub(crate) async fn send(
     endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
-) -> impl Future<Output = Result<Response<AnyBody>>> {
-    let answer = endpoint.0.service.0.deliver(request);
-    async move {
-        let response = head_of(answer, watch).await?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let (head, body) = response.into_parts();
-        // What can be read of it is better than nothing. In a box: most answers are no errors.
-        let body = Box::pin(collect(body, watch)).await.unwrap_or_default();
-        let mut error = Error::response(head.status, &head.headers, &body);
-        error.mask(endpoint.0.secrets());
-        Err(error)
+) -> Result<Response<AnyBody>> {
+    let response = head(endpoint, request, watch).await?;
+    if response.status().is_success() {
+        return Ok(response);
     }
+    Err(refusal(endpoint, response, watch).await)
 }
 
 /// Sends a request and waits for the head of its answer, whatever it says.
@@ -127,25 +189,27 @@ pub(crate) fn send(
 /// # Cancel safety
 ///
 /// As [`send`].
-pub(crate) fn head(
+pub(crate) async fn head(
     endpoint: &Endpoint,
     request: Request<RequestBody>,
     watch: &mut Watch,
-) -> impl Future<Output = Result<Response<AnyBody>>> {
-    head_of(endpoint.0.service.0.deliver(request), watch)
+) -> Result<Response<AnyBody>> {
+    let mut answer = endpoint.0.service.deliver(request);
+    poll_fn(|cx| answer.poll(watch, cx)).await
 }
 
-async fn head_of(mut answer: Answer, watch: &mut Watch) -> Result<Response<AnyBody>> {
-    poll_fn(|cx| match answer.as_mut().poll(cx) {
-        Poll::Ready(result) => {
-            Poll::Ready(result.map_err(|error| Error::transport(error, 0, false)))
-        }
-        Poll::Pending => {
-            let kind = ready!(watch.poll_expired(cx));
-            Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
-        }
-    })
-    .await
+/// What an answer says that is an error.
+pub(crate) async fn refusal(
+    endpoint: &Endpoint,
+    response: Response<AnyBody>,
+    watch: &mut Watch,
+) -> Error {
+    let (head, body) = response.into_parts();
+    // What can be read of it is better than nothing.
+    let body = collect(body, watch).await.unwrap_or_default();
+    let mut error = Error::response(head.status, &head.headers, &body);
+    error.mask(endpoint.0.secrets());
+    error
 }
 
 /// Reads a small body, up to its limit.

@@ -14,7 +14,7 @@ use oa_types::wire::ChatRequest as Wire;
 use tower::Service;
 
 use crate::answer::AnswerStream;
-use crate::chat::{AnyChat, ChatRequest};
+use crate::chat::{self, AnyChat, ChatRequest};
 use crate::dialect::{Spoken, ToolMode};
 use crate::endpoint::{Destination, Endpoint};
 use crate::envelope::Envelope;
@@ -22,11 +22,10 @@ use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::options::{Limits, SystemRole};
 use crate::provider::Provider;
-use crate::retry::{Budget, Retry, RetryConfig};
+use crate::retry::{Budget, RetryConfig};
 use crate::server_profile::ServerProfile;
 use crate::service::AnyService;
 use crate::thinking::Thinking;
-use crate::work::BoxFuture;
 
 /// Who answers.
 #[derive(Clone)]
@@ -71,17 +70,18 @@ pub(crate) struct Settings {
     pub(crate) envelopes: Envelopes,
 }
 
-impl Settings {
-    /// Has a request answered, and tried again if need be.
-    pub(crate) fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
-        let (retry, budget) = (self.retry.clone(), Arc::clone(&self.retry_budget));
-        // Both are always ready.
-        match &self.asked {
-            Asked::Server(endpoint) => Retry::new(endpoint.clone(), retry, budget).call(request),
-            Asked::Service(service) => Retry::new(service.clone(), retry, budget).call(request),
+impl Asked {
+    /// Has a request answered.
+    pub(crate) async fn answer(&self, request: &ChatRequest) -> Result<AnswerStream> {
+        match self {
+            Self::Server(endpoint) => chat::answer(endpoint, request).await,
+            // It is always ready.
+            Self::Service(service) => service.clone().call(request.clone()).await,
         }
     }
+}
 
+impl Settings {
     /// The endpoint, unless somebody else chooses one.
     pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
         match &self.asked {
@@ -108,9 +108,10 @@ impl Settings {
 
     /// What calls are made in with a server, if they are text there.
     pub(crate) fn spoken(&self, destination: &Destination) -> Option<&Arc<Spoken>> {
-        let is_text = self.tool_mode.is_text()
-            || destination.learned.refuses_tools(self.model_at(destination));
-        self.spoken.as_ref().filter(|_| is_text)
+        self.spoken.as_ref().filter(|_| {
+            self.tool_mode.is_text()
+                || destination.learned.refuses_tools(self.model_at(destination))
+        })
     }
 
     /// What a server calls the model.
@@ -178,6 +179,8 @@ impl Settings {
         Ok(())
     }
 
+    /// Out of line, so that others who ask for one need no room for it.
+    #[inline(never)]
     fn new_envelope(&self, endpoint: &Endpoint, in_text: bool) -> Result<Envelope> {
         let destination = &*endpoint.0;
         let profile = &destination.profile;

@@ -1,17 +1,17 @@
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::Response;
 use http_body::{Body, Frame};
 use hyper::body::Incoming;
-use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 
 use crate::error::Heard;
+use crate::head::RequestHead;
 use crate::relay::Relay;
 use crate::request::RequestBody;
 use crate::stream::{Stream, Wire};
@@ -33,7 +33,7 @@ pub(crate) struct Connection {
 }
 
 /// What hyper says of a request.
-type Answered = Result<Response<Incoming>, TrySendError<Request<RequestBody>>>;
+pub(crate) type Answered = Result<Response<Incoming>, hyper::Error>;
 
 /// Why there is no answer.
 pub(crate) struct Unanswered {
@@ -57,29 +57,38 @@ impl Connection {
         }))
     }
 
-    /// Begins to send a request, whose answer [`head`](Self::head) waits for.
+    /// Begins to send a request, whose answer [`poll_head`](Self::poll_head) waits for.
+    ///
+    /// Out of line: what it needs of the stack is not needed while the answer is waited for.
+    #[inline(never)]
     pub(crate) fn send(
         &mut self,
-        request: Request<RequestBody>,
+        head: &RequestHead,
+        body: RequestBody,
     ) -> impl Future<Output = Answered> + use<> {
         self.relay.await_answer();
-        self.sender.try_send_request(request)
+        self.sender.send_request(head.with(body))
     }
 
     /// Waits for the head of an answer.
     ///
     /// It may come before the request is sent completely; the rest of it is sent while the body is
     /// read.
-    pub(crate) async fn head(
+    pub(crate) fn poll_head(
         &mut self,
-        mut sent: Pin<&mut impl Future<Output = Answered>>,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        let answer =
-            poll_fn(|cx| self.poll_with(cx.waker(), |inner| sent.as_mut().poll(inner))).await;
-        answer.map_err(|mut error| Unanswered {
-            was_sent: error.take_message().is_none(),
-            error: self.failure.take().unwrap_or_else(|| error.into_error()),
-        })
+        sent: Pin<&mut impl Future<Output = Answered>>,
+        cx: &Context<'_>,
+    ) -> Poll<Answered> {
+        self.poll_with(cx.waker(), |inner| sent.poll(inner))
+    }
+
+    /// Looks into why there is no answer.
+    pub(crate) fn unanswered(&mut self, error: hyper::Error) -> Unanswered {
+        Unanswered {
+            // What hyper has begun to write it does not call cancelled, whatever becomes of it.
+            was_sent: !error.is_canceled(),
+            error: self.failure.take().unwrap_or(error),
+        }
     }
 
     /// Reads on in the answer's body.

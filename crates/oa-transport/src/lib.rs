@@ -1,8 +1,9 @@
 //! HTTP/1.1 for chat completions: a pool of hyper connections as a tower service.
 //!
 //! [`Transport`] sends requests and hands out answers whose [bodies](ResponseBody) come as they
-//! arrive. Beside it is what else stands between a client and a socket: an [`ApiKey`] that is never
-//! shown, and a [`Watch`] that knows how long to wait for what.
+//! arrive. What many requests have in common is looked through once, as a [`RequestHead`]. Beside it
+//! is what else stands between a client and a socket: an [`ApiKey`] that is never shown, and a
+//! [`Watch`] that knows how long to wait for what.
 //!
 //! ```
 //! use http_body_util::BodyExt;
@@ -64,6 +65,7 @@
 mod service;
 
 mod body;
+mod head;
 mod request;
 
 mod key;
@@ -82,6 +84,7 @@ mod tls;
 
 pub use crate::body::ResponseBody;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::head::RequestHead;
 pub use crate::key::ApiKey;
 pub use crate::request::RequestBody;
 pub use crate::service::{Builder, ResponseFuture, Transport};

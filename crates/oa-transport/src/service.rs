@@ -1,16 +1,15 @@
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::io;
-use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{HOST, HeaderValue};
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, Uri, Version};
+use http::header::HeaderValue;
+use http::uri::{Authority, Scheme};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower::Service;
@@ -19,6 +18,7 @@ use crate::body::ResponseBody;
 use crate::connect::{Connect, Dialer};
 use crate::connection::{Connection, Unanswered};
 use crate::error::{Error, Heard, io_kind};
+use crate::head::RequestHead;
 use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::request::RequestBody;
@@ -88,6 +88,12 @@ impl Transport {
         Self::builder().connector(connector).build()
     }
 
+    /// Sends a request whose head was looked through before. It saves that work, and copies, over
+    /// [`call`](Service::call).
+    pub fn send(&self, head: &RequestHead, body: RequestBody) -> ResponseFuture {
+        ResponseFuture(Box::pin(Arc::clone(&self.shared).answer(head.clone(), body)))
+    }
+
     /// Returns how many connections lie idle, closed ones that nobody has noticed included.
     #[must_use]
     pub fn idle_connections(&self) -> usize {
@@ -114,40 +120,43 @@ impl Whom {
 impl Shared {
     async fn answer(
         self: Arc<Self>,
-        mut request: Request<RequestBody>,
-        peer: Arc<Peer>,
+        head: RequestHead,
+        body: RequestBody,
     ) -> Result<Response<ResponseBody>, Error> {
-        if let Some(mut connection) = self.pool.take(&peer) {
-            let again = request.clone();
-            let sent = pin!(connection.send(mem::replace(&mut request, again)));
-            match connection.head(sent).await {
-                Ok(response) => return Ok(self.wrap(response, connection, peer)),
-                Err(Unanswered { error, was_sent })
-                    if was_sent && !had_been_closed(&connection, &error) =>
-                {
-                    return Err(Error::head(&peer, connection.heard(), error));
+        if let Some(mut connection) = self.pool.take(head.peer()) {
+            let mut sent = pin!(connection.send(&head, body.clone()));
+            match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
+                Ok(response) => return Ok(self.wrap(response, connection, &head)),
+                Err(error) => {
+                    let Unanswered { error, was_sent } = connection.unanswered(error);
+                    if was_sent && !had_been_closed(&connection, &error) {
+                        return Err(Error::head(head.peer(), connection.heard(), error));
+                    }
                 }
-                Err(_) => {}
             }
         }
         // In a box of its own: it is large, and most requests need none of it.
-        Box::pin(self.answer_anew(request, peer)).await
+        Box::pin(self.answer_anew(head, body)).await
     }
 
     /// Sends a request on a new connection.
     async fn answer_anew(
         &self,
-        request: Request<RequestBody>,
-        peer: Arc<Peer>,
+        head: RequestHead,
+        body: RequestBody,
     ) -> Result<Response<ResponseBody>, Error> {
-        let stream = self.connect.connect(&peer).await?;
+        let peer = head.peer();
+        let stream = self.connect.connect(peer).await?;
         let mut connection = Connection::new(stream)
             .await
-            .map_err(|error| Error::head(&peer, Heard::Nothing, error))?;
-        let sent = pin!(connection.send(request));
-        match connection.head(sent).await {
-            Ok(response) => Ok(self.wrap(response, connection, peer)),
-            Err(Unanswered { error, .. }) => Err(Error::head(&peer, connection.heard(), error)),
+            .map_err(|error| Error::head(peer, Heard::Nothing, error))?;
+        let mut sent = pin!(connection.send(&head, body));
+        match poll_fn(|cx| connection.poll_head(sent.as_mut(), cx)).await {
+            Ok(response) => Ok(self.wrap(response, connection, &head)),
+            Err(error) => {
+                let Unanswered { error, .. } = connection.unanswered(error);
+                Err(Error::head(peer, connection.heard(), error))
+            }
         }
     }
 
@@ -165,9 +174,9 @@ impl Shared {
         &self,
         response: Response<Incoming>,
         connection: Box<Connection>,
-        peer: Arc<Peer>,
+        head: &RequestHead,
     ) -> Response<ResponseBody> {
-        let pool = Arc::clone(&self.pool);
+        let (peer, pool) = (Arc::clone(head.peer()), Arc::clone(&self.pool));
         response.map(|incoming| ResponseBody::new(connection, incoming, peer, pool))
     }
 }
@@ -182,11 +191,11 @@ impl Service<Request<RequestBody>> for Transport {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> ResponseFuture {
-        let shared = Arc::clone(&self.shared);
-        ResponseFuture(match shared.whom(request.uri()) {
-            Ok((peer, host)) => Box::pin(shared.answer(prepare(request, host), peer)),
-            Err(error) => Box::pin(ready(Err(error))),
-        })
+        let (parts, body) = request.into_parts();
+        match self.shared.whom(&parts.uri) {
+            Ok((peer, host)) => self.send(&RequestHead::of(parts, peer, host), body),
+            Err(error) => ResponseFuture(Box::pin(ready(Err(error)))),
+        }
     }
 }
 
@@ -318,15 +327,6 @@ impl fmt::Debug for ResponseFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
-}
-
-/// Makes of a request what is written to the wire.
-fn prepare(mut request: Request<RequestBody>, host: HeaderValue) -> Request<RequestBody> {
-    let path = request.uri().path_and_query().cloned();
-    *request.uri_mut() = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
-    *request.version_mut() = Version::HTTP_11;
-    request.headers_mut().entry(HOST).or_insert(host);
-    request
 }
 
 /// Whether a connection that was used before ended without a byte of an answer.

@@ -212,19 +212,22 @@ impl Watch {
     /// The timeout that is up first, if nothing comes.
     fn next(&self) -> Option<(Instant, TimeoutKind)> {
         let Timeouts { first_token, idle, content, total } = self.timeouts;
-        let (waits, total) = if self.begun {
-            let idle = (idle, self.last_bytes, TimeoutKind::Idle);
-            let content = (content, self.last_content, TimeoutKind::Content);
-            ([idle, content], total)
-        } else {
-            let first = (first_token, self.started, TimeoutKind::FirstToken);
-            ([first, (None, self.started, TimeoutKind::Content)], total)
+        let mut next: Option<(Instant, TimeoutKind)> = None;
+        let mut add = |wait: Option<Duration>, since: Instant, kind| {
+            // A sum beyond the end of the clock is "for ever".
+            if let Some(deadline) = wait.and_then(|wait| since.checked_add(wait))
+                && next.is_none_or(|(earlier, _)| deadline < earlier)
+            {
+                next = Some((deadline, kind));
+            }
         };
-        // A sum beyond the end of the clock is "for ever".
-        [(total, self.started, TimeoutKind::Total)]
-            .into_iter()
-            .chain(waits)
-            .filter_map(|(wait, since, kind)| Some((since.checked_add(wait?)?, kind)))
-            .min_by_key(|(deadline, _)| *deadline)
+        add(total, self.started, TimeoutKind::Total);
+        if self.begun {
+            add(idle, self.last_bytes, TimeoutKind::Idle);
+            add(content, self.last_content, TimeoutKind::Content);
+        } else {
+            add(first_token, self.started, TimeoutKind::FirstToken);
+        }
+        next
     }
 }

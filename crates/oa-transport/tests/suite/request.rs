@@ -3,10 +3,10 @@ use http::Request;
 use http_body::Body;
 use http_body_util::BodyExt;
 use oa_testkit::{Reply, Script, SocketServer};
-use oa_transport::{RequestBody, Transport};
+use oa_transport::{ErrorKind, RequestBody, RequestHead, Transport};
 use tokio::net::TcpStream;
 
-use crate::{hear, read, say, send, serve, url};
+use crate::{LONG, hear, read, say, send, serve, url};
 
 #[tokio::test]
 async fn a_body_is_its_segments() {
@@ -73,6 +73,54 @@ async fn what_is_written_to_the_wire() {
         "GET / HTTP/1.1\r\nhost: other\r\n\r\n",
     )
     .await;
+}
+
+/// On a new connection, on one that was used before, and again when that turns out to be closed.
+#[tokio::test]
+async fn a_head_is_written_alike_however_often_it_is_sent() {
+    let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
+    let (address, _task) = serve(move |mut stream: TcpStream, number| {
+        let heard = heard.clone();
+        async move {
+            for turn in 1..=3 {
+                heard.send(hear(&mut stream).await.unwrap()).unwrap();
+                if number == 1 && turn == 3 {
+                    return;
+                }
+                say(&mut stream, "HTTP/1.1 204 No Content\r\n\r\n").await;
+            }
+        }
+    })
+    .await;
+    let request = Request::post(format!("http://{address}/chat?x=1"))
+        .header("x-a", "b")
+        .header("x-c", "d")
+        .header("x-a", "e")
+        .body(());
+    let head = RequestHead::new(request.unwrap().into_parts().0).unwrap();
+    let transport = Transport::new();
+    for _ in 0..3 {
+        let answer = transport.send(&head, RequestBody::new("{}"));
+        read(tokio::time::timeout(LONG, answer).await.unwrap().unwrap()).await.unwrap();
+    }
+    let expected = format!(
+        "POST /chat?x=1 HTTP/1.1\r\nx-a: b\r\nx-a: e\r\nx-c: d\r\nhost: {address}\r\ncontent-length: 2\r\n\r\n{{}}"
+    );
+    for _ in 0..4 {
+        assert_eq!(hearing.recv().await.unwrap(), expected);
+    }
+    assert!(hearing.try_recv().is_err());
+}
+
+#[test]
+fn a_head_has_the_rules_of_a_request_and_tells_no_header() {
+    let head = |uri: &str| {
+        let request = Request::get(uri).header("authorization", "geheim").body(());
+        RequestHead::new(request.unwrap().into_parts().0)
+    };
+    assert_eq!(head("/v1").unwrap_err().kind(), ErrorKind::InvalidUri);
+    let shown = format!("{:?}", head("http://host/v1").unwrap());
+    assert!(shown.contains("host") && !shown.contains("geheim"), "{shown}");
 }
 
 #[tokio::test]
