@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
 use serde_json::{Map, Value};
 
@@ -11,8 +13,10 @@ use crate::delta::Delta;
 use crate::details::Details;
 use crate::error::{Error, ErrorKind, Problem};
 use crate::form::{Says, Told};
+use crate::forms::Forms;
 use crate::ids;
 use crate::quirks::{ChoiceIndex, Quirks};
+use crate::template::Template;
 use crate::text::TextFilter;
 use crate::think::Splitter;
 
@@ -92,6 +96,23 @@ impl Aggregator {
     #[must_use]
     pub fn with_options(options: Options) -> Self {
         Self { decoder: Decoder::new(), state: State::new(options) }
+    }
+
+    /// Creates an aggregator for one stream of a server of which it knows the forms of chunk that others
+    /// have seen. None are known of a server that is asked for the first time: `Forms::default()`.
+    ///
+    /// The answer is the same as without them. What this one learns as well,
+    /// [`take_forms`](Self::take_forms) tells.
+    #[must_use]
+    pub fn with_forms(options: Options, forms: Forms) -> Self {
+        Self { decoder: Decoder::with_forms(forms), state: State::new(options) }
+    }
+
+    /// Gives back the forms that it knows and has learned, for the server's next answer; it has none of
+    /// them any more.
+    #[must_use = "the forms are for the next answer"]
+    pub fn take_forms(&mut self) -> Forms {
+        self.decoder.take_forms()
     }
 
     /// Takes the next payload.
@@ -249,8 +270,12 @@ impl State {
     /// Takes what a chunk says that was told by comparison, in the order of [`take`](Self::take).
     #[inline]
     fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
+        if let Some(template) = told.met {
+            self.meet(template);
+        }
         if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
             match &told.form.says {
+                Says::Nothing => {}
                 Says::Text if told.words.is_empty() => {}
                 Says::Text => self.add_text(told.words)?,
                 Says::Thinking => {
@@ -265,11 +290,25 @@ impl State {
                 self.keep(detail.json_length())?;
                 self.details.grow(detail);
             }
+            if let Some(reason) = &told.form.finish_reason {
+                self.finish_reason = FinishReason::from(&**reason);
+            }
         }
         if let Some(usage) = told.usage {
             self.usage.get_or_insert_default().merge(usage);
         }
         Ok(())
+    }
+
+    /// Takes id and model from a chunk that is like one of an earlier answer.
+    #[cold]
+    fn meet(&mut self, template: &Template) {
+        if self.id.is_none() {
+            self.id = template.id().map(Cow::into_owned);
+        }
+        if self.model.is_none() {
+            self.model = template.model().map(Cow::into_owned);
+        }
     }
 
     /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.

@@ -61,10 +61,10 @@ mod think;
 mod chunk;
 mod decode;
 mod form;
+mod forms;
 mod hole;
 mod json;
 mod template;
-mod templates;
 
 mod error;
 mod quirks;
@@ -81,5 +81,6 @@ pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, Unreadable};
+pub use crate::forms::Forms;
 pub use crate::ids::MadeUpIds;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
