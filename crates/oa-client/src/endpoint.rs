@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::Body;
+use oa_aggregate::Forms;
 use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
 use tower::Service;
@@ -70,10 +71,15 @@ pub(crate) struct Learned {
     pub(crate) refuses_usage: AtomicBool,
     /// Models of which it says that they have no tools (QUIRKS row 81).
     without_tools: Mutex<Vec<String>>,
+    /// The forms of chunk that it sends, of as many answers as came at once.
+    forms: Mutex<Vec<Forms>>,
 }
 
 /// How many models are remembered.
 const MOST_MODELS: usize = 64;
+
+/// How many answers' forms are kept: where more come at once, the others learn them anew.
+const MOST_FORMS: usize = 8;
 
 impl Learned {
     /// Whether the server has said that this model has no tools.
@@ -90,6 +96,23 @@ impl Learned {
             }
             known.push(model.to_owned());
         }
+    }
+
+    /// The forms of chunk that an answer may come in; only one answer has them at a time.
+    pub(crate) fn take_forms(&self) -> Forms {
+        self.forms().pop().unwrap_or_default()
+    }
+
+    /// Keeps the forms of an answer that ended well for the next.
+    pub(crate) fn keep_forms(&self, forms: Forms) {
+        let mut kept = self.forms();
+        if kept.len() < MOST_FORMS {
+            kept.push(forms);
+        }
+    }
+
+    fn forms(&self) -> MutexGuard<'_, Vec<Forms>> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn without_tools(&self) -> MutexGuard<'_, Vec<String>> {
