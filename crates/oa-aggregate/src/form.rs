@@ -166,6 +166,17 @@ impl<'a> Told<'a> {
 
     /// The chunk that the full reading would have made, but for its id and model if they are known.
     pub(crate) fn chunk(self) -> Chunk<'a> {
+        let is_choice = !matches!(self.form.says, Says::Nothing);
+        Chunk {
+            id: self.met.and_then(Template::id),
+            model: self.met.and_then(Template::model),
+            usage: self.usage.copied(),
+            choice: is_choice.then(|| self.choice()),
+            ..Chunk::default()
+        }
+    }
+
+    fn choice(&self) -> Choice<'a> {
         let some = |words: &'a str| (!words.is_empty()).then_some(Cow::Borrowed(words));
         let mut choice = Choice { index: self.form.index, ..Choice::default() };
         choice.finish_reason = self.form.finish_reason.as_deref().map(Cow::Borrowed);
@@ -190,13 +201,6 @@ impl<'a> Told<'a> {
             rare.details.push(detail.value());
             rare.detail_bytes = detail.json_length();
         }
-        let is_choice = !matches!(self.form.says, Says::Nothing);
-        Chunk {
-            id: self.met.and_then(Template::id),
-            model: self.met.and_then(Template::model),
-            choice: is_choice.then_some(choice),
-            usage: self.usage.copied(),
-            ..Chunk::default()
-        }
+        choice
     }
 }

@@ -142,14 +142,20 @@ impl Template {
             return None;
         }
         let behind = payload.len().checked_sub(length - end).filter(|behind| start <= *behind)?;
-        self.compare(0..start, &payload[..start], Compare::Frame).ok()?;
-        self.compare(end..length, &payload[behind..], Compare::Frame).ok()?;
+        self.compare_frame(0..start, &payload[..start])?;
+        self.compare_frame(end..length, &payload[behind..])?;
         Some(Frame { text: str::from_utf8(&payload[..behind]).ok()?, start })
+    }
+
+    #[inline(never)]
+    fn compare_frame(&mut self, part: Range<usize>, payload: &[u8]) -> Option<()> {
+        self.compare(part, payload, Compare::Frame).ok().map(drop)
     }
 
     /// Compares with a part of the template; if it fails, up to where both are the same. A scalar that
     /// is found to vary is a hole from then on.
-    #[inline]
+    // For each use apart: what the others need costs nothing.
+    #[inline(always)]
     fn compare<'a>(
         &mut self,
         part: Range<usize>,
