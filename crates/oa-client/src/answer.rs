@@ -356,7 +356,7 @@ impl AnswerStream {
             format!("no event stream but {received} bytes of {content_type}: {head}")
         });
         let forms = self.0.pipeline.take_forms();
-        let answer = self.0.pipeline.into_answer();
+        let answer = self.0.pipeline.take_answer();
         let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
         match &mut failure {
             Some(failure) => failure.mask(self.0.endpoint.0.secrets()),

@@ -168,6 +168,12 @@ impl Pipeline {
         self.aggregator.into_answer()
     }
 
+    /// Makes the answer, of a pipeline that stays where it is: nothing is left in it.
+    #[must_use]
+    pub fn take_answer(&mut self) -> Answer {
+        self.aggregator.take_answer()
+    }
+
     /// Returns the aggregator.
     #[must_use]
     pub fn aggregator(&self) -> &Aggregator {

@@ -183,6 +183,24 @@ proptest! {
     }
 
     #[test]
+    fn an_aggregator_whose_answer_was_taken_says_nothing_more(
+        options in options(),
+        payloads in vec(payload(), 0..6),
+    ) {
+        let mut aggregator = Aggregator::with_options(options);
+        for payload in &payloads {
+            let _ = aggregator.push(payload);
+        }
+        prop_assert_eq!(aggregator.take_answer(), run(options, &payloads).answer);
+        prop_assert!(aggregator.next_delta().is_none());
+        for payload in &payloads {
+            let _ = aggregator.push(payload);
+        }
+        prop_assert!(aggregator.next_delta().is_none());
+        prop_assert!(aggregator.finish().is_ok() && aggregator.take_answer().is_empty());
+    }
+
+    #[test]
     fn when_deltas_are_taken_does_not_matter(options in options(), payloads in vec(payload(), 0..6)) {
         let mut aggregator = Aggregator::with_options(options);
         for payload in &payloads {
