@@ -41,7 +41,8 @@
 //!
 //! # What it costs
 //!
-//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`].
+//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`]. With
+//! [`Forms`] carried from answer to answer nothing of a short answer has to be read.
 //! Deltas are slices of the answer as it grows: nothing is allocated for them.
 
 mod aggregator;
