@@ -1,5 +1,7 @@
+use std::mem::take;
+
 use bytes::Bytes;
-use oa_aggregate::{Answer, ContentBlock, Delta, FinishReason, Problem};
+use oa_aggregate::{Answer, ContentBlock, Delta, FinishReason, Forms, Problem};
 use oa_client::{Pipeline, PipelineOptions};
 use serde_json::{Value, json};
 
@@ -25,16 +27,33 @@ impl Outcome {
     /// Runs chunks of a body through a pipeline, taking deltas after each.
     #[must_use]
     pub fn of(options: PipelineOptions, chunks: impl IntoIterator<Item = Bytes>) -> Self {
+        Self::through(Pipeline::new(options), chunks).0
+    }
+
+    /// As [`of`](Self::of), with what was learned of earlier streams, and then of this one too.
+    #[must_use]
+    pub fn with_forms(
+        options: PipelineOptions,
+        forms: &mut Forms,
+        chunks: impl IntoIterator<Item = Bytes>,
+    ) -> Self {
+        let pipeline = Pipeline::with_forms(options, take(forms));
+        let (outcome, learned) = Self::through(pipeline, chunks);
+        *forms = learned;
+        outcome
+    }
+
+    fn through(mut pipeline: Pipeline, chunks: impl IntoIterator<Item = Bytes>) -> (Self, Forms) {
         let mut outcome = Builder::default();
-        let mut pipeline = Pipeline::new(options);
         for chunk in chunks {
             pipeline.push(chunk).expect("no fixture passes a limit");
             outcome.drain(&mut pipeline);
         }
         pipeline.finish().expect("no fixture passes a limit");
         outcome.drain(&mut pipeline);
+        let forms = pipeline.take_forms();
         let Builder { text, thinking, refusal, order } = outcome;
-        Self { text, thinking, refusal, order, answer: pipeline.into_answer() }
+        (Self { text, thinking, refusal, order, answer: pipeline.into_answer() }, forms)
     }
 
     /// Panics unless this is what the fixture's entry says.

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+use oa_aggregate::Forms;
 use oa_client::PipelineOptions;
 use suite::{Fixture, Outcome, all, recorded};
 
@@ -79,6 +80,38 @@ fn every_stream_cut_at_any_offset_gives_the_same() {
             assert_eq!(cut, whole, "{} cut at {at}", fixture.name);
         }
     });
+}
+
+/// Runs fixtures one after the other as answers of one server.
+#[track_caller]
+fn check_chain<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) {
+    let mut forms = Forms::default();
+    for fixture in fixtures {
+        let chunks = in_pieces(&fixture.body, 1460);
+        let outcome = Outcome::with_forms(options(fixture), &mut forms, chunks);
+        outcome.assert_expected(fixture, false);
+        assert_eq!(
+            outcome,
+            Outcome::of(options(fixture), [fixture.body.clone()]),
+            "{}",
+            fixture.name
+        );
+    }
+}
+
+#[test]
+fn every_stream_gives_the_same_after_itself_and_after_any_other() {
+    let fixtures = all();
+    for fixture in &fixtures {
+        check_chain([fixture, fixture, fixture]);
+    }
+    check_chain(&fixtures);
+    check_chain(fixtures.iter().rev());
+    check_chain(fixtures.iter().flat_map(|fixture| [fixture, fixture]));
+    // Each comes after many others.
+    for step in [7, 31] {
+        check_chain((0..fixtures.len()).map(|place| &fixtures[place * step % fixtures.len()]));
+    }
 }
 
 #[test]

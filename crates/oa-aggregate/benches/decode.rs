@@ -5,16 +5,19 @@
 //! has the text in it: no ids, no calls, no usage. Where valgrind is not installed, nanoseconds stand
 //! in for instructions, and hit rates are the same.
 //!
-//! The first table is of chunks made to one pattern, the second of calls, the third of recordings: the
-//! project's own and, where they lie beside it, those of other projects. There a *text chunk* is one
-//! that brings text or thinking, the first and the odd ones among them; the chunks of role, calls,
-//! finish and usage between them count in the average over all chunks only. A *hit* is a chunk that was
-//! compared and not read; of those under *deltas* all but the delta was compared.
+//! The first table is of chunks made to one pattern, the second of calls, the third of short answers,
+//! the fourth of recordings: the project's own and, where they lie beside it, those of other projects.
+//! There a *text chunk* is one that brings text or thinking, the first and the odd ones among them; the
+//! chunks of role, calls, finish and usage between them count in the average over all chunks only. A
+//! *hit* is a chunk that was compared and not read; of those under *deltas* all but the delta was
+//! compared.
 //!
 //! `cargo bench -p oa-aggregate` prints the tables.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
 mod instructions;
+mod made;
+mod short;
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -31,6 +34,8 @@ use oa_sse::Parser;
 use serde::Deserialize;
 
 use crate::instructions::{Valgrind, grouped, numbers};
+use crate::made::{call_chunks, text_chunks};
+use crate::short::SHORT;
 
 /// Streams made to one pattern: a name, a target for ours, the payloads.
 type Made = (&'static str, Option<f64>, fn() -> Vec<Bytes>);
@@ -63,20 +68,30 @@ const WORTH_A_WORD: f64 = 0.7;
 const TARGET: f64 = 1_200.0;
 const USEFUL: u64 = 20;
 
+/// How many streams are made, before those that were recorded.
+const MADE: usize = TEXTS.len() + CALLS.len() + SHORT.len();
+
 /// Who reads a stream.
 type Run = fn(&[Bytes]) -> usize;
 
-const RUNS: [Run; 5] = [push_and_deltas, decoder_alone, serde_minimal, whole_answer, push_by_kind];
+const RUNS: [Run; 6] =
+    [push_and_deltas, decoder_alone, serde_minimal, whole_answer, push_by_kind, short::fresh];
 const PUSH: usize = 0;
 const DECODE: usize = 1;
 const SERDE: usize = 2;
 const WHOLE: usize = 3;
 const BY_KIND: usize = 4;
+const FRESH: usize = 5;
+/// As that, with the forms of the answers before.
+const WARM: usize = 6;
 
 fn main() {
     // A child is told which stream, who reads it, and how many times.
     if let [stream, run, times] = numbers()[..] {
         let payloads = payloads(stream);
+        if run == WARM {
+            return short::warm(&payloads, times);
+        }
         for _ in 0..times {
             black_box(RUNS[run](black_box(&payloads)));
         }
@@ -89,6 +104,7 @@ fn main() {
     }
     print_texts(valgrind, unit);
     print_calls(valgrind, unit);
+    short::print(valgrind, unit, TEXTS.len() + CALLS.len());
     print_recordings(valgrind, unit);
 }
 
@@ -315,7 +331,7 @@ impl Kind {
 /// None for a recording with too few chunks.
 fn row(valgrind: Option<Valgrind>, recordings: &[PathBuf], path: &PathBuf) -> Option<Row> {
     let place = recordings.iter().position(|other| other == path)?;
-    let number = TEXTS.len() + CALLS.len() + place;
+    let number = MADE + place;
     let payloads = payloads(number);
     if payloads.len() < FEWEST {
         return None;
@@ -407,10 +423,10 @@ fn nanoseconds(run: Run, payloads: &[Bytes]) -> f64 {
 
 /// The payloads of a stream by its number: what is made comes before what was recorded.
 fn payloads(stream: usize) -> Vec<Bytes> {
-    if let Some((_, _, make)) = TEXTS.iter().chain(&CALLS).nth(stream) {
+    if let Some((_, _, make)) = TEXTS.iter().chain(&CALLS).chain(&SHORT).nth(stream) {
         return make();
     }
-    let path = &recordings()[stream - TEXTS.len() - CALLS.len()];
+    let path = &recordings()[stream - MADE];
     let body = fs::read(path).expect("a recording that was listed can be read");
     let mut parser = Parser::new();
     parser.push(body.into());
@@ -442,59 +458,6 @@ fn streams_in(folder: &Path) -> Vec<PathBuf> {
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "sse"));
     paths.sort();
     paths
-}
-
-/// Chunks of some 250 bytes, as llama.cpp's server writes them.
-fn text_chunks(escapes: bool, ticks: bool, usage: bool) -> Vec<Bytes> {
-    let words = [" the", " quick", " brown", " fox", " jumps", " over", " a", " lazy", " dog", "."];
-    let chunk = |number: usize| {
-        let word = words[number * 7 % words.len()];
-        let word = if escapes { format!("{word}\\n\\\"") } else { word.to_owned() };
-        let usage = match usage {
-            true => format!(
-                r#","usage":{{"completion_tokens":{number},"prompt_tokens":25,"total_tokens":{}}}"#,
-                number + 25
-            ),
-            false => String::new(),
-        };
-        let created = if ticks { number / 30 } else { 0 };
-        format!(
-            r#"{{"choices":[{{"finish_reason":null,"index":0,"delta":{{"content":"{word}"}}}}],"created":{},"id":"chatcmpl-2kHw4Z24inpMWrdzHVKC5bVLcGmWzvKX","model":"tinystories-260k-chat-q8.gguf","system_fingerprint":"b0-unknown","object":"chat.completion.chunk"{usage}}}"#,
-            1_795_226_850 + created,
-        )
-    };
-    (0..2_000).map(|number| chunk(number).into()).collect()
-}
-
-/// One call whose arguments come four bytes at a time.
-fn call_chunks(fragments: usize, named: bool) -> Vec<Bytes> {
-    let chunk = |delta: String, reason: &str| {
-        Bytes::from(format!(
-            r#"{{"choices":[{{"finish_reason":{reason},"index":0,"delta":{{{delta}}}}}],"created":1795226850,"id":"chatcmpl-2kHw4Z24inpMWrdzHVKC5bVLcGmWzvKX","model":"tiny","system_fingerprint":"b0-unknown","object":"chat.completion.chunk"}}"#,
-        ))
-    };
-    let function = |name: &str, arguments: &str| {
-        let arguments = arguments.replace('"', "\\\"");
-        format!(r#""tool_calls":[{{"index":0,"function":{{{name}"arguments":"{arguments}"}}}}]"#)
-    };
-    let item = r#"{"name": "lamp", "count": 25, "where": "the far end of the hall"}, "#;
-    let mut arguments = String::from(r#"{"items": ["#);
-    while arguments.len() + item.len() < 4 * fragments {
-        arguments.push_str(item);
-    }
-    arguments.truncate(arguments.len() - 2);
-    arguments.push_str("]}");
-    // White space behind the value makes the number of fragments come out.
-    arguments.push_str(&" ".repeat(4 * fragments - arguments.len()));
-    let begin = r#""tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"store","arguments":""}}]"#;
-    let mut chunks = vec![chunk(begin.to_owned(), "null")];
-    let name = if named { r#""name":"store","# } else { "" };
-    chunks.extend((0..fragments).map(|number| {
-        let fragment = &arguments[4 * number..4 * number + 4];
-        chunk(function(name, fragment), "null")
-    }));
-    chunks.push(chunk(String::new(), r#""tool_calls""#));
-    chunks
 }
 
 fn push_and_deltas(payloads: &[Bytes]) -> usize {

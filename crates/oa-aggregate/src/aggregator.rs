@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+use std::mem;
+
 use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
 use serde_json::{Map, Value};
 
@@ -11,8 +14,10 @@ use crate::delta::Delta;
 use crate::details::Details;
 use crate::error::{Error, ErrorKind, Problem};
 use crate::form::{Says, Told};
+use crate::forms::Forms;
 use crate::ids;
 use crate::quirks::{ChoiceIndex, Quirks};
+use crate::template::Template;
 use crate::text::TextFilter;
 use crate::think::Splitter;
 
@@ -94,6 +99,23 @@ impl Aggregator {
         Self { decoder: Decoder::new(), state: State::new(options) }
     }
 
+    /// Creates an aggregator for one stream of a server of which it knows the forms of chunk that others
+    /// have seen. None are known of a server that is asked for the first time: `Forms::default()`.
+    ///
+    /// The answer is the same as without them. What this one learns as well,
+    /// [`take_forms`](Self::take_forms) tells.
+    #[must_use]
+    pub fn with_forms(options: Options, forms: Forms) -> Self {
+        Self { decoder: Decoder::with_forms(forms), state: State::new(options) }
+    }
+
+    /// Gives back the forms that it knows and has learned, for the server's next answer; it has none of
+    /// them any more.
+    #[must_use = "the forms are for the next answer"]
+    pub fn take_forms(&mut self) -> Forms {
+        self.decoder.take_forms()
+    }
+
     /// Takes the next payload.
     ///
     /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream goes
@@ -157,9 +179,16 @@ impl Aggregator {
     /// Ends the input, if that has not been said, and makes the answer.
     #[must_use]
     pub fn into_answer(mut self) -> Answer {
+        self.take_answer()
+    }
+
+    /// Makes the answer as [`into_answer`](Self::into_answer) does, of an aggregator that stays where it
+    /// is. Nothing is left to be told, and whatever is pushed after that is ignored.
+    #[must_use]
+    pub fn take_answer(&mut self) -> Answer {
         // A limit cuts off what was held back; everything before it is in the answer.
         let _ = self.state.flush();
-        self.state.into_answer()
+        self.state.take_answer()
     }
 
     /// Whether text, thinking or a call has come.
@@ -249,8 +278,12 @@ impl State {
     /// Takes what a chunk says that was told by comparison, in the order of [`take`](Self::take).
     #[inline]
     fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
+        if let Some(template) = told.met {
+            self.meet(template);
+        }
         if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
             match &told.form.says {
+                Says::Nothing => {}
                 Says::Text if told.words.is_empty() => {}
                 Says::Text => self.add_text(told.words)?,
                 Says::Thinking => {
@@ -265,11 +298,25 @@ impl State {
                 self.keep(detail.json_length())?;
                 self.details.grow(detail);
             }
+            if let Some(reason) = &told.form.finish_reason {
+                self.finish_reason = FinishReason::from(&**reason);
+            }
         }
         if let Some(usage) = told.usage {
             self.usage.get_or_insert_default().merge(usage);
         }
         Ok(())
+    }
+
+    /// Takes id and model from a chunk that is like one of an earlier answer.
+    #[cold]
+    fn meet(&mut self, template: &Template) {
+        if self.id.is_none() {
+            self.id = template.id().map(Cow::into_owned);
+        }
+        if self.model.is_none() {
+            self.model = template.model().map(Cow::into_owned);
+        }
     }
 
     /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
@@ -433,16 +480,17 @@ impl State {
         }
     }
 
-    fn into_answer(mut self) -> Answer {
-        let refusal: String = self.words_of(Voice::Refusal);
+    fn take_answer(&mut self) -> Answer {
         let cut = self.why_an_empty_last_call_is_no_call();
-        let last = self.calls.list.len().saturating_sub(1);
-        let ids: Vec<String> = self.calls.list.iter().filter_map(|call| call.id.clone()).collect();
+        let (said, calls) = (mem::take(&mut self.blocks), mem::take(&mut self.calls.list));
+        let refusal: String = said.words_of(Voice::Refusal);
+        let last = calls.len().saturating_sub(1);
+        let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
         let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
-        let mut words = self.blocks.words.into_iter();
-        let mut calls = self.calls.list.into_iter().enumerate();
-        let mut blocks = Vec::with_capacity(self.blocks.parts.len());
-        blocks.extend(self.blocks.parts.iter().filter_map(|part| match part {
+        let mut words = said.words.into_iter();
+        let mut calls = calls.into_iter().enumerate();
+        let mut blocks = Vec::with_capacity(said.parts.len());
+        blocks.extend(said.parts.iter().filter_map(|part| match part {
             Part::Words(_) => words.next().map(|Words { voice, text }| match voice {
                 Voice::Refusal | Voice::Text => ContentBlock::Text(TextBlock::new(text)),
                 Voice::Thinking => ContentBlock::Thinking(ThinkingBlock::new(text)),
@@ -455,19 +503,20 @@ impl State {
                 }
             }),
         }));
-        if !self.details.list.is_empty() {
-            self.extra.insert("reasoning_details".into(), self.details.list.into());
+        let details = mem::take(&mut self.details).list;
+        if !details.is_empty() {
+            self.extra.insert("reasoning_details".into(), details.into());
         }
         Answer {
             blocks,
             refusal: Some(refusal).filter(|refusal| !refusal.is_empty()),
-            finish_reason: self.finish_reason,
-            usage: self.usage,
-            problems: self.problems,
-            done: self.done,
-            id: self.id,
-            model: self.model,
-            extra: self.extra,
+            finish_reason: mem::replace(&mut self.finish_reason, FinishReason::Unspecified),
+            usage: self.usage.take(),
+            problems: mem::take(&mut self.problems),
+            done: mem::replace(&mut self.done, true),
+            id: self.id.take(),
+            model: self.model.take(),
+            extra: mem::take(&mut self.extra),
         }
     }
 
@@ -482,10 +531,5 @@ impl State {
         } else {
             None
         }
-    }
-
-    fn words_of(&self, voice: Voice) -> String {
-        let runs = self.blocks.words.iter().filter(|words| words.voice == voice);
-        runs.map(|words| &*words.text).collect()
     }
 }

@@ -89,6 +89,12 @@ impl Blocks {
         self.pending.push_back(Pending::Problem(problem));
     }
 
+    /// All words of one kind, joined.
+    pub(crate) fn words_of(&self, voice: Voice) -> String {
+        let runs = self.words.iter().filter(|words| words.voice == voice);
+        runs.map(|words| &*words.text).collect()
+    }
+
     #[inline]
     pub(crate) fn next<'a>(
         &'a mut self,

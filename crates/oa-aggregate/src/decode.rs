@@ -10,20 +10,24 @@ use serde_json::Value;
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 use crate::error::Unreadable;
 use crate::form::{Target, Told};
+use crate::forms::Forms;
 use crate::hole::{Count, Hole, Kind};
 use crate::json::{Invalid, Read, Reader, Str};
-use crate::templates::Templates;
 
 /// Decodes the payloads of one stream.
 ///
 /// The chunks of a stream differ in few places: the decoder remembers a few forms of them and where the
 /// text lay in each, and a chunk that differs only there is not read but compared. Whatever else
-/// differs is read in full, so that the answer is the same either way.
+/// differs is read in full, so that the answer is the same either way. What it has learned may be
+/// carried on to the next answer of the server, as [`Forms`].
 #[derive(Debug, Default)]
 pub struct Decoder {
-    templates: Templates,
+    forms: Forms,
     skipped: Vec<Hole>,
     text: String,
+    /// Strings without their escapes.
+    words: String,
+    detail: String,
     predicted: u64,
     framed: u64,
     decoded: u64,
@@ -36,6 +40,19 @@ impl Decoder {
         Self::default()
     }
 
+    /// Creates a decoder for one stream that knows what was learned from others of the same server.
+    #[must_use]
+    pub fn with_forms(mut forms: Forms) -> Self {
+        forms.begin_answer();
+        Self { forms, ..Self::default() }
+    }
+
+    /// Gives back what it knows and has learned, and forgets it.
+    #[must_use = "the forms are for the next decoder"]
+    pub fn take_forms(&mut self) -> Forms {
+        self.forms.take()
+    }
+
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
     /// Bytes that are not UTF-8 are read as U+FFFD.
@@ -45,9 +62,10 @@ impl Decoder {
     /// The payload is neither `[DONE]` nor JSON.
     #[inline]
     pub fn decode<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
-        if let Some(found) = self.templates.find(payload) {
+        if let Some(found) = self.forms.find(payload) {
             self.predicted += 1;
-            return Ok(Payload::Chunk(self.templates.told(found).chunk()));
+            let told = self.forms.told(found, &mut self.words, &mut self.detail);
+            return Ok(Payload::Chunk(told.chunk()));
         }
         self.read(payload)
     }
@@ -67,9 +85,9 @@ impl Decoder {
     /// Tells a payload by comparison, if it can be.
     #[inline]
     pub(crate) fn tell<'a>(&'a mut self, payload: &'a [u8]) -> Option<Told<'a>> {
-        let found = self.templates.find(payload)?;
+        let found = self.forms.find(payload)?;
         self.predicted += 1;
-        Some(self.templates.told(found))
+        Some(self.forms.told(found, &mut self.words, &mut self.detail))
     }
 
     /// Reads a payload, as much of it as differs or all, and learns from it.
@@ -96,13 +114,13 @@ impl Decoder {
         read_chunk(&mut reader, &mut chunk, &mut target)
             .and_then(|()| reader.end())
             .map_err(|Invalid { position }| Unreadable::new(text, position))?;
-        self.templates.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+        self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
         Ok(Payload::Chunk(chunk))
     }
 
     /// Reads the delta of a payload whose frame is told by comparison.
     fn read_in_frame<'a>(&mut self, payload: &'a [u8]) -> Option<Chunk<'a>> {
-        let frame = self.templates.find_frame(payload)?;
+        let frame = self.forms.find_frame(payload)?;
         let mut target = Target::default();
         let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
@@ -111,7 +129,7 @@ impl Decoder {
             return None;
         }
         let skipped = &mut self.skipped;
-        self.templates.learn_in_frame(payload, frame, &mut chunk, &mut target, skipped);
+        self.forms.learn_in_frame(payload, frame, &mut chunk, &mut target, skipped);
         Some(chunk)
     }
 }
@@ -148,8 +166,14 @@ fn read_chunk<'a>(
             }
             "error" => failure = present(reader.raw()?.raw).filter(|error| *error != 0),
             // Wanted once and no more: some servers send another id with each chunk.
-            "id" => chunk.id = reader.text_once()?.map(Str::text),
-            "model" => chunk.model = reader.text_once()?.map(Str::text),
+            "id" => {
+                target.seen.ids += 1;
+                chunk.id = reader.text_once(Kind::Id)?.map(Str::text);
+            }
+            "model" => {
+                target.seen.models += 1;
+                chunk.model = reader.text_once(Kind::Model)?.map(Str::text);
+            }
             _ => reader.skip()?,
         }
     }

@@ -124,7 +124,7 @@ impl Growing {
     }
 
     /// The hole in a payload in which the fragment begins at `start`.
-    pub(crate) fn hole(&self, start: usize) -> Hole {
+    pub(crate) fn hole(&self, start: usize) -> Option<Hole> {
         Hole::new(start + self.string.start, start + self.string.end, Kind::Detail)
     }
 }

@@ -8,6 +8,7 @@ use oa_types::Usage;
 use crate::chunk::{Choice, Chunk, Fragment};
 use crate::details::{Growing, Grown};
 use crate::json::Str;
+use crate::template::Template;
 
 /// What a chunk says beside its words and the numbers of the usage.
 #[derive(Debug)]
@@ -15,13 +16,27 @@ pub(crate) struct Form {
     pub(crate) index: i64,
     pub(crate) says: Says,
     pub(crate) detail: Option<Box<Growing>>,
+    /// Why the choice ended, if it did.
+    pub(crate) finish_reason: Option<Box<str>>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Says {
     Arguments(Box<Fragment<'static>>),
+    /// There is no choice.
+    Nothing,
     Text,
     Thinking,
+}
+
+/// For how long forms are remembered.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum Memory {
+    /// For many answers of a server, so that also those forms are worth it that each answer has once.
+    Long,
+    /// For one answer.
+    #[default]
+    Short,
 }
 
 /// Where the full reading found what a template could follow.
@@ -43,7 +58,9 @@ pub(crate) struct Target<'a> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) deltas: usize,
+    pub(crate) ids: usize,
     pub(crate) indices: usize,
+    pub(crate) models: usize,
     pub(crate) usages: usize,
 }
 
@@ -55,6 +72,8 @@ pub(crate) struct Told<'a> {
     pub(crate) words: &'a str,
     pub(crate) detail: Option<Grown<'a>>,
     pub(crate) usage: Option<&'a Usage>,
+    /// What knows id and model, if nothing that was read in this answer has told them.
+    pub(crate) met: Option<&'a Template>,
 }
 
 impl Form {
@@ -62,9 +81,17 @@ impl Form {
     pub(crate) fn of<'a>(
         chunk: &Chunk<'_>,
         target: &Target<'a>,
+        memory: Memory,
     ) -> Option<(Self, Option<Str<'a>>)> {
-        let choice = chunk.choice.as_ref().filter(|choice| choice.finish_reason.is_none())?;
         if chunk.error.is_some() || !chunk.more.is_empty() || target.is_ambiguous {
+            return None;
+        }
+        let Some(choice) = &chunk.choice else {
+            let is_bare = target.seen.deltas == 0 && target.seen.indices == 0;
+            let nothing = Self { index: 0, says: Says::Nothing, detail: None, finish_reason: None };
+            return (memory == Memory::Long && is_bare).then_some((nothing, None));
+        };
+        if memory == Memory::Short && (choice.finish_reason.is_some() || target.delta.is_none()) {
             return None;
         }
         let detail = match &choice.rare {
@@ -75,7 +102,8 @@ impl Form {
             Some(_) => return None,
         };
         let has_detail = detail.is_some();
-        let form = |says| Self { index: choice.index, says, detail };
+        let finish_reason = choice.finish_reason.as_deref().map(Box::from);
+        let form = |says| Self { index: choice.index, says, detail, finish_reason };
         Some(match (&choice.text, &choice.thinking, &choice.call) {
             // Thinking that the detail alone has stands in no other place.
             (None, Some(_), None) if has_detail => {
@@ -136,11 +164,24 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// The chunk that the full reading would have made, but for its id and model.
+    /// The chunk that the full reading would have made, but for its id and model if they are known.
     pub(crate) fn chunk(self) -> Chunk<'a> {
+        let is_choice = !matches!(self.form.says, Says::Nothing);
+        Chunk {
+            id: self.met.and_then(Template::id),
+            model: self.met.and_then(Template::model),
+            usage: self.usage.copied(),
+            choice: is_choice.then(|| self.choice()),
+            ..Chunk::default()
+        }
+    }
+
+    fn choice(&self) -> Choice<'a> {
         let some = |words: &'a str| (!words.is_empty()).then_some(Cow::Borrowed(words));
         let mut choice = Choice { index: self.form.index, ..Choice::default() };
+        choice.finish_reason = self.form.finish_reason.as_deref().map(Cow::Borrowed);
         match &self.form.says {
+            Says::Nothing => {}
             Says::Text => choice.text = some(self.words),
             Says::Thinking => choice.thinking = some(self.thinking()),
             Says::Arguments(fragment) => {
@@ -160,6 +201,6 @@ impl<'a> Told<'a> {
             rare.details.push(detail.value());
             rare.detail_bytes = detail.json_length();
         }
-        Chunk { choice: Some(choice), usage: self.usage.copied(), ..Chunk::default() }
+        choice
     }
 }

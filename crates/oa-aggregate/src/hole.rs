@@ -6,19 +6,43 @@ use oa_types::Usage;
 /// string.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Hole {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    // Small: each open stream has dozens of holes.
+    start: u16,
+    end: u16,
     pub(crate) kind: Kind,
 }
 
 impl Hole {
-    pub(crate) fn new(start: usize, end: usize, kind: Kind) -> Self {
-        Self { start, end, kind }
+    /// None if it lies so far behind that no payload is remembered that has it.
+    pub(crate) fn new(start: usize, end: usize, kind: Kind) -> Option<Self> {
+        Some(Self { start: u16::try_from(start).ok()?, end: u16::try_from(end).ok()?, kind })
+    }
+
+    #[inline]
+    pub(crate) fn start(self) -> usize {
+        self.start.into()
+    }
+
+    #[inline]
+    pub(crate) fn end(self) -> usize {
+        self.end.into()
+    }
+
+    #[inline]
+    pub(crate) fn length(self) -> u16 {
+        self.end - self.start
+    }
+
+    /// Moves it by so many bytes and gives it another length, within a payload that is remembered.
+    #[inline]
+    pub(crate) fn shift(&mut self, by: i16, length: u16) {
+        self.start = self.start.wrapping_add_signed(by);
+        self.end = self.start + length;
     }
 
     /// The same hole, as far behind another place.
-    pub(crate) fn moved(self, from: usize, to: usize) -> Self {
-        Self::new(self.start - from + to, self.end - from + to, self.kind)
+    pub(crate) fn moved(self, from: usize, to: usize) -> Option<Self> {
+        Self::new(self.start() - from + to, self.end() - from + to, self.kind)
     }
 }
 
@@ -28,8 +52,12 @@ pub(crate) enum Kind {
     Count(Count),
     /// The string by which an item of `reasoning_details` grows.
     Detail,
+    /// The server's id of the answer, which is not empty.
+    Id,
     /// The number of the choice.
     Index,
+    /// The model that answers, which is not empty.
+    Model,
     /// A number that decoding passes over, such as a time stamp.
     Number,
     /// A string that decoding passes over, such as padding.

@@ -183,10 +183,10 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
-    pub(crate) fn text_once(&mut self) -> Read<Option<Str<'a>>> {
+    pub(crate) fn text_once(&mut self, kind: Kind) -> Read<Option<Str<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
-            self.note(string.start, string.end(), Kind::String);
+            self.note(string.start, string.end(), kind);
         }
         Ok(string)
     }
@@ -285,7 +285,7 @@ impl<'a, 'n> Reader<'a, 'n> {
 
     fn note(&mut self, start: usize, end: usize, kind: Kind) {
         if self.skipped.len() < MOST_NOTED {
-            self.skipped.push(Hole { start, end, kind });
+            self.skipped.extend(Hole::new(start, end, kind));
         }
     }
 
@@ -594,7 +594,7 @@ mod tests {
         let text = r#"{"a":"xy","b":[1,-2.5,null,true],"c":{"d":"z"}}"#;
         Reader::new(text, &mut skipped).skip().unwrap();
         let noted: Vec<&str> =
-            skipped.iter().map(|scalar| &text[scalar.start..scalar.end]).collect();
+            skipped.iter().map(|scalar| &text[scalar.start()..scalar.end()]).collect();
         assert_eq!(noted, ["xy", "1", "-2.5", "z"]);
     }
 }

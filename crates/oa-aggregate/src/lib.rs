@@ -41,7 +41,8 @@
 //!
 //! # What it costs
 //!
-//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`].
+//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`]. With
+//! [`Forms`] carried from answer to answer nothing of a short answer has to be read.
 //! Deltas are slices of the answer as it grows: nothing is allocated for them.
 
 mod aggregator;
@@ -61,10 +62,10 @@ mod think;
 mod chunk;
 mod decode;
 mod form;
+mod forms;
 mod hole;
 mod json;
 mod template;
-mod templates;
 
 mod error;
 mod quirks;
@@ -81,5 +82,6 @@ pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, Unreadable};
+pub use crate::forms::Forms;
 pub use crate::ids::MadeUpIds;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

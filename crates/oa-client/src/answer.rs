@@ -103,10 +103,11 @@ impl AnswerStream {
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
+        let forms = endpoint.0.learned.take_forms();
         Self(Box::new(Arriving {
             endpoint,
             body: Some(response.into_body()),
-            pipeline: Pipeline::new(options),
+            pipeline: Pipeline::with_forms(options, forms),
             reading: true,
             failure: None,
             content_type,
@@ -354,10 +355,12 @@ impl AnswerStream {
             let head = ServerError::from_body(self.0.pipeline.head()).message;
             format!("no event stream but {received} bytes of {content_type}: {head}")
         });
-        let answer = self.0.pipeline.into_answer();
+        let forms = self.0.pipeline.take_forms();
+        let answer = self.0.pipeline.take_answer();
         let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
-        if let Some(failure) = &mut failure {
-            failure.mask(self.0.endpoint.0.secrets());
+        match &mut failure {
+            Some(failure) => failure.mask(self.0.endpoint.0.secrets()),
+            None => self.0.endpoint.0.learned.keep_forms(forms),
         }
         if let Some(told) = self.0.on_end.take() {
             told(failure.as_ref());

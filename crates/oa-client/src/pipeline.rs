@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Answer, Delta, Problem, Progress};
+use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress};
 use oa_sse::{Item, Parser};
 
 /// How much of a body that could not be understood is kept to be shown, in bytes.
@@ -69,9 +69,20 @@ impl Pipeline {
     /// Creates a pipeline for one body.
     #[must_use]
     pub fn new(options: PipelineOptions) -> Self {
+        Self::of(options, Aggregator::with_options(options.aggregator))
+    }
+
+    /// Creates a pipeline for one body of a server of which it knows the forms of chunk that others have
+    /// seen, so that less of it has to be read. The answer is the same.
+    #[must_use]
+    pub fn with_forms(options: PipelineOptions, forms: Forms) -> Self {
+        Self::of(options, Aggregator::with_forms(options.aggregator, forms))
+    }
+
+    fn of(options: PipelineOptions, aggregator: Aggregator) -> Self {
         Self {
             parser: Parser::with_limits(options.parser),
-            aggregator: Box::new(Aggregator::with_options(options.aggregator)),
+            aggregator: Box::new(aggregator),
             form: Form::Unknown(0),
             received: 0,
             head: Vec::new(),
@@ -145,10 +156,23 @@ impl Pipeline {
         self.aggregator.next_delta()
     }
 
+    /// Gives back the forms of chunk that it knows and has learned, for the server's next answer; it has
+    /// none of them any more.
+    #[must_use = "the forms are for the next answer"]
+    pub fn take_forms(&mut self) -> Forms {
+        self.aggregator.take_forms()
+    }
+
     /// Makes the answer.
     #[must_use]
     pub fn into_answer(self) -> Answer {
         self.aggregator.into_answer()
+    }
+
+    /// Makes the answer, of a pipeline that stays where it is: nothing is left in it.
+    #[must_use]
+    pub fn take_answer(&mut self) -> Answer {
+        self.aggregator.take_answer()
     }
 
     /// Returns the aggregator.

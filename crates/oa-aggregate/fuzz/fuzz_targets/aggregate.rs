@@ -1,4 +1,5 @@
-//! No list of payloads panics, and the answer is what the deltas said.
+//! No list of payloads panics, the answer is what the deltas said, and it is the same with what was
+//! learned of an answer before.
 //!
 //! The input is a list of payloads, one per line. What its first byte differs from `{` by, chooses the
 //! options.
@@ -9,7 +10,8 @@ use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
 use oa_aggregate::{
-    Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Delta, Options, TextMode, ThinkTags,
+    Aggregator, Answer, ArgumentRepair, ChoiceIndex, ContentBlock, Delta, Forms, Options, TextMode,
+    ThinkTags,
 };
 
 /// A block as the deltas tell it.
@@ -92,12 +94,35 @@ fn options(flags: u8) -> Options {
     options
 }
 
+/// The payloads of an answer in reverse order, and then in their own, make the same answers as without
+/// what was learned of those before.
+fn check_after(forms: Forms, options: Options, data: &[u8], answer: &Answer) {
+    let answer_with = |forms, backwards| {
+        let mut payloads: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
+        if backwards {
+            payloads.reverse();
+        }
+        let mut aggregator = Aggregator::with_forms(options, forms);
+        for payload in payloads {
+            if aggregator.push(payload).is_err() {
+                break;
+            }
+        }
+        let forms = aggregator.take_forms();
+        (aggregator.into_answer(), forms)
+    };
+    let (reversed, forms) = answer_with(forms, true);
+    assert_eq!(reversed, answer_with(Forms::default(), true).0);
+    let (again, _) = answer_with(forms, false);
+    assert_eq!(again, *answer);
+}
+
 fuzz_target!(|data: &[u8]| {
     let Some(first) = data.first() else { return };
     let mut data = data.to_vec();
     data[0] = b'{';
     let options = options(first ^ b'{');
-    let mut aggregator = Aggregator::with_options(options);
+    let mut aggregator = Aggregator::with_forms(options, Forms::default());
     let mut told = Told::default();
     let mut within_limits = true;
     for payload in data.split(|&byte| byte == b'\n') {
@@ -117,7 +142,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(told.problems, aggregator.problems().len());
     assert!(told.problems <= options.limits.problems);
 
+    let forms = aggregator.take_forms();
     let answer = aggregator.into_answer();
+    check_after(forms, options, &data, &answer);
     assert_eq!(answer.blocks.len(), told.blocks.len());
     let mut refusal = String::new();
     let mut ids = HashSet::new();

@@ -1,7 +1,9 @@
 //! What a chunk costs in allocations and copies.
 
+use std::mem::take;
+
 use allocation_counter::{AllocationInfo, measure};
-use oa_aggregate::{Aggregator, Options, TextMode};
+use oa_aggregate::{Aggregator, Forms, Options, TextMode};
 
 /// Pushes a list and takes its deltas.
 fn push(aggregator: &mut Aggregator, payloads: &[String]) -> usize {
@@ -91,6 +93,83 @@ fn padding_that_varies_costs_no_reading() {
     };
     push(&mut aggregator, &(0..1_000).map(chunk).collect::<Vec<_>>());
     assert_eq!(aggregator.decoder().hits_and_misses(), (999, 1));
+}
+
+/// A short answer with what differs from answer to answer.
+fn short_answer(number: usize) -> Vec<String> {
+    let chunk = |choices: &str, rest: &str| {
+        format!(
+            r#"{{"choices":[{choices}],"created":{number},"id":"chatcmpl-{number}","model":"m"{rest}}}"#
+        )
+    };
+    let choice = |delta: &str, reason: &str| {
+        chunk(&format!(r#"{{"finish_reason":{reason},"index":0,"delta":{{{delta}}}}}"#), "")
+    };
+    vec![
+        choice(r#""role":"assistant","content":null"#, "null"),
+        choice(r#""content":"Hello""#, "null"),
+        choice("", r#""stop""#),
+        chunk("", &format!(r#","usage":{{"prompt_tokens":25,"total_tokens":{number}}}"#)),
+    ]
+}
+
+#[test]
+fn a_short_answer_allocates_for_what_it_holds_and_for_no_reading() {
+    let mut forms = Forms::default();
+    for number in [5, 66] {
+        let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+        push(&mut aggregator, &short_answer(number));
+        forms = aggregator.take_forms();
+    }
+    let list = short_answer(77);
+    let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+    let cost = measure(|| {
+        assert_eq!(push(&mut aggregator, &list), 5);
+        drop(aggregator.take_forms());
+        assert_eq!(aggregator.take_answer().id.as_deref(), Some("chatcmpl-77"));
+    });
+    // Of words: parts, runs, deltas, the text, and what may be repeated. Then id, model, and the blocks.
+    assert!(cost.count_total <= 8, "{} allocations", cost.count_total);
+}
+
+/// What a server may make an endpoint keep for it.
+#[test]
+fn forms_are_bounded_whatever_is_sent() {
+    let list = |length: usize| -> Vec<String> {
+        let number = |place| format!(r#""member-{place}":"{}""#, "x".repeat(length));
+        let detail = |place| {
+            let text = "y".repeat(length);
+            format!(
+                r#""reasoning_details":[{{"index":{place},"a":"{text}","text":"
+{text}"}}]"#
+            )
+        };
+        let calls = |place| {
+            let name = "z".repeat(length);
+            format!(
+                r#""tool_calls":[{{"index":{place},"id":"{name}","function":{{"arguments":"
+"}}}}]"#
+            )
+        };
+        [chunks(40, number), chunks(40, detail), chunks(40, calls)].concat()
+    };
+    let mut most = 0;
+    for length in [10, 1_000, 3_000, 100_000] {
+        let mut forms = Forms::default();
+        for _ in 0..3 {
+            let list = list(length);
+            let mut kept = Forms::default();
+            let cost = measure(|| {
+                let mut aggregator = Aggregator::with_forms(Options::default(), take(&mut forms));
+                push(&mut aggregator, &list);
+                kept = aggregator.take_forms();
+            });
+            assert!(cost.bytes_current <= 80 << 10, "{length}: {} bytes", cost.bytes_current);
+            forms = kept;
+        }
+        most = most.max(-measure(|| drop(forms)).bytes_current);
+    }
+    assert!((24 << 10..=80 << 10).contains(&most), "{most} bytes");
 }
 
 /// Fragments of the arguments of one call; `members` are what each has beside them.

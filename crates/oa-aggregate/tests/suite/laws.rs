@@ -2,6 +2,7 @@
 
 mod calls;
 mod decoding;
+mod forms;
 mod frames;
 mod ids;
 mod limits;

@@ -5,7 +5,9 @@ mod laws;
 mod repair;
 mod rules;
 
-use oa_aggregate::{Aggregator, Answer, ContentBlock, Delta, ErrorKind, Options, Problem};
+use std::mem::take;
+
+use oa_aggregate::{Aggregator, Answer, ContentBlock, Delta, ErrorKind, Forms, Options, Problem};
 
 /// A delta that can be kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +100,24 @@ pub(crate) fn run(
     options: Options,
     payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
 ) -> Outcome {
-    let mut aggregator = Aggregator::with_options(options);
+    drive(Aggregator::with_options(options), payloads).0
+}
+
+/// As [`run`], with what was learned of earlier streams, and then of this one too.
+pub(crate) fn run_with(
+    options: Options,
+    forms: &mut Forms,
+    payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> Outcome {
+    let (outcome, learned) = drive(Aggregator::with_forms(options, take(forms)), payloads);
+    *forms = learned;
+    outcome
+}
+
+fn drive(
+    mut aggregator: Aggregator,
+    payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> (Outcome, Forms) {
     let mut told = Vec::new();
     let mut error = None;
     for payload in payloads {
@@ -113,7 +132,8 @@ pub(crate) fn run(
         error.get_or_insert_with(|| limit.kind());
     }
     drain(&mut aggregator, &mut told);
-    Outcome { told, error, answer: aggregator.into_answer() }
+    let forms = aggregator.take_forms();
+    (Outcome { told, error, answer: aggregator.into_answer() }, forms)
 }
 
 /// A chunk whose only choice has this delta.

@@ -326,31 +326,36 @@ pub(super) fn check_answers_with(options: Options, payloads: &[Vec<u8>]) {
     assert_eq!((decoder.hits_and_misses().0, decoder.deltas_read()), (0, 0), "all is read in full");
 }
 
-#[test]
-fn every_fixture_says_the_same_as_when_nothing_is_compared() {
+/// The payloads of each fixture; none in a package by itself.
+pub(super) fn fixtures() -> Vec<Vec<Vec<u8>>> {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures");
+    let mut all = Vec::new();
     for folder in ["made", "own", "live"] {
-        // In a package by itself there are none.
         let Ok(files) = fs::read_dir(fixtures.join(folder)) else { continue };
         for file in files {
-            let path = file.unwrap().path();
+            let path = file.expect("a folder can be read").path();
             if path.extension().is_none_or(|extension| extension != "sse") {
                 continue;
             }
-            let body = fs::read(path).unwrap();
+            let body = fs::read(path).expect("a file that was listed can be read");
             let lines = body.split(|byte| matches!(byte, b'\n' | b'\r'));
-            let payloads: Vec<Vec<u8>> = lines
-                .filter_map(|line| line.strip_prefix(b"data:"))
-                .map(|data| data.trim_ascii().to_vec())
-                .collect();
-            check_list(&payloads);
-            check_answers(&payloads);
+            let payloads = lines.filter_map(|line| line.strip_prefix(b"data:"));
+            all.push(payloads.map(|data| data.trim_ascii().to_vec()).collect());
         }
+    }
+    all
+}
+
+#[test]
+fn every_fixture_says_the_same_as_when_nothing_is_compared() {
+    for payloads in fixtures() {
+        check_list(&payloads);
+        check_answers(&payloads);
     }
 }
 
 /// A form with up to three places changed.
-fn form() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn form() -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<prop::sample::Index>(), 0..4_u8, any::<u8>());
     let byte = prop_oneof![select(b"@#%\"\\{}[],:0".to_vec()), any::<u8>()];
     (select(FORMS), vec((change, byte), 0..3)).prop_map(|(form, changes)| {
@@ -368,7 +373,7 @@ fn form() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-fn words() -> impl Strategy<Value = String> {
+pub(super) fn words() -> impl Strategy<Value = String> {
     prop_oneof![
         select(WORDS).prop_map(str::to_owned),
         "[ -~]{0,12}",

@@ -92,7 +92,7 @@ fn chunk() -> impl Strategy<Value = Value> {
     (path, json()).prop_map(move |(path, value)| put(path, value))
 }
 
-fn payload() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn payload() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => chunk().prop_map(|chunk| chunk.to_string().into_bytes()),
         2 => json().prop_map(|value| value.to_string().into_bytes()),
@@ -105,7 +105,7 @@ fn payload() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn options() -> impl Strategy<Value = Options> {
+pub(super) fn options() -> impl Strategy<Value = Options> {
     let text = select(vec![TextMode::Detect, TextMode::Cumulative, TextMode::Incremental]);
     let tags = select(vec![ThinkTags::Off, ThinkTags::Split, ThinkTags::StartsInThinking]);
     (text, tags, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
@@ -180,6 +180,24 @@ proptest! {
         aggregator.finish().unwrap();
         prop_assert!(aggregator.next_delta().is_none());
         prop_assert_eq!(aggregator.into_answer(), run(options, payloads).answer);
+    }
+
+    #[test]
+    fn an_aggregator_whose_answer_was_taken_says_nothing_more(
+        options in options(),
+        payloads in vec(payload(), 0..6),
+    ) {
+        let mut aggregator = Aggregator::with_options(options);
+        for payload in &payloads {
+            let _ = aggregator.push(payload);
+        }
+        prop_assert_eq!(aggregator.take_answer(), run(options, &payloads).answer);
+        prop_assert!(aggregator.next_delta().is_none());
+        for payload in &payloads {
+            let _ = aggregator.push(payload);
+        }
+        prop_assert!(aggregator.next_delta().is_none());
+        prop_assert!(aggregator.finish().is_ok() && aggregator.take_answer().is_empty());
     }
 
     #[test]
