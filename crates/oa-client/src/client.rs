@@ -79,7 +79,7 @@ pub use self::compaction::Compaction;
 /// # }
 /// ```
 pub struct Client {
-    driver: Driver,
+    driver: Box<Driver>,
     options: AgentOptions,
 }
 

@@ -45,12 +45,13 @@ pub(crate) struct Driver {
     gauge: Gauge,
     /// A number of its own.
     conversation: u64,
-    answers: u64,
+    answers: u32,
 }
 
 impl Driver {
-    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Self {
-        Self {
+    /// In a box: it is large, and whoever has it is moved.
+    pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
+        Box::new(Self {
             transcript: Transcript::new(settings.own_manner()),
             settings,
             turn: Turn::new(turn),
@@ -65,7 +66,7 @@ impl Driver {
             gauge: Gauge::default(),
             conversation: random(),
             answers: 0,
-        }
+        })
     }
 
     /// Waits for the next event; `None` when nothing is in progress.
@@ -286,12 +287,12 @@ impl Driver {
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
         self.gauge.sent(&self.settings, tools, &segments, &last);
-        self.answers += 1;
+        self.answers = self.answers.wrapping_add(1);
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }
         // Ids that are made up for calls differ from answer to answer.
-        let id_seed = self.conversation.wrapping_add(self.answers);
+        let id_seed = self.conversation.wrapping_add(self.answers.into());
         let request = ChatRequest {
             settings: Arc::clone(&self.settings),
             history: self.turn.history().clone(),

@@ -20,6 +20,13 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     sent: Option<Sent>,
+    /// In a box, since it is mostly not needed.
+    known: Option<Box<Known>>,
+}
+
+/// What is known of the conversation, once its length did not say enough.
+#[derive(Debug, Default)]
+struct Known {
     /// The numbers of the messages whose lengths are known, and the sum up to each.
     revisions: Vec<u64>,
     sums: Vec<Sum>,
@@ -116,7 +123,21 @@ impl Gauge {
         if sent.bytes.is_some_and(is_plenty) {
             return None;
         }
-        let around = self.around(&sent);
+        self.known.get_or_insert_default().read(history, revisions, &sent, [reported, cached])
+    }
+}
+
+impl Known {
+    /// Says whether a request was cut, by the tokens that are reported: all, and those of them that were
+    /// cached.
+    fn read(
+        &mut self,
+        history: &[Message],
+        revisions: &[u64],
+        sent: &Sent,
+        [reported, cached]: [u64; 2],
+    ) -> Option<PromptCut> {
+        let around = self.around(sent);
         self.follow(history, revisions);
         let sum = self.sums.last().copied().unwrap_or_default();
         let length = sum.all + around;

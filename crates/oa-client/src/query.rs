@@ -26,9 +26,7 @@ use crate::structured::{Held, SendFor};
 ///
 /// Dropping the future closes the connection, and the server stops.
 pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> {
-    let driver = Driver::new(Arc::clone(&options.0), oa_turn::Options::default());
-    // Boxed from the start, so that a future of the caller's does not hold it.
-    let mut driver = Box::new(driver);
+    let mut driver = Driver::new(Arc::clone(&options.0), oa_turn::Options::default());
     driver.submit(Message::user(prompt)).await?;
     Ok(BlockStream::new(driver))
 }
@@ -77,6 +75,6 @@ where
     let settings = Arc::clone(&options.0);
     let turn = oa_turn::Options::default();
     let mode = turn.mode;
-    let driver = Held::Own(Box::new(Driver::new(Arc::clone(&settings), turn)));
+    let driver = Held::Own(Driver::new(Arc::clone(&settings), turn));
     SendFor::new(driver, mode, settings, Message::user(prompt), format)
 }

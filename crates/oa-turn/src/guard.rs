@@ -5,20 +5,21 @@ use serde_json::Value;
 /// Counts identical results in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
-    last: Option<(String, Value, Value)>,
+    /// In a box: most turns have no call.
+    last: Option<Box<(String, Value, Value)>>,
     count: u32,
 }
 
 impl Guard {
     /// Counts a result: the how manieth in a row it is.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
-        let same = self.last.as_ref().is_some_and(|(last_name, last_input, last_result)| {
+        let same = self.last.as_deref().is_some_and(|(last_name, last_input, last_result)| {
             last_name == name && last_input == input && last_result == result
         });
         if same {
             self.count += 1;
         } else {
-            self.last = Some((name.to_owned(), input.clone(), result.clone()));
+            self.last = Some(Box::new((name.to_owned(), input.clone(), result.clone())));
             self.count = 1;
         }
         self.count

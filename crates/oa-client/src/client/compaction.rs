@@ -135,8 +135,7 @@ impl Client {
         let mut sum = Usage::default();
         while let Some(request) = summary.next_request() {
             for message in request {
-                let mut driver =
-                    Box::new(Driver::new(Arc::clone(&settings), oa_turn::Options::default()));
+                let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
                 // Who interrupts the client interrupts this.
                 driver.interrupt = self.interrupt_handle();
                 let Some(text) = said(&mut driver, message).await? else { return Ok(None) };
