@@ -4,6 +4,8 @@
 mod laws;
 #[path = "structured/partials.rs"]
 mod partials;
+#[path = "structured/refusals.rs"]
+mod refusals;
 #[path = "structured/tools.rs"]
 mod tools;
 

@@ -400,7 +400,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Bounds the whole answer; none by default.
+    /// Bounds the whole of one request, from when it is made until its answer has ended: all its tries with
+    /// their pauses, and all servers of a router. None by default. A retry whose pause would take longer
+    /// is not waited for. A turn may have many requests: see [`max_run_time`](Self::max_run_time).
     pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
         self.total = Some(timeout.into());
         self

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use oa_fallback::{Dialect as _, Scanner, TaggedJson};
 use oa_transport::Watch;
 use oa_types::{History, Message};
+use tokio::time::Instant;
 use tower::Service;
 
 use crate::answer::AnswerStream;
@@ -19,11 +20,13 @@ use crate::dialect::Spoken;
 use crate::endpoint::Endpoint;
 use crate::envelope::Wanted;
 use crate::error::{Error, Result};
+use crate::event::AgentEvent;
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
 use crate::scan::Scan;
 use crate::service::send;
 use crate::settings::Settings;
+use crate::structured::Asking;
 use crate::transcript::Transcript;
 use crate::work::BoxFuture;
 
@@ -46,6 +49,8 @@ pub struct ChatRequest {
     /// What ids are made of that the server leaves out.
     pub(crate) id_seed: u64,
     pub(crate) conversation: u64,
+    /// When it was made, however often it is sent.
+    pub(crate) began: Instant,
 }
 
 impl ChatRequest {
@@ -74,6 +79,11 @@ impl ChatRequest {
         self.tools
     }
 
+    /// When its time is up, wherever it is by then.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.began.checked_add(self.settings.timeouts.total?)
+    }
+
     /// The messages for a server of this manner; those at hand, unless it wants them otherwise.
     fn written(&self, manner: Manner) -> (Arc<[Bytes]>, Bytes) {
         if manner == self.manner {
@@ -100,10 +110,11 @@ pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<A
     let asks_for_usage = !refuses_usage.load(Ordering::Relaxed);
     let mut usage = asks_for_usage;
     let mut spoken = settings.spoken(&endpoint.0);
+    let mut asking = settings.asking(&endpoint.0);
     let offers_tools = request.tools && !settings.request.tools.is_empty();
-    let mut refusal = None;
+    let (mut refusal, mut refused_form) = (None, None);
     loop {
-        match try_answer(&endpoint, &request, spoken, usage).await {
+        match try_answer(&endpoint, &request, spoken, asking, usage).await {
             Err(error) if usage && error.refuses("stream_options") => usage = false,
             Err(error) if spoken.is_none() && offers_tools && error.says_no_tools() => {
                 spoken = settings.spoken.as_ref();
@@ -112,13 +123,22 @@ pub(crate) async fn answer(endpoint: Endpoint, request: ChatRequest) -> Result<A
                 }
                 refusal = Some(error.to_string());
             }
+            Err(error) if settings.form.is_some() && error.refuses_form() => {
+                let Some(next) = asking.next() else { return Err(error) };
+                asking = next;
+                refused_form.get_or_insert_with(|| error.to_string());
+            }
             Ok(mut answer) => {
                 if usage != asks_for_usage {
                     refuses_usage.store(true, Ordering::Relaxed);
                 }
                 if let Some(refusal) = refusal {
-                    learned.note_no_tools(settings.model_at(&endpoint.0));
-                    answer.note_refusal(refusal);
+                    learned.without_tools.note(settings.model_at(&endpoint.0), ());
+                    answer.note_refusal(AgentEvent::ToolsRefused(refusal));
+                }
+                if let Some(refusal) = refused_form {
+                    learned.asking.note(settings.model_at(&endpoint.0), asking);
+                    answer.note_refusal(AgentEvent::FormatRefused(refusal));
                 }
                 return Ok(answer);
             }
@@ -131,14 +151,15 @@ async fn try_answer(
     endpoint: &Endpoint,
     request: &ChatRequest,
     spoken: Option<&Arc<Spoken>>,
+    asking: Asking,
     usage: bool,
 ) -> Result<AnswerStream> {
     let (settings, destination) = (&request.settings, &endpoint.0);
-    let envelope = settings.envelope(endpoint, spoken.is_some())?;
-    let (segments, last) = request.written(settings.manner(destination, spoken));
+    let envelope = settings.envelope(endpoint, spoken.is_some(), asking)?;
+    let (segments, last) = request.written(settings.manner(destination, spoken, asking));
     let wanted = Wanted { tools: request.tools, usage };
     let http = envelope.chat(&segments, &last, wanted);
-    let mut watch = Watch::new(settings.timeouts);
+    let mut watch = Watch::new(settings.timeouts).total_since(request.began);
     let response = send(endpoint, http, &mut watch).await?;
     let mut aggregator = oa_aggregate::Options::default();
     aggregator.limits = settings.limits.answer;

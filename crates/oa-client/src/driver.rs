@@ -9,7 +9,7 @@ use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::{PostToolUseEvent, PreToolUseEvent};
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
@@ -181,8 +181,12 @@ impl Driver {
             }
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
-                let refusal = answer.take_refusal().map(AgentEvent::ToolsRefused);
-                self.events.extend(refusal);
+                for refusal in answer.take_refusals() {
+                    if let Some(trace) = &self.trace {
+                        trace.refused(&refusal);
+                    }
+                    self.events.push_back(refusal);
+                }
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }
@@ -289,6 +293,7 @@ impl Driver {
             tools,
             id_seed,
             conversation: self.conversation,
+            began: Instant::now(),
         };
         let answer = self.settings.ask(request);
         match self.work.closing.take() {

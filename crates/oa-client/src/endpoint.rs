@@ -1,6 +1,6 @@
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,9 +14,11 @@ use tower::Service;
 use crate::answer::AnswerStream;
 use crate::chat::{self, ChatRequest};
 use crate::error::{Error, Result};
+use crate::learned::ByModel;
 use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::service::AnyService;
+use crate::structured::Asking;
 use crate::wait::Wait;
 use crate::work::BoxFuture;
 
@@ -69,32 +71,9 @@ pub(crate) struct Learned {
     /// It refuses to be asked for usage (QUIRKS row 74).
     pub(crate) refuses_usage: AtomicBool,
     /// Models of which it says that they have no tools (QUIRKS row 81).
-    without_tools: Mutex<Vec<String>>,
-}
-
-/// How many models are remembered.
-const MOST_MODELS: usize = 64;
-
-impl Learned {
-    /// Whether the server has said that this model has no tools.
-    pub(crate) fn refuses_tools(&self, model: &str) -> bool {
-        self.without_tools().iter().any(|known| known == model)
-    }
-
-    /// Remembers that it has.
-    pub(crate) fn note_no_tools(&self, model: &str) {
-        let mut known = self.without_tools();
-        if !known.iter().any(|known| known == model) {
-            if known.len() == MOST_MODELS {
-                known.remove(0);
-            }
-            known.push(model.to_owned());
-        }
-    }
-
-    fn without_tools(&self) -> MutexGuard<'_, Vec<String>> {
-        self.without_tools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    pub(crate) without_tools: ByModel<()>,
+    /// How it takes the form of an answer, where that was refused.
+    pub(crate) asking: ByModel<Asking>,
 }
 
 impl Endpoint {
@@ -288,7 +267,7 @@ impl EndpointBuilder {
         let profile = || self.provider.map(Provider::profile).unwrap_or_default();
         let learned = Learned::default();
         if let Some(model) = &self.without_tools {
-            learned.note_no_tools(model);
+            learned.without_tools.note(model, ());
         }
         Ok(Endpoint(Arc::new(Destination {
             base_url,

@@ -10,6 +10,7 @@ use oa_types::wire::ServerError;
 
 use crate::date;
 use crate::pipeline::PipelineError;
+use crate::structured::refuses_form;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -367,6 +368,11 @@ impl Error {
     /// Whether the server refused the request because of a member of this name.
     pub(crate) fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+    }
+
+    /// Whether the server says that it does not know the form that an answer is to have.
+    pub(crate) fn refuses_form(&self) -> bool {
+        self.status().is_some_and(|status| refuses_form(status, &self.0.message))
     }
 
     /// Whether the server says that the model has no tools.

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use oa_transport::{TimeoutKind, Watch};
+use tokio::time::{Instant, sleep, timeout_at};
 use tower::Service;
 
 use crate::answer::AnswerStream;
@@ -220,7 +221,8 @@ where
         mut pause: Option<Duration>,
         mut retry: u32,
     ) -> BoxFuture<Result<AnswerStream>> {
-        Box::pin(async move {
+        let (deadline, timeouts) = (request.deadline(), request.settings.timeouts);
+        let tries = async move {
             loop {
                 if let Some(pause) = pause {
                     sleep(pause).await;
@@ -234,12 +236,17 @@ where
                     Ok(answer) => return Ok(self.watched(answer, request, retry)),
                     Err(error) => error,
                 };
-                pause = self.pause(&error, retry);
+                pause = self.pause(&error, retry, deadline);
                 if pause.is_none() {
                     return Err(error);
                 }
                 retry += 1;
             }
+        };
+        let Some(deadline) = deadline else { return Box::pin(tries) };
+        Box::pin(async move {
+            let late = |_| Err(Error::timed_out(TimeoutKind::Total, &Watch::new(timeouts), 0));
+            timeout_at(deadline, tries).await.unwrap_or_else(late)
         })
     }
 
@@ -247,7 +254,8 @@ where
     fn watched(self, mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
         self.budget.give_back();
         if retry < self.config.max_retries {
-            answer.on_early_end(move |error| match self.pause(&error, retry) {
+            let deadline = request.deadline();
+            answer.on_early_end(move |error| match self.pause(&error, retry, deadline) {
                 Some(pause) => Ok(self.send(request, Some(pause), retry + 1)),
                 None => Err(error),
             });
@@ -255,8 +263,12 @@ where
         answer
     }
 
-    fn pause(&self, error: &Error, retry: u32) -> Option<Duration> {
-        self.config.pause(error, retry, random()).filter(|_| self.budget.spend())
+    /// The pause before a retry, if it ends in time.
+    fn pause(&self, error: &Error, retry: u32, deadline: Option<Instant>) -> Option<Duration> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let is_in_time = |pause: &Duration| left.is_none_or(|left| *pause < left);
+        let pause = self.config.pause(error, retry, random()).filter(is_in_time);
+        pause.filter(|_| self.budget.spend())
     }
 }
 

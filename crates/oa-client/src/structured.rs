@@ -1,5 +1,6 @@
 //! Answers of a type: asked for, checked, and asked for again.
 
+mod asking;
 mod output;
 mod partial;
 mod passage;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
+pub(crate) use crate::structured::asking::{Asking, Form, refuses_form};
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::partial::{PartialJson, PartialJsonError};
 pub use crate::structured::stream::{Partial, StructuredStream};
@@ -34,10 +36,19 @@ pub enum OutputMode {
     /// #1065), and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the
     /// model can write no call any more, and makes up what a tool would have told it (ollama/ollama
     /// #11185, openai/openai-agents-python #3709).
+    ///
+    /// A server that does not know the format, or its model does not, says so by an error that names it. Then it
+    /// is asked once more: for any JSON object, with the schema in words, and if it refuses that too in
+    /// words alone, as [`Prompt`](Self::Prompt) has it. That is remembered by all who have these options, told by
+    /// [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and by a line in the log. An error
+    /// about the schema itself stays one.
     #[default]
     Auto,
-    /// By `response_format`. Servers that know it make a grammar of it.
+    /// By `response_format`. Servers that know it make a grammar of it. A refusal is an error.
     Format,
+    /// By words in the system prompt, which tell the schema. Nothing but the checks of the answer holds the
+    /// model to it.
+    Prompt,
     /// By a tool whose arguments are the answer, `final_answer` if it is not given another name. It
     /// is offered beside the others, and no hook sees its calls. `tool_choice` is `required`, unless
     /// the options say [`Auto`](crate::ToolChoice::Auto).
@@ -155,8 +166,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
             OutputMode::Auto => !base.request.tools.is_empty(),
-            OutputMode::Format => false,
+            OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
+        };
+        let asking = match output {
+            OutputMode::Auto => Some(Asking::Schema),
+            OutputMode::Prompt => Some(Asking::Words),
+            OutputMode::Format | OutputMode::Tool => None,
         };
         let found = Arc::new(Mutex::new(None));
         let judge = {
@@ -170,7 +186,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
             }
         };
         let tool = by_tool.then_some(tool);
-        let output = Output::new(format, tool, mode, tries, Box::new(judge));
+        let asking = asking.filter(|_| !by_tool);
+        let output = Output::new(format, tool, asking, mode, tries, Box::new(judge));
         StructuredStream::new(driver, base, prompt, Box::new(output), found)
     }
 }
@@ -225,6 +242,7 @@ impl Settings {
             let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));
         }
+        settings.form = output.form();
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
         if request.extra_body.contains_key(taken) {
             let message = format!("extra_body sets {taken:?}, and so does the form of the answer");

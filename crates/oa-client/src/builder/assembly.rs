@@ -94,6 +94,7 @@ impl AgentOptionsBuilder {
             tool_mode: self.tool_mode,
             recognises_calls: self.recognises_calls,
             spoken: None,
+            form: None,
             envelope: None,
             envelopes: Envelopes::default(),
         };

@@ -175,11 +175,20 @@ fn message(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Array(list) => list.iter().find_map(message),
-        Value::Object(_) => ["message", "msg", "detail", "error", "error_message", "description"]
-            .iter()
-            .find_map(|member| message(value.get(member)?)),
+        Value::Object(_) => {
+            let members = ["message", "msg", "detail", "error", "error_message", "description"];
+            let words = members.iter().find_map(|member| message(value.get(member)?))?;
+            Some(place(value).map_or(words.clone(), |place| format!("{place}: {words}")))
+        }
         _ => None,
     }
+}
+
+/// The member of a request that an item of FastAPI's list is about.
+fn place(item: &Value) -> Option<String> {
+    let place = item.get("loc")?.as_array()?.iter().filter_map(word);
+    let place: Vec<String> = place.skip_while(|word| word == "body").collect();
+    (!place.is_empty()).then(|| place.join("."))
 }
 
 /// A text or a number as text; empty is none.
