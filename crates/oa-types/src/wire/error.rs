@@ -178,7 +178,10 @@ fn message(value: &Value) -> Option<String> {
         Value::Object(_) => {
             let members = ["message", "msg", "detail", "error", "error_message", "description"];
             let words = members.iter().find_map(|member| message(value.get(member)?))?;
-            Some(place(value).map_or(words.clone(), |place| format!("{place}: {words}")))
+            Some(match place(value) {
+                Some(place) => format!("{place}: {words}"),
+                None => words,
+            })
         }
         _ => None,
     }
