@@ -1,5 +1,6 @@
 //! Tools for models that have none: the same agent with its calls as text, in three dialects, and in the mode
-//! that switches to text by itself. The program is the same in each, and so is the history.
+//! that switches to text by itself. The program is the same in each, and so is the history. At last one that
+//! needs no second request: results take the place of markers in the text.
 //!
 //!     cargo run --example fallback
 //!     cargo run --example fallback -- "What is 5 km in mi and 2.5 kg in lb?"
@@ -40,25 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ];
     let mut stories = Vec::new();
     for (mode, dialect) in modes {
-        terminal.title(&format!("{mode:?}"));
-        let options = model
-            .options()
-            .system_prompt("You convert units. Use the tool for every number.")
-            .tool(convert())
-            .auto_execute_tools(true)
-            .tool_mode(mode)
-            .build()?;
-        let mut client = Client::new(options)?;
-        client.send(question).await?;
-        while let Some(event) = client.next_event().await? {
-            match event {
-                AgentEvent::Block(block) => terminal.block(&block),
-                AgentEvent::ToolsRefused(words) => {
-                    terminal.note(&format!("  Calls are text from now on: {words}"));
-                }
-                _ => {}
-            }
-        }
+        let client = converse(&model, mode, question, &mut terminal).await?;
         if let Some(dialect) = dialect {
             terminal.title("  Between client and server");
             for line in wire(&*dialect, client.history()).lines() {
@@ -75,7 +58,38 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let same = stories.iter().all(|story| story == &stories[0]);
     let same = if same { "  the same in each" } else { "  of the first; others differ" };
     terminal.note(same);
+    converse(&model, ToolMode::MarkersFilledIn, question, &mut terminal).await?;
+    terminal.gap();
     Ok(())
+}
+
+/// Asks an agent that calls tools in this mode.
+async fn converse(
+    model: &Model,
+    mode: ToolMode,
+    question: &str,
+    terminal: &mut Terminal,
+) -> Result<Client, Box<dyn Error>> {
+    terminal.title(&format!("{mode:?}"));
+    let options = model
+        .options()
+        .system_prompt("You convert units. Use the tool for every number.")
+        .tool(convert())
+        .auto_execute_tools(true)
+        .tool_mode(mode)
+        .build()?;
+    let mut client = Client::new(options)?;
+    client.send(question).await?;
+    while let Some(event) = client.next_event().await? {
+        match event {
+            AgentEvent::Block(block) => terminal.block(&block),
+            AgentEvent::ToolsRefused(words) => {
+                terminal.note(&format!("  Calls are text from now on: {words}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(client)
 }
 
 fn convert() -> FnTool {
@@ -162,7 +176,11 @@ fn stand_in(chat: &Chat<'_>) -> Reply {
                 let input = json!({ "amount": amount, "from": from, "to": to });
                 dialect.write_call(&ToolUseBlock::new("", "convert", input))
             });
-            let calls = calls.collect::<Vec<_>>().join("\n");
+            let calls = calls.collect::<Vec<_>>();
+            if chat.system().contains("replaced by the result") {
+                return Reply::text(format!("Here you are: {}.", calls.join(", and ")));
+            }
+            let calls = calls.join("\n");
             Reply::text(format!("I convert.\n{calls}\nIt will be about 99, I guess."))
         }
         _ => Reply::text("Ask me for a number in other units: \"What is 5 km in mi?\""),

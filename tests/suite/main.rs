@@ -14,6 +14,7 @@ mod endpoints;
 mod error_bodies;
 mod failures;
 mod faults;
+mod filled_in;
 mod hooks;
 mod interrupts;
 mod laws;

@@ -382,7 +382,7 @@ impl AnswerStream {
     /// Gives the answer up: what was handed out of its text and thinking.
     pub(crate) fn handed_out(self) -> Vec<ContentBlock> {
         if let Some(scan) = self.0.scan {
-            return scan.into_blocks();
+            return scan.into_told();
         }
         let (mut text, mut thinking) = (self.0.text, self.0.thinking);
         let mut blocks = self.0.pipeline.into_answer().blocks;

@@ -274,6 +274,7 @@ impl AgentOptionsBuilder {
     /// Says how the model calls tools: by the server's function calling or in text. By default the
     /// first, and the second once the server says that the model has none.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
+        self.turn.fill_in = matches!(mode, ToolMode::MarkersFilledIn);
         self.tool_mode = mode;
         self
     }

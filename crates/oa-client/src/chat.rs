@@ -46,6 +46,8 @@ pub struct ChatRequest {
     pub(crate) last: Bytes,
     /// Whether tools are offered.
     pub(crate) tools: bool,
+    /// Whether text behind a call is held back.
+    pub(crate) holds_text: bool,
     /// What ids are made of that the server leaves out.
     pub(crate) id_seed: u64,
     pub(crate) conversation: u64,
@@ -177,7 +179,8 @@ async fn try_answer(
         let mut limits = oa_fallback::Limits::default();
         limits.argument_bytes = settings.limits.answer.argument_bytes;
         limits.calls = settings.limits.answer.calls;
-        answer.scan(Scan::new(Scanner::with_limits(grammar, limits), request.id_seed));
+        let scanner = Scanner::with_limits(grammar, limits);
+        answer.scan(Scan::new(scanner, request.id_seed, request.holds_text));
     }
     Ok(answer)
 }

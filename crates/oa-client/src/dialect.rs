@@ -16,6 +16,13 @@ pub enum ToolMode {
     Custom(Arc<dyn Dialect>),
     /// In text: `[TOOL:name:argument=value]`.
     Markers,
+    /// In text as with [`Markers`](Self::Markers), but each result takes the place of its marker, and the
+    /// answer is complete without a second request: the text is shown up to the first marker while it is
+    /// generated, and the rest once the tools have run. After a call that failed the model is told, and
+    /// answers anew. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools) alone.
+    ///
+    /// History has the answer with its calls, their results, and then the text as it was shown.
+    MarkersFilledIn,
     /// By the server's function calling alone. A refusal is an error.
     Native,
     /// In text: `Action: name(argument="value")`.
@@ -31,6 +38,7 @@ impl ToolMode {
             Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
             Self::Custom(dialect) => Some(Arc::clone(dialect)),
             Self::Markers => Some(Arc::new(Markers::new())),
+            Self::MarkersFilledIn => Some(Arc::new(Markers::filled_in())),
             Self::Native => None,
             Self::React => Some(Arc::new(React::new())),
         }

@@ -291,6 +291,7 @@ impl Driver {
             segments,
             last,
             tools,
+            holds_text: self.turn.fills_in(),
             id_seed,
             conversation: self.conversation,
             began: Instant::now(),

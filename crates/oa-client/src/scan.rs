@@ -8,17 +8,21 @@ use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 pub(crate) struct Scan {
     scanner: Scanner,
     ids: MadeUpIds,
-    /// What was handed out, in order.
+    /// What was found, in order.
     blocks: Vec<ContentBlock>,
     calls: usize,
     /// The arguments of the last call, which nobody was told yet.
     arguments: Option<String>,
     told: String,
     is_finished: bool,
+    /// Whether text behind a call is told to nobody.
+    holds_text: bool,
+    /// How many blocks stand before the first such call.
+    before: Option<usize>,
 }
 
 impl Scan {
-    pub(crate) fn new(scanner: Scanner, id_seed: u64) -> Self {
+    pub(crate) fn new(scanner: Scanner, id_seed: u64, holds_text: bool) -> Self {
         Self {
             scanner,
             ids: MadeUpIds::new(id_seed, Vec::new()),
@@ -27,6 +31,8 @@ impl Scan {
             arguments: None,
             told: String::new(),
             is_finished: false,
+            holds_text,
+            before: None,
         }
     }
 
@@ -54,29 +60,39 @@ impl Scan {
             self.told = arguments;
             return Some(Delta::CallArguments { call: self.calls - 1, fragment: &self.told });
         }
-        match self.scanner.next_item()? {
-            Scanned::Text(text) => {
-                add_text(&mut self.blocks, text);
-                Some(Delta::Text(text))
+        loop {
+            let block = match self.scanner.next_item()? {
+                Scanned::Text(text) => {
+                    let length = text.len();
+                    add_text(&mut self.blocks, text);
+                    if self.before.is_some() {
+                        continue;
+                    }
+                    let whole = self.blocks.last().and_then(ContentBlock::as_text)?;
+                    return Some(Delta::Text(&whole[whole.len() - length..]));
+                }
+                Scanned::Call(call) => {
+                    let call = call.into_tool_use(self.ids.next_id());
+                    self.arguments = Some(call.input.to_string());
+                    self.told.clone_from(&call.name);
+                    call.into()
+                }
+                Scanned::Malformed(call) => {
+                    let error = call.into_tool_use_error(self.ids.next_id());
+                    self.arguments = Some(error.raw_data.clone()).filter(|raw| !raw.is_empty());
+                    self.told = error.name.clone().unwrap_or_default();
+                    error.into()
+                }
+                _ => return None,
+            };
+            let name = Some(&*self.told).filter(|name| !name.is_empty());
+            // Without a name there is no call that could have a result.
+            if self.holds_text && name.is_some() {
+                self.before.get_or_insert(self.blocks.len());
             }
-            Scanned::Call(call) => {
-                let call = call.into_tool_use(self.ids.next_id());
-                self.arguments = Some(call.input.to_string());
-                self.told.clone_from(&call.name);
-                self.blocks.push(call.into());
-                self.calls += 1;
-                Some(Delta::CallStart { call: self.calls - 1, name: Some(&self.told) })
-            }
-            Scanned::Malformed(call) => {
-                let error = call.into_tool_use_error(self.ids.next_id());
-                self.arguments = Some(error.raw_data.clone()).filter(|raw| !raw.is_empty());
-                self.told = error.name.clone().unwrap_or_default();
-                self.blocks.push(error.into());
-                self.calls += 1;
-                let name = Some(&*self.told).filter(|name| !name.is_empty());
-                Some(Delta::CallStart { call: self.calls - 1, name })
-            }
-            _ => None,
+            self.blocks.push(block);
+            self.calls += 1;
+            return Some(Delta::CallStart { call: self.calls - 1, name });
         }
     }
 
@@ -99,7 +115,13 @@ impl Scan {
         }
     }
 
-    /// What was handed out.
+    /// What was handed out, but for what was told to nobody.
+    pub(crate) fn into_told(mut self) -> Vec<ContentBlock> {
+        self.blocks.truncate(self.before.unwrap_or(usize::MAX));
+        self.blocks
+    }
+
+    /// What was found, in order.
     pub(crate) fn into_blocks(self) -> Vec<ContentBlock> {
         self.blocks
     }

@@ -238,6 +238,10 @@ impl Settings {
         let mut settings = self.clone();
         let format = output.format();
         let request = &mut settings.request;
+        if self.turn.fill_in {
+            let message = "an answer of a form cannot be had with ToolMode::MarkersFilledIn";
+            return Err(Error::config(message));
+        }
         if !format.is_of_object() {
             let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));

@@ -92,6 +92,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// itself.
     fn stop(&self) -> Vec<String>;
 
+    /// Whether a call stands in the middle of the text, where it was written, or else behind all of it.
+    fn writes_calls_in_place(&self) -> bool {
+        false
+    }
+
     /// Returns a scanner for one answer.
     fn scanner(&self, tools: Arc<[ToolSpec]>) -> Scanner {
         Scanner::new(self.grammar(tools))

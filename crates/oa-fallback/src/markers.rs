@@ -67,7 +67,8 @@ impl Dialect for Markers {
             After::GoOn => format!(
                 "You can use tools. Where a result belongs into your answer, write a marker in its \
                  place:\n\n{EXAMPLE}\n\nThe marker is replaced by the result before your answer is \
-                 shown, so never write the result yourself. {RULES}\n\nTools:\n\n{list}",
+                 shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] \
+                 and why: then write the answer anew. {RULES}\n\nTools:\n\n{list}",
             ),
             After::Cut => format!(
                 "You can use tools. To use one, end your answer with a marker:\n\n{EXAMPLE}\n\nThen stop \
@@ -92,6 +93,10 @@ impl Dialect for Markers {
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String {
         let kind = if result.is_error { "ERROR" } else { "RESULT" };
         format!("[{kind}:{tool}] {}", result_text(result))
+    }
+
+    fn writes_calls_in_place(&self) -> bool {
+        self.after == After::GoOn
     }
 
     fn stop(&self) -> Vec<String> {

@@ -46,20 +46,24 @@ pub fn plain_message<'a>(
         MessageRole::Tool => MessageRole::User,
         role => role,
     };
+    let in_place = dialect.writes_calls_in_place();
     // What is text anyway comes first: that is how the model wrote it.
     let mut text = match role {
-        MessageRole::Assistant => message.text(),
+        MessageRole::Assistant if !in_place => message.text(),
         _ => String::new(),
     };
     let mut content = Vec::new();
     for block in &message.content {
         match block {
+            ContentBlock::Text(block) if role == MessageRole::Assistant => {
+                text.push_str(if in_place { &block.text } else { "" });
+            }
+            ContentBlock::ToolUse(call) if in_place => text.push_str(&dialect.write_call(call)),
             ContentBlock::ToolUse(call) => append(&mut text, &dialect.write_call(call)),
             ContentBlock::ToolResult(result) => {
                 let tool = result.name.as_deref().or_else(|| tool_of(result, earlier));
                 append(&mut text, &dialect.write_result(result, tool.unwrap_or("tool")));
             }
-            ContentBlock::Text(_) if role == MessageRole::Assistant => {}
             other => content.push(other.clone()),
         }
     }

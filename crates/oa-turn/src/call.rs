@@ -65,6 +65,19 @@ impl Call {
         matches!(self.state, CallState::Waiting { .. })
     }
 
+    /// Its result, once it stands in history.
+    pub(crate) fn content(&self) -> Option<&Value> {
+        match &self.state {
+            CallState::Answered { content, .. } => Some(content),
+            _ => None,
+        }
+    }
+
+    /// Whether it was run and has not failed.
+    pub(crate) fn went_well(&self) -> bool {
+        matches!(self.state, CallState::Answered { outcome: Outcome::Ok, .. })
+    }
+
     pub(crate) fn is_answered(&self) -> bool {
         matches!(self.state, CallState::Answered { .. })
     }

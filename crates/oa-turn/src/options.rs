@@ -30,6 +30,9 @@ pub struct Options {
     pub last_answer_without_tools: bool,
     /// Whether only the text of the last answer is shown, once it has ended.
     pub final_text_only: bool,
+    /// Whether results are put into the text where their calls stand: the turn ends with that text, and
+    /// without another request. After a call that failed the model is asked as ever. In auto mode alone.
+    pub fill_in: bool,
 }
 
 impl Options {
@@ -51,6 +54,7 @@ impl Default for Options {
             repeat_guard: Some(3),
             last_answer_without_tools: false,
             final_text_only: false,
+            fill_in: false,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use oa_types::{ContentBlock, Outcome, ToolUseError};
+use oa_types::{ContentBlock, Message, Outcome, ToolUseError};
 use serde_json::Value;
 
 use crate::call::{Call, CallState};
@@ -195,6 +195,11 @@ impl Round {
             show_result(call, out);
             self.results_shown += 1;
         }
+    }
+
+    /// The answer that these are the calls of.
+    pub(crate) fn answer_in<'a>(&self, history: &'a [Message]) -> Option<&'a Message> {
+        history.get(self.results_at.checked_sub(1)?)
     }
 
     fn place_of(&self, call: usize) -> usize {

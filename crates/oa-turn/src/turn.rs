@@ -1,5 +1,6 @@
 mod approval;
 mod correct;
+mod fill;
 mod limits;
 
 use std::collections::VecDeque;
@@ -487,6 +488,13 @@ impl Turn {
         !self.options.final_text_only
     }
 
+    /// Whether text behind a call is to be held back, since it is shown by [`Action::Show`] once the call
+    /// has its result.
+    #[must_use]
+    pub fn fills_in(&self) -> bool {
+        self.options.fill_in && self.options.mode == Mode::Auto
+    }
+
     fn must_be_idle(&self) -> Result<(), Error> {
         match self.phase {
             Phase::Idle => Ok(()),
@@ -552,6 +560,10 @@ impl Turn {
     /// After a round of calls: another request, or the end.
     fn end_round(&mut self) {
         self.budget.rounds += u32::from(!self.round.over_limit);
+        if self.fill_in() {
+            self.phase = Phase::Ending(FinishReason::Stop);
+            return;
+        }
         self.phase = match &self.last {
             Some(last) if !self.may_ask(last) => Phase::Ending(last.reason.clone()),
             _ => Phase::Requesting { sent: false },

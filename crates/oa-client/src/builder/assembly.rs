@@ -156,7 +156,9 @@ impl AgentOptionsBuilder {
                 return Err(Error::config(message));
             }
         }
-        if let (Mode::Manual, Some(option)) = (self.turn.mode, self.auto_only.first()) {
+        let fill_in = self.turn.fill_in.then_some("ToolMode::MarkersFilledIn");
+        let auto_only = self.auto_only.first().copied().or(fill_in);
+        if let (Mode::Manual, Some(option)) = (self.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }

@@ -82,7 +82,7 @@ fn markers_that_are_filled_in() {
 
     [TOOL:name:argument=value, other="text, with a comma"]
 
-    The marker is replaced by the result before your answer is shown, so never write the result yourself. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
+    The marker is replaced by the result before your answer is shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] and why: then write the answer anew. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
 
     Tools:
 

@@ -136,6 +136,23 @@ fn the_model_reads_its_own_message_as_it_wrote_it() {
 }
 
 #[test]
+fn markers_that_are_filled_in_stay_where_they_were_written() {
+    let dialect = Markers::filled_in();
+    let answer = Message::assistant(vec![
+        TextBlock::new("From ").into(),
+        ToolUseBlock::new("1", "add", json!({"a": 1})).into(),
+        TextBlock::new(" on, ").into(),
+        ThinkingBlock::new("hm").into(),
+        ToolUseBlock::new("2", "get_time", json!({})).into(),
+        TextBlock::new("!").into(),
+    ]);
+    let plain = plain_message(&dialect, &answer, &[]);
+    assert_eq!(plain.text(), "From [TOOL:add:a=1] on, [TOOL:get_time:]!");
+    let found = read(scanner(&dialect), [&*plain.text()]);
+    assert_eq!((&*found.text, found.calls.len()), ("From  on, !", 2));
+}
+
+#[test]
 fn a_message_without_calls_is_lent() {
     let history = history();
     for at in [0, 1, 5] {

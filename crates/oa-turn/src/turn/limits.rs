@@ -4,7 +4,6 @@ use oa_types::{FinishReason, Outcome, ToolUseBlock};
 use serde_json::{Value, json};
 
 use super::{Budget, Last, Turn};
-use crate::call::Call;
 use crate::options::Mode;
 
 impl Turn {
@@ -38,9 +37,14 @@ impl Turn {
 
     /// The result as it is to stand: the third identical one in a row tells the model.
     pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
-        let Call { block: ToolUseBlock { name, input, .. }, .. } = &self.round.calls[call];
+        let asked = &self.round.calls[call];
+        let ToolUseBlock { name, input, .. } = &asked.block;
         let ran = self.options.mode == Mode::Auto && self.last.is_none();
-        let (Some(limit), true) = (self.options.repeat_guard, ran) else { return content };
+        // What is put into the text is not read by the model, which may well say it several times.
+        let is_text = self.fills_in() && asked.went_well();
+        let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
+            return content;
+        };
         let count = self.guard.count(name, input, &content);
         if count > limit {
             self.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });

@@ -84,14 +84,16 @@ fn options() -> impl Strategy<Value = Options> {
         proptest::option::of(1..4_u32),
         any::<bool>(),
         any::<bool>(),
+        any::<bool>(),
     )
-        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last, final_text)| {
+        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last, final_text, fill_in)| {
             let mut options = if auto { Options::auto() } else { Options::default() };
             options.max_rounds = max_rounds;
             options.max_calls = max_calls;
             options.repeat_guard = repeat_guard;
             options.last_answer_without_tools = last;
             options.final_text_only = auto && final_text;
+            options.fill_in = fill_in;
             options
         })
 }
@@ -296,7 +298,8 @@ proptest! {
                     results_shown.push(result.tool_use_id);
                 }
                 Some(Action::Show { block }) => {
-                    prop_assert!(options.final_text_only && block.as_text().is_some());
+                    let in_the_end = options.final_text_only || turn.fills_in();
+                    prop_assert!(in_the_end && block.as_text().is_some());
                 }
                 Some(Action::Run { calls }) => {
                     let shown = |call: &usize| calls_shown.contains(&turn.calls()[*call].block.id);

@@ -1,6 +1,7 @@
 //! The rules of a turn, as laws and one by one.
 
 mod approvals;
+mod filled_in;
 mod laws;
 mod rules;
 

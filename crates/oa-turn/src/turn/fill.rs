@@ -1,0 +1,61 @@
+//! Results in the place of their calls, without another request.
+
+use oa_types::{ContentBlock, Message, TextBlock};
+use serde_json::Value;
+
+use super::Turn;
+use crate::call::Call;
+
+impl Turn {
+    /// Puts the results of an answer's calls into its text, if all went well, and makes that the last
+    /// message; the answer stays before it, with its calls and results. Returns whether it did.
+    ///
+    /// The text behind the first call is shown here: filled in, or as it stands if nobody will say it
+    /// anew.
+    pub(super) fn fill_in(&mut self) -> bool {
+        if !self.fills_in() {
+            return false;
+        }
+        let filled = self.last.is_none() && self.round.calls.iter().all(Call::went_well);
+        let is_asked_again = self.last.as_ref().is_none_or(|last| self.may_ask(last));
+        if !filled && is_asked_again {
+            return false;
+        }
+        let results = self.round.calls.iter().filter(|_| filled).filter_map(Call::content);
+        let answer = self.round.answer_in(self.history());
+        let (mut text, rest) = filled_text(answer.map_or(&[], |answer| &answer.content), results);
+        text.push_str(&rest);
+        if !self.options.final_text_only {
+            self.out.extend((!rest.is_empty()).then(|| TextBlock::new(rest).into()));
+        } else if filled {
+            self.final_text.clone_from(&text);
+        }
+        if filled && !text.is_empty() {
+            self.conversation.push(Message::assistant(vec![TextBlock::new(text).into()]));
+        }
+        filled
+    }
+}
+
+/// The text up to the first call, and from there on, with results in the place of calls.
+fn filled_text<'a>(
+    blocks: &[ContentBlock],
+    mut results: impl Iterator<Item = &'a Value>,
+) -> (String, String) {
+    let (mut text, mut rest) = (String::new(), None);
+    for block in blocks {
+        match block {
+            ContentBlock::Text(block) => rest.as_mut().unwrap_or(&mut text).push_str(&block.text),
+            ContentBlock::ToolUse(_) => {
+                let rest = rest.get_or_insert_with(String::new);
+                match results.next() {
+                    Some(Value::String(result)) => rest.push_str(result),
+                    Some(result) => rest.push_str(&result.to_string()),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    (text, rest.unwrap_or_default())
+}
