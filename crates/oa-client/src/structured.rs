@@ -82,7 +82,7 @@ pub struct SendFor<'a, T> {
     format: ResponseFormat,
     tries: u32,
     output: OutputMode,
-    tool: String,
+    tool: Option<String>,
     checks: Vec<Check<T>>,
 }
 
@@ -106,7 +106,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         prompt: Message,
         format: ResponseFormat,
     ) -> Self {
-        let (output, tool) = (OutputMode::default(), "final_answer".to_owned());
+        let (output, tool) = (OutputMode::default(), None);
         Self { driver, base, mode, prompt, format, tries: TRIES, output, tool, checks: Vec::new() }
     }
 
@@ -122,9 +122,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         self
     }
 
-    /// Names the output tool, for [`OutputMode::Tool`].
+    /// Names the output tool, where there is one. By [`OutputMode::Format`] and [`OutputMode::Prompt`] there
+    /// is none, and it is an error of kind `Config` when the answer is asked for.
     pub fn tool_name(mut self, name: impl Into<String>) -> Self {
-        self.tool = name.into();
+        self.tool = Some(name.into());
         self
     }
 
@@ -185,10 +186,16 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
                 Ok(())
             }
         };
-        let tool = by_tool.then_some(tool);
+        let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
+        let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
         let asking = asking.filter(|_| !by_tool);
         let output = Output::new(format, tool, asking, mode, tries, Box::new(judge));
-        StructuredStream::new(driver, base, prompt, Box::new(output), found)
+        let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
+        if is_vain {
+            let message = "tool_name has no effect where there is no output tool";
+            return stream.refused(Error::config(message));
+        }
+        stream
     }
 }
 

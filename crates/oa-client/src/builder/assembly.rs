@@ -147,10 +147,17 @@ impl AgentOptionsBuilder {
             !self.request.tools.is_empty() || self.request.extra_body.contains_key("tools");
         let tool_choice = self.request.tool_choice.is_some();
         let parallel = self.request.parallel_tool_calls.is_some();
+        let is_text = self.tool_mode.is_text();
         for (is_vain, message) in [
             (self.request.stop.iter().any(String::is_empty), "a stop text is empty"),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
+            (tool_choice && is_text, "tool_choice has no effect where calls are text"),
+            (parallel && is_text, "parallel_tool_calls has no effect where calls are text"),
+            (
+                self.recognises_calls && is_text,
+                "recognise_calls has no effect where calls are text",
+            ),
         ] {
             if is_vain {
                 return Err(Error::config(message));
@@ -164,7 +171,7 @@ impl AgentOptionsBuilder {
         }
         for name in self.permissions.listed() {
             if !name.ends_with('*') && !self.tools.contains(name) {
-                let message = format!("there is no tool {name:?} to be allowed or disallowed");
+                let message = format!("there is no tool {name:?}, which permissions name");
                 return Err(Error::config(message));
             }
         }

@@ -79,6 +79,12 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
+    /// The same, but that it comes to this error and nothing is sent.
+    pub(crate) fn refused(mut self, error: Error) -> Self {
+        self.stage = Stage::Failed(error);
+        self
+    }
+
     /// Waits until there is more of the answer than before, and lends that; `None` at the end of the turn,
     /// however it ended.
     ///
