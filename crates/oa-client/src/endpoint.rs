@@ -178,6 +178,8 @@ pub struct EndpointBuilder {
     service: Option<AnyService>,
     /// A model of which it is known that it has no tools there.
     pub(crate) without_tools: Option<String>,
+    /// One of which it is known that its answers do not keep to a schema.
+    pub(crate) without_schema: Option<String>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
     error: Option<Error>,
@@ -268,6 +270,9 @@ impl EndpointBuilder {
         let learned = Learned::default();
         if let Some(model) = &self.without_tools {
             learned.without_tools.note(model, ());
+        }
+        if let Some(model) = &self.without_schema {
+            learned.asking.note(model, Asking::Object);
         }
         Ok(Endpoint(Arc::new(Destination {
             base_url,

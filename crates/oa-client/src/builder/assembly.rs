@@ -127,6 +127,7 @@ impl AgentOptionsBuilder {
         if *model == learned.model {
             profile.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
             profile.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
+            endpoint.without_schema = (learned.schema == Some(false)).then(|| model.clone());
             if learned.tools == Some(false) && !self.tools.is_empty() {
                 if let ToolMode::Native = self.tool_mode {
                     return Err(Error::config(format!(
