@@ -17,8 +17,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let model = Model::find(&mut terminal, stand_in).await?;
     let options = model.options().system_prompt("You are brief.").build()?;
 
-    terminal.prompt(&prompt);
-    let mut answer = query(&prompt, &options).await?;
+    terminal.prompt(prompt);
+    let mut answer = query(prompt, &options).await?;
     while let Some(block) = answer.next().await {
         match block? {
             ContentBlock::Text(text) => terminal.say(&text.text),

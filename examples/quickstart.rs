@@ -37,10 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_tool_iterations(20)
         .build()?;
 
-    terminal.prompt(&question);
+    terminal.prompt(question);
     let asked = Instant::now();
     let mut client = Client::new(options)?;
-    client.send(&question).await?;
+    client.send(question).await?;
     while let Some(block) = client.receive().await? {
         match block {
             ContentBlock::Text(text) => terminal.say(&text.text), // as it is generated
