@@ -66,7 +66,7 @@ impl Agents {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = Arguments::read();
+    let mut arguments = Arguments::read(include_str!("agent_builder.rs"));
     let usual = || std::env::temp_dir().join("open-agent-agents");
     let folder = arguments.value("--in")?.map_or_else(usual, PathBuf::from);
     let yes = arguments.flag("--yes");

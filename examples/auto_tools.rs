@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::tools::Progress;
 use open_agent::{AgentEvent, Client, FinishReason, FnTool, ToolEvent, json, tool};
@@ -32,6 +32,7 @@ impl Stock {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("auto_tools.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     let stock = BTreeMap::from([("apples".to_owned(), 12), ("pears".to_owned(), 40)]);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::{
     AgentOptionsBuilder, Client, Compaction, ContextPolicy, FnTool, Overflow, estimate_tokens,
@@ -25,6 +25,7 @@ const CONTEXT: usize = 400;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("context_patterns.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     stateless(&mut terminal, model.options()).await?;

@@ -29,7 +29,7 @@ struct Draft(Arc<Mutex<Vec<String>>>);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = Arguments::read();
+    let mut arguments = Arguments::read(include_str!("copy_editor.rs"));
     let (file, write) = (arguments.value("--file")?, arguments.flag("--write"));
     let wish = Some(arguments.words()?).filter(|wish| !wish.is_empty());
     let text = match &file {

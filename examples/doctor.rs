@@ -9,13 +9,14 @@
 use std::error::Error;
 use std::time::Duration;
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::{Reply, Request, Script};
 use open_agent::{AgentOptions, Doctor, json};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let file = std::env::args().nth(1);
+    let file = Arguments::read(include_str!("doctor.rs")).words()?;
+    let file = Some(file).filter(|file| !file.is_empty());
     let mut terminal = Terminal::new();
     let script = Script::new().otherwise(Reply::by(stand_in));
     let model = Model::find_or(&mut terminal, script).await?;

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use examples::Terminal;
+use examples::{Arguments, Terminal};
 use open_agent::executor::{Batch, RetryPolicy, ToolCache};
 use open_agent::tools::Registry;
 use open_agent::{
@@ -16,6 +16,7 @@ use open_agent::{
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("executor_events.rs"))?;
     let mut terminal = Terminal::new();
     let tools = Registry::from_tools([resize(), fetch(), poem(), rate()])?;
     let options = ExecutorOptions::new()

@@ -25,7 +25,7 @@ const FACTORS: [(&str, &str, f64); 4] = [
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let words = Arguments::read().words()?;
+    let words = Arguments::read(include_str!("fallback.rs")).words()?;
     let question = if words.is_empty() { QUESTION } else { &words };
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;

@@ -38,11 +38,19 @@ impl Repository {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = Arguments::read();
+    let mut arguments = Arguments::read(include_str!("git_commit_agent.rs"));
     let folder = arguments.value("--in")?.unwrap_or_else(|| ".".to_owned());
     let yes = arguments.flag("--yes");
     let words = arguments.words()?;
     let prompt = if words.is_empty() { PROMPT } else { &words };
+    let repository = Repository(folder.into());
+    if repository.git(&["rev-parse", "--git-dir"]).is_err() {
+        return Err(format!(
+            "{} is no git repository: name one by --in FOLDER",
+            repository.0.display()
+        )
+        .into());
+    }
 
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::commits::answer).await?;
@@ -60,7 +68,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             reader("git_log", "The last messages, newest first", &["log", "-n20", "--format=%s"]),
             commit(),
         ])
-        .state(Repository(folder.into()))
+        .state(repository)
         .auto_execute_tools(true)
         .permission_mode(PermissionMode::AllowReads)
         .can_use_tool(move |request| {

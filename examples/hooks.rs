@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::{Client, ErrorKind, FnTool, HookDecision, Hooks, json, tool};
 
@@ -18,6 +18,7 @@ const SECRET_QUESTION: &str = "My password is swordfish, please remember it.";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("hooks.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     let files = Files::default();

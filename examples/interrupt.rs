@@ -6,7 +6,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::{Client, ContentBlock, Result, json, tool};
 use tokio::time::{sleep, timeout};
@@ -17,6 +17,7 @@ const HELLO: &str = "Say hello.";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("interrupt.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     let nap = tool("nap", "Sleeps").param("seconds", "integer").build(|args| async move {

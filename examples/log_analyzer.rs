@@ -37,7 +37,7 @@ struct Line<'a> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = Arguments::read();
+    let mut arguments = Arguments::read(include_str!("log_analyzer.rs"));
     let file = arguments.value("--file")?.map(PathBuf::from);
     let words = arguments.words()?;
     let question = if words.is_empty() { QUESTION } else { &words };

@@ -5,7 +5,7 @@
 
 use std::error::Error;
 
-use examples::{Model, Terminal, stand_in};
+use examples::{Arguments, Model, Terminal, stand_in};
 use open_agent::{Client, ContentBlock, ToolError, json, tool};
 
 /// In manual mode the caller counts: a model may ask for tools for ever.
@@ -14,6 +14,7 @@ const QUESTION: &str = "What is 84 / 2 and what is 7 / 0?";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("manual_tools.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::answer).await?;
     let divide = tool("divide", "Divide a by b").param("a", "number").param("b", "number").build(

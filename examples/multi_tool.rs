@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::{
     AgentEvent, Client, ExecutionMode, ExecutorOptions, FnTool, ToolEvent, json, tool,
@@ -16,6 +16,7 @@ const QUESTION: &str =
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("multi_tool.rs"))?;
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     terminal.prompt(QUESTION);

@@ -5,19 +5,20 @@
 
 use std::error::Error;
 
-use examples::{Chat, Model, Terminal};
+use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::{ContentBlock, query};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let prompt = std::env::args().nth(1).unwrap_or_else(|| "Why is the sky blue?".to_owned());
+    let words = Arguments::read(include_str!("query.rs")).words()?;
+    let prompt = if words.is_empty() { "Why is the sky blue?" } else { &words };
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in).await?;
     let options = model.options().system_prompt("You are brief.").build()?;
 
-    terminal.prompt(&prompt);
-    let mut answer = query(&prompt, &options).await?;
+    terminal.prompt(prompt);
+    let mut answer = query(prompt, &options).await?;
     while let Some(block) = answer.next().await {
         match block? {
             ContentBlock::Text(text) => terminal.say(&text.text),

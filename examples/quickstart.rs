@@ -10,16 +10,13 @@
 use std::error::Error;
 use std::time::Instant;
 
-use examples::{Model, Terminal, stand_in};
+use examples::{Arguments, Model, Terminal, stand_in};
 use open_agent::{Client, ContentBlock, FinishReason, FnTool, ToolError, json, tool};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let question: Vec<_> = std::env::args().skip(1).collect();
-    let question = match question.is_empty() {
-        true => "What is 25 + 17, times 3?".to_owned(),
-        false => question.join(" "),
-    };
+    let words = Arguments::read(include_str!("quickstart.rs")).words()?;
+    let question = if words.is_empty() { "What is 25 + 17, times 3?" } else { &words };
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::answer).await?;
 
@@ -40,10 +37,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .max_tool_iterations(20)
         .build()?;
 
-    terminal.prompt(&question);
+    terminal.prompt(question);
     let asked = Instant::now();
     let mut client = Client::new(options)?;
-    client.send(&question).await?;
+    client.send(question).await?;
     while let Some(block) = client.receive().await? {
         match block {
             ContentBlock::Text(text) => terminal.say(&text.text), // as it is generated

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use examples::{Chat, Terminal};
+use examples::{Arguments, Chat, Terminal};
 use oa_testkit::{Reply, Request, Script, SocketServer};
 use open_agent::router::{BreakerConfig, Health, Router, Server};
 use open_agent::{AgentOptions, Client, ContentBlock, Endpoint, json, tool};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    Arguments::none(include_str!("router.rs"))?;
     let mut terminal = Terminal::new();
     let is_down = Arc::new(AtomicBool::new(false));
     // A real program names two machines; these are stand-ins over real sockets.

@@ -28,7 +28,7 @@ struct Notes(PathBuf);
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = Arguments::read();
+    let mut arguments = Arguments::read(include_str!("sessions.rs"));
     let usual = || std::env::temp_dir().join("open-agent-sessions");
     let folder = arguments.value("--in")?.map_or_else(usual, PathBuf::from);
     let (approve, deny) = (arguments.flag("--approve"), arguments.flag("--deny"));

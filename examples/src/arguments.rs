@@ -1,4 +1,4 @@
-use std::env;
+use std::{env, process};
 
 /// What stands behind a program's name: flags such as `--yes`, and words.
 ///
@@ -7,9 +7,23 @@ use std::env;
 pub struct Arguments(Vec<String>);
 
 impl Arguments {
-    /// Reads those of this program.
-    pub fn read() -> Self {
-        Self(env::args().skip(1).collect())
+    /// Reads those of this program, whose source is given: with `--help` it says what its first lines say,
+    /// and ends.
+    pub fn read(source: &str) -> Self {
+        let arguments: Vec<String> = env::args().skip(1).collect();
+        if arguments.iter().any(|argument| matches!(&**argument, "--help" | "-h")) {
+            print!("{}", help(source));
+            process::exit(0);
+        }
+        Self(arguments)
+    }
+
+    /// Reads those of a program that takes none.
+    pub fn none(source: &str) -> Result<(), String> {
+        match &*Self::read(source).words()? {
+            "" => Ok(()),
+            words => Err(format!("{words:?} means nothing here; --help tells what does")),
+        }
     }
 
     /// Takes a flag out, and returns whether it was there.
@@ -34,15 +48,27 @@ impl Arguments {
     /// Returns the words that are left, as one text.
     pub fn words(self) -> Result<String, String> {
         match self.0.iter().find(|argument| argument.starts_with("--")) {
-            Some(unknown) => Err(format!("{unknown} means nothing here")),
+            Some(unknown) => Err(format!("{unknown} means nothing here; --help tells what does")),
             None => Ok(self.0.join(" ")),
         }
     }
 }
 
+/// What a program says about itself at the top of its source.
+fn help(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Arguments;
+    use super::{Arguments, help};
+
+    #[test]
+    fn help_is_what_stands_at_the_top() {
+        let source = "//! Adds.\n//!\n//!     run -- --fast\n\nuse std::env;\n//! no\n";
+        assert_eq!(help(source), "Adds.\n\n    run -- --fast\n");
+    }
 
     fn arguments(line: &str) -> Arguments {
         Arguments(line.split_whitespace().map(str::to_owned).collect())
@@ -60,6 +86,9 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_told() {
         assert!(arguments("--in").value("--in").is_err());
-        assert_eq!(arguments("a --yess").words().unwrap_err(), "--yess means nothing here");
+        assert_eq!(
+            arguments("a --yess").words().unwrap_err(),
+            "--yess means nothing here; --help tells what does"
+        );
     }
 }

@@ -78,6 +78,25 @@ fn typed(line: &str) -> File {
 }
 
 #[test]
+fn each_tells_how_it_is_used_and_takes_nothing_else() {
+    let sources = fs::read_dir(env!("CARGO_MANIFEST_DIR")).expect("it is there");
+    let sources = sources.map(|source| source.expect("it can be read").path());
+    let mut count = 0;
+    for source in sources.filter(|path| path.extension().is_some_and(|end| end == "rs")) {
+        let name = source.file_stem().and_then(|name| name.to_str()).expect("a name");
+        // It shows what can be done without any of our helpers.
+        if name == "custom_transport" {
+            continue;
+        }
+        let usage = format!("    cargo run --example {name}");
+        check(example(name).arg("--help"), &[&usage]);
+        refuse(example(name).arg("--nothing"), "--nothing means nothing here; --help tells");
+        count += 1;
+    }
+    assert!(count >= 16, "{count} examples");
+}
+
+#[test]
 fn quickstart() {
     let default = ["few rules and no language model", "add(a: 25, b: 17)", "(25 + 17) × 3 is 126."];
     check(&mut example("quickstart"), &default);
@@ -376,6 +395,8 @@ fn git_commit_agent() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
+    let mut nowhere = example("git_commit_agent");
+    refuse(alone(nowhere.arg("--in").arg(folder.path())), "is no git repository");
     let write = |name: &str, text: &str| {
         fs::write(folder.path().join(name), text).expect("there is room");
         git(&["add", "--", name]);

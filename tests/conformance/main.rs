@@ -18,5 +18,6 @@ mod errors;
 mod formats;
 mod loops;
 mod models;
+mod structured;
 mod text;
 mod thinking;

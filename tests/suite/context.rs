@@ -240,18 +240,25 @@ async fn an_overflow_that_the_server_tells_of_has_its_numbers() {
     }});
     let without =
         json!({ "error": { "message": "This model's maximum context length is 4096 tokens." } });
-    for (body, sizes) in [(body, Some((19_185, 16_384))), (without, None)] {
+    let sentence = json!({ "object": "error", "type": "BadRequestError", "code": 400, "message": "This \
+        model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the \
+        messages, 1000 in the completion)." });
+    for (body, size, sizes) in [
+        (body, 16_384, Some((19_185, 16_384))),
+        (without, 4096, None),
+        (sentence, 4096, Some((4000, 4096))),
+    ] {
         let server = MemoryServer::new(Reply::json(400, body));
         let options = AgentOptions::builder().model("any").transport(server).build().unwrap();
         let error = Client::new(options).unwrap().ask("Hello").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ContextOverflow);
-        assert_eq!(error.context_sizes(), sizes);
+        assert_eq!((error.context_size(), error.context_sizes()), (Some(size), sizes));
         assert!(!error.is_retryable());
     }
     let server = MemoryServer::new(Reply::error(500, "no"));
     let options = manual(&server).build().unwrap();
     let error = query("Hello", &options).await.unwrap_err();
-    assert_eq!(error.context_sizes(), None);
+    assert_eq!((error.context_size(), error.context_sizes()), (None, None));
 }
 
 fn words() -> impl Strategy<Value = String> {

@@ -92,7 +92,7 @@ async fn text_is_shown_up_to_the_first_marker_and_the_call_before_its_tool_runs(
                 seen.push(format!("text {:?}", block.text));
             }
             AgentEvent::Block(ContentBlock::ToolUse(call)) => {
-                seen.push(format!("call {}", call.name))
+                seen.push(format!("call {}", call.name));
             }
             AgentEvent::Block(ContentBlock::ToolResult(result)) => {
                 seen.push(format!("result {}", result.content));

@@ -302,7 +302,8 @@ fn what_cannot_act_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Config);
         error.to_string()
     };
-    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko" to be allowed or disallowed"#);
+    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions name"#);
+    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions name"#);
     insta::assert_snapshot!(refused(auto().can_use_tool_timeout(Duration::from_secs(1), Permission::Allow)), @"can_use_tool_timeout has no effect without can_use_tool");
     insta::assert_snapshot!(refused(auto().can_use_tool(allow).permission_mode(PermissionMode::AllowAll)), @"can_use_tool has no effect if all is allowed and no rule asks");
     insta::assert_snapshot!(refused(manual(&server).tool(echo()).can_use_tool(allow)), @"can_use_tool has no effect without auto_execute_tools");

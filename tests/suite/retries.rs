@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oa_testkit::{MemoryServer, Reply, Script};
+use open_agent::client::TimeoutKind;
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, Client, Error, ErrorKind, FinishReason, Message, Result,
     RetryConfig, json, query, retry_with_backoff,
@@ -103,6 +104,41 @@ async fn what_the_server_asks_to_wait_is_waited_up_to_the_cap() {
         ask(failing_then(Reply::error(429, "slow").header("retry-after", "61"))).await;
     let told = error.unwrap_err().retry_after();
     assert_eq!((told, requests, time), (Some(Duration::from_secs(61)), 1, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_for_a_request_is_for_all_its_tries() {
+    let patient = RetryConfig::new(9).initial_delay(Duration::ZERO);
+    let limited = |server: &MemoryServer| {
+        options(server).retry(patient.clone()).first_token_timeout(60).total_timeout(40)
+    };
+    let ask = async |server: &MemoryServer| {
+        let began = Instant::now();
+        let mut client = Client::new(limited(server).build().unwrap()).unwrap();
+        (client.ask("Go.").await.unwrap_err(), began.elapsed(), server.requests().len())
+    };
+    // Errors that take their time, with and without a head; each try alone would be in time.
+    let busy = Reply::error(503, "busy").delay_head(Duration::from_secs(15));
+    let lost = Reply::text("Lost.").close_after(0).delay_head(Duration::from_secs(15));
+    for (reply, tries) in [(busy, 3), (lost, 3), (Reply::silence(), 1)] {
+        let server = MemoryServer::new(Script::new().otherwise(reply));
+        let (error, time, requests) = ask(&server).await;
+        assert_eq!((time, requests), (Duration::from_secs(40), tries), "{error}");
+        assert_eq!(error.timeout(), Some(TimeoutKind::Total), "{error}");
+        assert!(error.to_string().contains("no end within 40s"), "{error}");
+    }
+    // A pause that would take longer is not waited for, and the error is what the server said.
+    let wait = Reply::error(429, "slow").header("retry-after", "50");
+    let server = MemoryServer::new(Script::from(wait).otherwise(Reply::text("Done.")));
+    let (error, time, requests) = ask(&server).await;
+    assert_eq!((error.status(), time, requests), (Some(429), Duration::ZERO, 1));
+    // The next request has all of its time again.
+    let slow = || Reply::text("Done.").delay_head(Duration::from_secs(25));
+    let server = MemoryServer::new(Script::from([slow(), slow()]));
+    let mut client = Client::new(limited(&server).build().unwrap()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(client.ask("Go.").await.unwrap().text, "Done.");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,6 +4,8 @@
 mod laws;
 #[path = "structured/partials.rs"]
 mod partials;
+#[path = "structured/refusals.rs"]
+mod refusals;
 #[path = "structured/tools.rs"]
 mod tools;
 
@@ -366,6 +368,9 @@ async fn what_cannot_act_is_refused_before_anything_is_sent() {
     );
     let error = client.send_for::<Place>("Where?").mode(OutputMode::Tool).tool_name("a b").await;
     assert!(refused(error).contains("a b"));
+    let error =
+        client.send_for::<Place>("Where?").mode(OutputMode::Format).tool_name("reply").await;
+    assert_eq!(refused(error), "tool_name has no effect where there is no output tool");
     let list = ResponseFormat::new("list", json!({"type": "array"}));
     let error = client.send_for_format("Where?", list).await.unwrap_err();
     assert_eq!(error.to_string(), "the schema of list does not describe an object");

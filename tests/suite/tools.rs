@@ -1,6 +1,6 @@
 //! `query` offers tools and asks hooks; it runs nothing.
 
-use oa_client::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, ToolChoice, query};
+use oa_client::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, ToolChoice, ToolMode, query};
 use oa_hooks::{HookDecision, HookError, Hooks};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::{FnTool, tool};
@@ -98,6 +98,14 @@ fn what_cannot_be_offered_is_refused_when_options_are_built() {
         refused(builder().parallel_tool_calls(false)),
         "parallel_tool_calls has no effect without tools"
     );
+    let in_text = || builder().tool(add()).tool_mode(ToolMode::React);
+    for (vain, name) in [
+        (in_text().tool_choice(ToolChoice::Required), "tool_choice"),
+        (in_text().parallel_tool_calls(false), "parallel_tool_calls"),
+        (in_text().recognise_calls(true), "recognise_calls"),
+    ] {
+        assert_eq!(refused(vain), format!("{name} has no effect where calls are text"));
+    }
     let options = builder().tool(add()).build().unwrap();
     assert_eq!(options.tools().names().collect::<Vec<_>>(), ["add"]);
     assert!(options.tool("add").is_some() && options.tool("sub").is_none());

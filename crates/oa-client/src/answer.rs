@@ -15,6 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
+use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::scan::Scan;
 use crate::service::AnyBody;
@@ -68,8 +69,8 @@ struct Arriving {
     thinking: usize,
     /// Finds calls in the text.
     scan: Option<Box<Scan>>,
-    /// Why the server was asked once more without tools.
-    refusal: Option<String>,
+    /// What the server refused before it was asked otherwise.
+    refusals: Vec<AgentEvent>,
 }
 
 /// Asks again, or gives the error back.
@@ -121,7 +122,7 @@ impl AnswerStream {
             text: 0,
             thinking: 0,
             scan: None,
-            refusal: None,
+            refusals: Vec::new(),
         }))
     }
 
@@ -130,14 +131,14 @@ impl AnswerStream {
         self.0.scan = Some(Box::new(scan));
     }
 
-    /// Takes note of what the server said to tools.
-    pub(crate) fn note_refusal(&mut self, refusal: String) {
-        self.0.refusal = Some(refusal);
+    /// Takes note of what the server refused.
+    pub(crate) fn note_refusal(&mut self, refusal: AgentEvent) {
+        self.0.refusals.push(refusal);
     }
 
-    /// Returns what the server said to tools, once.
-    pub(crate) fn take_refusal(&mut self) -> Option<String> {
-        self.0.refusal.take()
+    /// Returns what the server refused, once.
+    pub(crate) fn take_refusals(&mut self) -> Vec<AgentEvent> {
+        std::mem::take(&mut self.0.refusals)
     }
 
     /// Has another answer put in the place of this one if it breaks before anything of it was handed

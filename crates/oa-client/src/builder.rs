@@ -281,6 +281,7 @@ impl AgentOptionsBuilder {
 
     /// Has calls recognised in text that the server should have read and did not, in the forms that
     /// models are trained to (QUIRKS row 31). Off by default: text that shows such a call is one then.
+    /// Where calls are text anyway it is an error at [`build`](Self::build).
     pub fn recognise_calls(mut self, recognise: bool) -> Self {
         self.recognises_calls = recognise;
         self
@@ -307,7 +308,8 @@ impl AgentOptionsBuilder {
         self.auto_only("permission_mode")
     }
 
-    /// Adds a rule about the calls of a tool, or some of them by their arguments. For auto mode.
+    /// Adds a rule about the calls of a tool, or some of them by their arguments; its name may end in `*`. One that
+    /// no tool has is an error at [`build`](Self::build). For auto mode.
     pub fn tool_rule(mut self, rule: ToolRule) -> Self {
         self.permissions = self.permissions.rule(rule);
         self.auto_only("tool_rule")
@@ -337,8 +339,8 @@ impl AgentOptionsBuilder {
         self.auto_only("can_use_tool_timeout")
     }
 
-    /// Says whether tools may or must be called. Without tools it is an error at
-    /// [`build`](Self::build).
+    /// Says whether tools may or must be called. Without tools, and where calls are text, it is
+    /// an error at [`build`](Self::build).
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.request.tool_choice = Some(choice);
         self
@@ -401,7 +403,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Bounds the whole answer; none by default.
+    /// Bounds the whole of one request, from when it is made until its answer has ended: all its tries with
+    /// their pauses, and all servers of a router. None by default. A retry whose pause would take longer
+    /// is not waited for. A turn may have many requests: see [`max_run_time`](Self::max_run_time).
     pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
         self.total = Some(timeout.into());
         self

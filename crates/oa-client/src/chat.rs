@@ -13,6 +13,7 @@ use http::Response;
 use oa_fallback::{Dialect as _, Scanner, TaggedJson};
 use oa_transport::{RequestBody, Watch};
 use oa_types::{History, Message};
+use tokio::time::Instant;
 use tower::Service;
 
 use crate::answer::AnswerStream;
@@ -20,11 +21,13 @@ use crate::dialect::Spoken;
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Wanted};
 use crate::error::{Error, Result};
+use crate::event::AgentEvent;
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
 use crate::scan::Scan;
 use crate::service::{Answer, AnyBody, refusal};
 use crate::settings::Settings;
+use crate::structured::Asking;
 use crate::transcript::Transcript;
 use crate::work::BoxFuture;
 
@@ -49,6 +52,8 @@ pub struct ChatRequest {
     /// What ids are made of that the server leaves out.
     pub(crate) id_seed: u64,
     pub(crate) conversation: u64,
+    /// When it was made, however often it is sent.
+    pub(crate) began: Instant,
 }
 
 impl ChatRequest {
@@ -75,6 +80,11 @@ impl ChatRequest {
     #[must_use]
     pub fn offers_tools(&self) -> bool {
         self.tools
+    }
+
+    /// When its time is up, wherever it is by then.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.began.checked_add(self.settings.timeouts.total?)
     }
 
     /// The body for a server of this manner; the messages are those at hand, unless it wants them
@@ -105,10 +115,11 @@ pub(crate) async fn answer(endpoint: &Endpoint, request: &ChatRequest) -> Result
     let asks_for_usage = !refuses_usage.load(Ordering::Relaxed);
     let mut usage = asks_for_usage;
     let mut spoken = settings.spoken(&endpoint.0);
+    let mut asking = settings.asking(&endpoint.0);
     let offers_tools = request.tools && !settings.request.tools.is_empty();
-    let mut refusal = None;
+    let (mut refusal, mut refused_form) = (None, None);
     loop {
-        match try_answer(endpoint, request, spoken, usage).await {
+        match try_answer(endpoint, request, spoken, asking, usage).await {
             Err(error) if usage && error.refuses("stream_options") => usage = false,
             Err(error) if spoken.is_none() && offers_tools && error.says_no_tools() => {
                 spoken = settings.spoken.as_ref();
@@ -117,13 +128,22 @@ pub(crate) async fn answer(endpoint: &Endpoint, request: &ChatRequest) -> Result
                 }
                 refusal = Some(error.to_string());
             }
+            Err(error) if settings.form.is_some() && error.refuses_form() => {
+                let Some(next) = asking.next() else { return Err(error) };
+                asking = next;
+                refused_form.get_or_insert_with(|| error.to_string());
+            }
             Ok(mut answer) => {
                 if usage != asks_for_usage {
                     refuses_usage.store(true, Ordering::Relaxed);
                 }
                 if let Some(refusal) = refusal {
-                    learned.note_no_tools(settings.model_at(&endpoint.0));
-                    answer.note_refusal(refusal);
+                    learned.without_tools.note(settings.model_at(&endpoint.0), ());
+                    answer.note_refusal(AgentEvent::ToolsRefused(refusal));
+                }
+                if let Some(refusal) = refused_form {
+                    learned.asking.note(settings.model_at(&endpoint.0), asking);
+                    answer.note_refusal(AgentEvent::FormatRefused(refusal));
                 }
                 return Ok(answer);
             }
@@ -136,10 +156,11 @@ async fn try_answer(
     endpoint: &Endpoint,
     request: &ChatRequest,
     spoken: Option<&Arc<Spoken>>,
+    asking: Asking,
     usage: bool,
 ) -> Result<AnswerStream> {
-    let mut watch = Watch::new(request.settings.timeouts);
-    let mut answer = begin(endpoint, request, spoken, usage)?;
+    let mut watch = Watch::new(request.settings.timeouts).total_since(request.began);
+    let mut answer = begin(endpoint, request, spoken, asking, usage)?;
     let response = poll_fn(|cx| answer.poll(&mut watch, cx)).await?;
     if response.status().is_success() {
         return Ok(arriving(endpoint, request, spoken, response, watch));
@@ -157,12 +178,13 @@ fn begin(
     endpoint: &Endpoint,
     request: &ChatRequest,
     spoken: Option<&Arc<Spoken>>,
+    asking: Asking,
     usage: bool,
 ) -> Result<Answer> {
     let (settings, destination) = (&request.settings, &endpoint.0);
-    let envelope = settings.envelope(endpoint, spoken.is_some())?;
+    let envelope = settings.envelope(endpoint, spoken.is_some(), asking)?;
     let wanted = Wanted { tools: request.tools, usage };
-    let body = request.body(settings.manner(destination, spoken), &envelope, wanted);
+    let body = request.body(settings.manner(destination, spoken, asking), &envelope, wanted);
     Ok(destination.service.deliver_chat(&envelope, body))
 }
 

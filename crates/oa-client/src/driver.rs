@@ -9,7 +9,7 @@ use oa_executor::{Batch, BatchStream, ToolEvent};
 use oa_hooks::{PostToolUseEvent, PreToolUseEvent};
 use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
 use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
@@ -154,8 +154,11 @@ impl Driver {
             Done::Delta(event) => return Ok(Some(event)),
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
-                if let Some(refusal) = answer.take_refusal() {
-                    self.events.push_back(AgentEvent::ToolsRefused(refusal));
+                for refusal in answer.take_refusals() {
+                    if let Some(trace) = &self.trace {
+                        trace.refused(&refusal);
+                    }
+                    self.events.push_back(refusal);
                 }
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
@@ -303,6 +306,7 @@ impl Driver {
             holds_text: self.turn.fills_in(),
             id_seed,
             conversation: self.conversation,
+            began: Instant::now(),
         };
         let answer = ask(request);
         match self.work.closing.take() {

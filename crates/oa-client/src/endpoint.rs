@@ -1,13 +1,11 @@
 use std::fmt;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::Body;
-use oa_aggregate::Forms;
 use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
 use tower::Service;
@@ -15,9 +13,11 @@ use tower::Service;
 use crate::answer::AnswerStream;
 use crate::chat::{self, ChatRequest};
 use crate::error::{Error, Result};
+use crate::learned::Learned;
 use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::service::AnyService;
+use crate::structured::Asking;
 use crate::wait::Wait;
 use crate::work::BoxFuture;
 
@@ -62,62 +62,6 @@ pub(crate) struct Destination {
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) service: AnyService,
     pub(crate) learned: Learned,
-}
-
-/// What was learned about a server; shared by all who ask it.
-#[derive(Debug, Default)]
-pub(crate) struct Learned {
-    /// It refuses to be asked for usage (QUIRKS row 74).
-    pub(crate) refuses_usage: AtomicBool,
-    /// Models of which it says that they have no tools (QUIRKS row 81).
-    without_tools: Mutex<Vec<String>>,
-    /// The forms of chunk that it sends, of as many answers as came at once.
-    forms: Mutex<Vec<Forms>>,
-}
-
-/// How many models are remembered.
-const MOST_MODELS: usize = 64;
-
-/// How many answers' forms are kept: where more come at once, the others learn them anew.
-const MOST_FORMS: usize = 8;
-
-impl Learned {
-    /// Whether the server has said that this model has no tools.
-    pub(crate) fn refuses_tools(&self, model: &str) -> bool {
-        self.without_tools().iter().any(|known| known == model)
-    }
-
-    /// Remembers that it has.
-    pub(crate) fn note_no_tools(&self, model: &str) {
-        let mut known = self.without_tools();
-        if !known.iter().any(|known| known == model) {
-            if known.len() == MOST_MODELS {
-                known.remove(0);
-            }
-            known.push(model.to_owned());
-        }
-    }
-
-    /// The forms of chunk that an answer may come in; only one answer has them at a time.
-    pub(crate) fn take_forms(&self) -> Forms {
-        self.forms().pop().unwrap_or_default()
-    }
-
-    /// Keeps the forms of an answer that ended well for the next.
-    pub(crate) fn keep_forms(&self, forms: Forms) {
-        let mut kept = self.forms();
-        if kept.len() < MOST_FORMS {
-            kept.push(forms);
-        }
-    }
-
-    fn forms(&self) -> MutexGuard<'_, Vec<Forms>> {
-        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn without_tools(&self) -> MutexGuard<'_, Vec<String>> {
-        self.without_tools.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Endpoint {
@@ -223,6 +167,8 @@ pub struct EndpointBuilder {
     service: Option<AnyService>,
     /// A model of which it is known that it has no tools there.
     pub(crate) without_tools: Option<String>,
+    /// One of which it is known that its answers do not keep to a schema.
+    pub(crate) without_schema: Option<String>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
     error: Option<Error>,
@@ -312,7 +258,10 @@ impl EndpointBuilder {
         let profile = || self.provider.map(Provider::profile).unwrap_or_default();
         let learned = Learned::default();
         if let Some(model) = &self.without_tools {
-            learned.note_no_tools(model);
+            learned.without_tools.note(model, ());
+        }
+        if let Some(model) = &self.without_schema {
+            learned.asking.note(model, Asking::Object);
         }
         Ok(Endpoint(Arc::new(Destination {
             base_url,
@@ -441,75 +390,4 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> 
         .map_err(|_| format!("the value of header {name} has forbidden characters"))?;
     value.set_sensitive(true);
     Ok((name, value))
-}
-
-#[cfg(test)]
-mod tests {
-    use oa_testkit::{MemoryServer, Reply, Script};
-
-    use super::*;
-    use crate::{AgentOptions, Client, RetryConfig};
-
-    fn endpoint(script: impl Into<Script>) -> Endpoint {
-        let server = MemoryServer::new(script);
-        Endpoint::builder().base_url("http://gpu/v1").transport(server).build().expect("it can be")
-    }
-
-    fn client(endpoint: &Endpoint) -> Client {
-        let options = AgentOptions::builder().model("any").retry(RetryConfig::none());
-        let options = options.chat_service(endpoint.clone()).build();
-        Client::new(options.expect("they can be")).expect("a client")
-    }
-
-    /// The forms of as many answers as came at once, each with how many there are.
-    fn kept(endpoint: &Endpoint) -> Vec<String> {
-        endpoint.0.learned.forms().iter().map(|forms| format!("{forms:?}")).collect()
-    }
-
-    #[tokio::test]
-    async fn forms_are_kept_of_answers_that_end_well_and_of_no_other() {
-        let endpoint = endpoint(Script::from([
-            Reply::text("one two three"),
-            Reply::text("one"),
-            Reply::text("one two three").reset_after(400),
-            Reply::text("one"),
-            Reply::text("one two three").stall_after(400),
-        ]));
-        assert!(kept(&endpoint).is_empty());
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one two three");
-        let first = kept(&endpoint);
-        assert!(first.len() == 1 && !first[0].contains("count: 0"), "{first:?}");
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one");
-        assert_eq!(kept(&endpoint), first, "they are handed on");
-
-        assert!(client(&endpoint).ask("Go.").await.is_err());
-        assert!(kept(&endpoint).is_empty(), "the answer failed");
-
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one");
-        assert_eq!(kept(&endpoint).len(), 1);
-        let mut client = client(&endpoint);
-        client.send("Go.").await.unwrap();
-        assert!(client.receive().await.unwrap().is_some());
-        assert!(kept(&endpoint).is_empty(), "an answer has them");
-        drop(client);
-        assert!(kept(&endpoint).is_empty(), "the answer was given up");
-    }
-
-    #[tokio::test]
-    async fn answers_that_come_at_once_have_forms_each_and_few_are_kept() {
-        let count = 3 * MOST_FORMS;
-        let endpoint = endpoint(Script::from(vec![Reply::text("one"); count]));
-        let answers = (0..count).map(|_| {
-            let mut client = client(&endpoint);
-            tokio::spawn(async move { client.ask("Go.").await.map(|reply| reply.text) })
-        });
-        for answer in answers.collect::<Vec<_>>() {
-            assert_eq!(answer.await.unwrap().unwrap(), "one");
-        }
-        assert!((1..=MOST_FORMS).contains(&kept(&endpoint).len()));
-        for _ in 0..count {
-            endpoint.0.learned.keep_forms(Forms::default());
-        }
-        assert_eq!(kept(&endpoint).len(), MOST_FORMS);
-    }
 }

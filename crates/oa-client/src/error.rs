@@ -10,6 +10,7 @@ use oa_types::wire::ServerError;
 
 use crate::date;
 use crate::pipeline::PipelineError;
+use crate::structured::refuses_form;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -66,6 +67,7 @@ struct Inner {
     retry_after: Option<Duration>,
     timeout: Option<TimeoutKind>,
     context_sizes: Option<(u64, u64)>,
+    context_size: Option<u64>,
     received: Option<u64>,
     said: Option<String>,
     retryable: bool,
@@ -84,6 +86,7 @@ impl Error {
             retry_after: None,
             timeout: None,
             context_sizes: None,
+            context_size: None,
             received: None,
             said: None,
             retryable: false,
@@ -227,6 +230,7 @@ impl Error {
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
         (error.0.status, error.0.code) = (status, code.cloned());
         error.0.context_sizes = server.context_sizes();
+        error.0.context_size = server.context_size();
         error
     }
 
@@ -332,9 +336,20 @@ impl Error {
 
     /// Returns the size of the prompt and of the model's context, in tokens, if the server told both: with
     /// an error of kind `ContextOverflow`.
+    ///
+    /// They are read from members of the error, as llama.cpp has them, or from a sentence of the form that a
+    /// server is known to write. A prompt that fits by itself, and overflows with what was to be
+    /// generated, is smaller than the context. What a server calls a guess is no size.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
         self.0.context_sizes
+    }
+
+    /// Returns the size of the model's context, in tokens, if the server told it: with an error of kind
+    /// `ContextOverflow`. More servers tell this than both [sizes](Self::context_sizes).
+    #[must_use]
+    pub fn context_size(&self) -> Option<u64> {
+        self.0.context_size
     }
 
     /// Returns how many bytes of the answer had come.
@@ -353,6 +368,11 @@ impl Error {
     /// Whether the server refused the request because of a member of this name.
     pub(crate) fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+    }
+
+    /// Whether the server says that it does not know the form that an answer is to have.
+    pub(crate) fn refuses_form(&self) -> bool {
+        self.status().is_some_and(|status| refuses_form(status, &self.0.message))
     }
 
     /// Whether the server says that the model has no tools.
@@ -429,6 +449,7 @@ impl fmt::Debug for Error {
             .field("retry_after", &self.0.retry_after)
             .field("timeout", &self.0.timeout)
             .field("context_sizes", &self.0.context_sizes)
+            .field("context_size", &self.0.context_size)
             .field("received", &self.0.received)
             .field("said", &self.0.said)
             .field("retryable", &self.0.retryable)

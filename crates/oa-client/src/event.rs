@@ -17,6 +17,10 @@ pub enum AgentEvent {
     /// What [`Client::receive`](crate::Client::receive) returns: text and thinking as they are
     /// generated, calls, what was wrong with them, and their results.
     Block(ContentBlock),
+    /// The server does not take the form that an answer is to have, in these words: it was asked once more,
+    /// and is from now on, for any JSON object or in words alone, as
+    /// [`OutputMode::Auto`](crate::OutputMode::Auto) has it.
+    FormatRefused(String),
     /// Something in the stream was wrong, and the stream went on.
     Problem(Problem),
     /// The server seems to have cut the prompt of the answer that has just ended, without saying so.

@@ -65,6 +65,7 @@ mod answer;
 mod chat;
 mod envelope;
 mod gauge;
+mod learned;
 mod manner;
 mod pipeline;
 mod retry;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::service::{collect, send};
+use crate::structured::Asking;
 
 /// Lists the models that the server offers, in its order.
 ///
@@ -22,7 +23,8 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let Some(endpoint) = settings.endpoint() else {
         return Err(Error::config("a chat service of your own has no list of models"));
     };
-    let request = settings.envelope(endpoint, settings.tool_mode.is_text())?.models();
+    let request = settings.envelope(endpoint, settings.tool_mode.is_text(), Asking::default())?;
+    let request = request.models();
     let mut watch = Watch::new(settings.timeouts);
     let response = send(endpoint, request, &mut watch).await?;
     let body = collect(response.into_body(), &mut watch).await?;

@@ -298,7 +298,7 @@ impl AgentOptions {
         self.0.endpoint()?.0.connect_timeout
     }
 
-    /// Returns the longest time for a whole answer.
+    /// Returns the longest time for a request, its retries and its whole answer.
     #[must_use]
     pub fn total_timeout(&self) -> Option<Duration> {
         self.0.timeouts.total

@@ -4,12 +4,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tokio::time::sleep;
+use oa_transport::{TimeoutKind, Watch};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::answer::AnswerStream;
 use crate::chat::ChatRequest;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
 use crate::work::BoxFuture;
 
 /// How failed requests are tried again, as long as nothing of an answer was delivered.
@@ -199,34 +199,45 @@ pub(crate) fn ask(request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
 
 /// Asks after a pause, if there is to be one; the how manieth retry comes next is counted from 0.
 fn ask_after(
+    wait: Option<Duration>,
+    request: ChatRequest,
+    retry: u32,
+) -> BoxFuture<Result<AnswerStream>> {
+    let (deadline, timeouts) = (request.deadline(), request.settings.timeouts);
+    let Some(deadline) = deadline else { return Box::pin(tries(wait, request, retry)) };
+    let late = move |_| Err(Error::timed_out(TimeoutKind::Total, &Watch::new(timeouts), 0));
+    Box::pin(
+        async move { timeout_at(deadline, tries(wait, request, retry)).await.unwrap_or_else(late) },
+    )
+}
+
+async fn tries(
     mut wait: Option<Duration>,
     request: ChatRequest,
     mut retry: u32,
-) -> BoxFuture<Result<AnswerStream>> {
-    Box::pin(async move {
-        loop {
-            if let Some(wait) = wait {
-                // In a box: most requests never wait.
-                Box::pin(sleep(wait)).await;
-            }
-            let error = match request.settings.asked.answer(&request).await {
-                Ok(answer) => return Ok(watched(answer, request, retry)),
-                Err(error) => error,
-            };
-            wait = pause(&request.settings, &error, retry);
-            if wait.is_none() {
-                return Err(error);
-            }
-            retry += 1;
+) -> Result<AnswerStream> {
+    loop {
+        if let Some(wait) = wait {
+            // In a box: most requests never wait.
+            Box::pin(sleep(wait)).await;
         }
-    })
+        let error = match request.settings.asked.answer(&request).await {
+            Ok(answer) => return Ok(watched(answer, request, retry)),
+            Err(error) => error,
+        };
+        wait = pause(&request, &error, retry);
+        if wait.is_none() {
+            return Err(error);
+        }
+        retry += 1;
+    }
 }
 
 /// An answer that is asked for again if it breaks before it has begun.
 fn watched(mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
     request.settings.retry_budget.give_back();
     if retry < request.settings.retry.max_retries {
-        answer.on_early_end(move |error| match pause(&request.settings, &error, retry) {
+        answer.on_early_end(move |error| match pause(&request, &error, retry) {
             Some(pause) => Ok(ask_after(Some(pause), request, retry + 1)),
             None => Err(error),
         });
@@ -234,9 +245,15 @@ fn watched(mut answer: AnswerStream, request: ChatRequest, retry: u32) -> Answer
     answer
 }
 
-/// The pause before a retry after this error, if there is to be one.
-fn pause(settings: &Settings, error: &Error, retry: u32) -> Option<Duration> {
-    settings.retry.pause(error, retry, random()).filter(|_| settings.retry_budget.spend())
+/// The pause before a retry after this error, if there is to be one and it ends in time.
+fn pause(request: &ChatRequest, error: &Error, retry: u32) -> Option<Duration> {
+    let settings = &request.settings;
+    let is_in_time = |pause: &Duration| {
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        request.deadline().is_none_or(|deadline| *pause < left(deadline))
+    };
+    let pause = settings.retry.pause(error, retry, random()).filter(is_in_time);
+    pause.filter(|_| settings.retry_budget.spend())
 }
 
 /// A number that nobody can foresee.

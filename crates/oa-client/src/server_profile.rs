@@ -76,7 +76,8 @@ pub struct ServerProfile {
     /// Whether it makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// Whether answers keep to a schema.
+    /// Whether answers keep to a schema. Where they do not, [`OutputMode::Auto`](crate::OutputMode::Auto) tells it in
+    /// words from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
     /// How many tokens a conversation may have.

@@ -25,6 +25,7 @@ use crate::provider::Provider;
 use crate::retry::{Budget, RetryConfig};
 use crate::server_profile::ServerProfile;
 use crate::service::AnyService;
+use crate::structured::{Asking, Form};
 use crate::thinking::Thinking;
 
 /// Who answers.
@@ -64,6 +65,8 @@ pub(crate) struct Settings {
     pub(crate) recognises_calls: bool,
     /// What calls are made in where they are text.
     pub(crate) spoken: Option<Arc<Spoken>>,
+    /// What the form of an answer is in words, where it may be asked for so.
+    pub(crate) form: Option<Form>,
     /// Made of what is above, for the server that is asked.
     pub(crate) envelope: Option<Arc<Envelope>>,
     /// The same for others.
@@ -95,23 +98,50 @@ impl Settings {
     }
 
     /// The envelope for requests to an endpoint, in text or not.
-    pub(crate) fn envelope(&self, endpoint: &Endpoint, in_text: bool) -> Result<Arc<Envelope>> {
+    pub(crate) fn envelope(
+        &self,
+        endpoint: &Endpoint,
+        in_text: bool,
+        asking: Asking,
+    ) -> Result<Arc<Envelope>> {
+        let make = || self.new_envelope(endpoint, in_text, asking);
         match (&self.asked, &self.envelope) {
             (Asked::Server(own), Some(envelope))
-                if own.is(endpoint) && in_text == self.tool_mode.is_text() =>
+                if own.is(endpoint)
+                    && in_text == self.tool_mode.is_text()
+                    && asking == Asking::default() =>
             {
                 Ok(Arc::clone(envelope))
             }
-            _ => self.envelopes.of(endpoint, in_text, || self.new_envelope(endpoint, in_text)),
+            _ => self.envelopes.of(endpoint, (in_text, asking), make),
         }
     }
 
     /// What calls are made in with a server, if they are text there.
     pub(crate) fn spoken(&self, destination: &Destination) -> Option<&Arc<Spoken>> {
+        let learned = &destination.learned.without_tools;
         self.spoken.as_ref().filter(|_| {
-            self.tool_mode.is_text()
-                || destination.learned.refuses_tools(self.model_at(destination))
+            self.tool_mode.is_text() || learned.get(self.model_at(destination)).is_some()
         })
+    }
+
+    /// How a server is asked for the form of an answer.
+    pub(crate) fn asking(&self, destination: &Destination) -> Asking {
+        let Some(form) = &self.form else { return Asking::default() };
+        let learned = destination.learned.asking.get(self.model_at(destination));
+        form.first.max(learned.unwrap_or_default())
+    }
+
+    /// A system prompt, with the form of the answer where that is asked for in words.
+    fn with_form(&self, prompt: Option<&Arc<str>>, asking: Asking) -> Option<Arc<str>> {
+        let prompt = prompt.filter(|prompt| !prompt.is_empty());
+        match (&self.form, prompt) {
+            (Some(form), None) if asking > Asking::Schema => Some(Arc::clone(&form.words)),
+            (Some(form), Some(prompt)) if asking > Asking::Schema => {
+                Some(format!("{prompt}\n\n{}", form.words).into())
+            }
+            _ => prompt.cloned(),
+        }
     }
 
     /// What a server calls the model.
@@ -120,24 +150,29 @@ impl Settings {
     }
 
     /// How a conversation is written for a server.
-    pub(crate) fn manner(&self, destination: &Destination, spoken: Option<&Arc<Spoken>>) -> Manner {
+    pub(crate) fn manner(
+        &self,
+        destination: &Destination,
+        spoken: Option<&Arc<Spoken>>,
+        asking: Asking,
+    ) -> Manner {
         let profile = &destination.profile;
-        let system_prompt = match spoken {
-            Some(spoken) => Some(&spoken.system_prompt).filter(|prompt| !prompt.is_empty()),
-            None => self.system_prompt.as_ref(),
-        };
+        let system_prompt = spoken.map(|spoken| &spoken.system_prompt);
+        let system_prompt = || system_prompt.or(self.system_prompt.as_ref());
+        let is_said = self.system_role == SystemRole::User;
         Manner {
             form: profile.form,
             bridges_tool_and_user: profile.bridges_tool_and_user && spoken.is_none(),
-            opening: system_prompt.filter(|_| self.system_role == SystemRole::User).cloned(),
+            opening: is_said.then(|| self.with_form(system_prompt(), asking)).flatten(),
             spoken: spoken.cloned(),
         }
     }
 
     /// How a conversation is written for the server that is asked first.
     pub(crate) fn own_manner(&self) -> Manner {
-        let manner =
-            |Endpoint(destination): &Endpoint| self.manner(destination, self.spoken(destination));
+        let manner = |Endpoint(destination): &Endpoint| {
+            self.manner(destination, self.spoken(destination), self.asking(destination))
+        };
         self.endpoint().map(manner).unwrap_or_default()
     }
 
@@ -174,14 +209,15 @@ impl Settings {
             Spoken::new(&self.tool_mode, &self.request.tools, self.system_prompt.as_deref());
         self.spoken = spoken.map(Arc::new);
         let in_text = self.tool_mode.is_text();
-        let envelope = self.endpoint().map(|endpoint| self.new_envelope(endpoint, in_text));
+        let asking = Asking::default();
+        let envelope = self.endpoint().map(|endpoint| self.new_envelope(endpoint, in_text, asking));
         self.envelope = envelope.transpose()?.map(Arc::new);
         Ok(())
     }
 
     /// Out of line, so that others who ask for one need no room for it.
     #[inline(never)]
-    fn new_envelope(&self, endpoint: &Endpoint, in_text: bool) -> Result<Envelope> {
+    fn new_envelope(&self, endpoint: &Endpoint, in_text: bool, asking: Asking) -> Result<Envelope> {
         let destination = &*endpoint.0;
         let profile = &destination.profile;
         let mut request = self.request.clone();
@@ -193,6 +229,7 @@ impl Settings {
                 request.stop.extend(spoken.dialect.stop());
             }
         }
+        asking.put(&mut request);
         request.include_usage = profile.asks_for_usage;
         request.token_limit = profile.token_limit;
         if let Some(thinking) = &self.thinking {
@@ -205,12 +242,12 @@ impl Settings {
                 })
             })?;
         }
-        let bare = self.system_prompt.as_deref();
-        let with_tools = spoken.map_or(bare, |spoken| Some(&*spoken.system_prompt));
-        let is_message =
-            |prompt: &&str| self.system_role == SystemRole::System && !prompt.is_empty();
-        let prompts = [bare, with_tools].map(|prompt| prompt.filter(is_message));
-        Envelope::new(destination, prompts, &request)
+        let bare = self.system_prompt.as_ref();
+        let with_tools = spoken.map_or(bare, |spoken| Some(&spoken.system_prompt));
+        let is_message = self.system_role == SystemRole::System;
+        let prompts =
+            [bare, with_tools].map(|prompt| self.with_form(prompt, asking).filter(|_| is_message));
+        Envelope::new(destination, prompts.each_ref().map(Option::as_deref), &request)
     }
 }
 
@@ -229,9 +266,12 @@ pub(crate) struct Envelopes(Mutex<Vec<Kept>>);
 
 struct Kept {
     endpoint: Endpoint,
-    in_text: bool,
+    way: Way,
     envelope: Arc<Envelope>,
 }
+
+/// Whether calls are text, and how the form of the answer is asked for.
+type Way = (bool, Asking);
 
 /// How many are kept.
 const MOST_ENVELOPES: usize = 64;
@@ -240,11 +280,11 @@ impl Envelopes {
     fn of(
         &self,
         endpoint: &Endpoint,
-        in_text: bool,
+        way: Way,
         make: impl FnOnce() -> Result<Envelope>,
     ) -> Result<Arc<Envelope>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |kept: &&Kept| kept.endpoint.is(endpoint) && kept.in_text == in_text;
+        let is_it = |kept: &&Kept| kept.endpoint.is(endpoint) && kept.way == way;
         if let Some(kept) = known.iter().find(is_it) {
             return Ok(Arc::clone(&kept.envelope));
         }
@@ -252,7 +292,7 @@ impl Envelopes {
         if known.len() == MOST_ENVELOPES {
             known.remove(0);
         }
-        let kept = Kept { endpoint: endpoint.clone(), in_text, envelope: Arc::clone(&envelope) };
+        let kept = Kept { endpoint: endpoint.clone(), way, envelope: Arc::clone(&envelope) };
         known.push(kept);
         Ok(envelope)
     }

@@ -1,5 +1,6 @@
 //! Answers of a type: asked for, checked, and asked for again.
 
+mod asking;
 mod output;
 mod partial;
 mod passage;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
+pub(crate) use crate::structured::asking::{Asking, Form, refuses_form};
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::partial::{PartialJson, PartialJsonError};
 pub use crate::structured::stream::{Partial, StructuredStream};
@@ -34,10 +36,19 @@ pub enum OutputMode {
     /// #1065), and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the
     /// model can write no call any more, and makes up what a tool would have told it (ollama/ollama
     /// #11185, openai/openai-agents-python #3709).
+    ///
+    /// A server that does not know the format, or its model does not, says so by an error that names it. Then it
+    /// is asked once more: for any JSON object, with the schema in words, and if it refuses that too in
+    /// words alone, as [`Prompt`](Self::Prompt) has it. That is remembered by all who have these options, told by
+    /// [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and by a line in the log. An error
+    /// about the schema itself stays one.
     #[default]
     Auto,
-    /// By `response_format`. Servers that know it make a grammar of it.
+    /// By `response_format`. Servers that know it make a grammar of it. A refusal is an error.
     Format,
+    /// By words in the system prompt, which tell the schema. Nothing but the checks of the answer holds the
+    /// model to it.
+    Prompt,
     /// By a tool whose arguments are the answer, `final_answer` if it is not given another name. It
     /// is offered beside the others, and no hook sees its calls. `tool_choice` is `required`, unless
     /// the options say [`Auto`](crate::ToolChoice::Auto).
@@ -71,7 +82,7 @@ pub struct SendFor<'a, T> {
     format: ResponseFormat,
     tries: u32,
     output: OutputMode,
-    tool: String,
+    tool: Option<String>,
     checks: Vec<Check<T>>,
 }
 
@@ -95,7 +106,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         prompt: Message,
         format: ResponseFormat,
     ) -> Self {
-        let (output, tool) = (OutputMode::default(), "final_answer".to_owned());
+        let (output, tool) = (OutputMode::default(), None);
         Self { driver, base, mode, prompt, format, tries: TRIES, output, tool, checks: Vec::new() }
     }
 
@@ -111,9 +122,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         self
     }
 
-    /// Names the output tool, for [`OutputMode::Tool`].
+    /// Names the output tool, where there is one. By [`OutputMode::Format`] and [`OutputMode::Prompt`] there
+    /// is none, and it is an error of kind `Config` when the answer is asked for.
     pub fn tool_name(mut self, name: impl Into<String>) -> Self {
-        self.tool = name.into();
+        self.tool = Some(name.into());
         self
     }
 
@@ -155,8 +167,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
             OutputMode::Auto => !base.request.tools.is_empty(),
-            OutputMode::Format => false,
+            OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
+        };
+        let asking = match output {
+            OutputMode::Auto => Some(Asking::Schema),
+            OutputMode::Prompt => Some(Asking::Words),
+            OutputMode::Format | OutputMode::Tool => None,
         };
         let found = Arc::new(Mutex::new(None));
         let judge = {
@@ -169,9 +186,16 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
                 Ok(())
             }
         };
-        let tool = by_tool.then_some(tool);
-        let output = Output::new(format, tool, mode, tries, Box::new(judge));
-        StructuredStream::new(driver, base, prompt, Box::new(output), found)
+        let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
+        let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
+        let asking = asking.filter(|_| !by_tool);
+        let output = Output::new(format, tool, asking, mode, tries, Box::new(judge));
+        let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
+        if is_vain {
+            let message = "tool_name has no effect where there is no output tool";
+            return stream.refused(Error::config(message));
+        }
+        stream
     }
 }
 
@@ -229,6 +253,7 @@ impl Settings {
             let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));
         }
+        settings.form = output.form();
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
         if request.extra_body.contains_key(taken) {
             let message = format!("extra_body sets {taken:?}, and so does the form of the answer");

@@ -127,9 +127,10 @@ fn chat(
     messages: &[Message],
 ) -> Result<Request<RequestBody>> {
     let spoken = settings.spoken(&endpoint.0);
-    let manner = settings.manner(&endpoint.0, spoken);
+    let asking = settings.asking(&endpoint.0);
+    let manner = settings.manner(&endpoint.0, spoken, asking);
     let (segments, last) = Transcript::of(manner, messages).bytes();
-    let envelope = settings.envelope(endpoint, spoken.is_some())?;
+    let envelope = settings.envelope(endpoint, spoken.is_some(), asking)?;
     Ok(envelope.chat(&segments, &last, Wanted { tools: true, usage: false }))
 }
 

@@ -6,7 +6,7 @@ use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
-use crate::event::PromptCut;
+use crate::event::{AgentEvent, PromptCut};
 use crate::settings::Settings;
 
 /// The spans of one turn.
@@ -28,6 +28,8 @@ impl Trace {
     pub(crate) fn answer(&mut self, _: &AssistantMessage, _: Option<&Error>) {}
 
     pub(crate) fn prompt_cut(&self, _: PromptCut) {}
+
+    pub(crate) fn refused(&self, _: &AgentEvent) {}
 
     pub(crate) fn failed(&mut self, _: &Error) {}
 
@@ -55,6 +57,11 @@ impl Trace {
         self.spans.prompt_cut(cut);
     }
 
+    /// Answers may be worse than they would be otherwise.
+    pub(crate) fn refused(&self, refusal: &AgentEvent) {
+        self.spans.refused(refusal);
+    }
+
     pub(crate) fn failed(&mut self, error: &Error) {
         self.spans.failed(error);
     }
@@ -77,7 +84,9 @@ mod spans {
     use tracing::field::{Empty, display};
     use tracing::{Span, info_span, warn};
 
-    use super::{AssistantMessage, Error, FinishReason, PromptCut, Settings, ToolEvent};
+    use super::{
+        AgentEvent, AssistantMessage, Error, FinishReason, PromptCut, Settings, ToolEvent,
+    };
 
     #[derive(Debug)]
     pub(crate) struct Spans {
@@ -143,6 +152,19 @@ mod spans {
         pub(super) fn prompt_cut(&self, PromptCut { estimated, reported }: PromptCut) {
             let _entered = self.turn.enter();
             warn!(estimated, reported, "the server seems to have cut the prompt");
+        }
+
+        pub(super) fn refused(&self, refusal: &AgentEvent) {
+            let _entered = self.turn.enter();
+            match refusal {
+                AgentEvent::FormatRefused(_) => {
+                    warn!("the server refuses the form of the answer: it is asked for in words");
+                }
+                AgentEvent::ToolsRefused(_) => {
+                    warn!("the server says that the model has no tools: calls are text");
+                }
+                _ => {}
+            }
         }
 
         pub(super) fn failed(&mut self, error: &Error) {

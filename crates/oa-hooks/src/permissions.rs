@@ -162,10 +162,10 @@ impl Permissions {
         }
     }
 
-    /// Returns the names in the lists of tools that are allowed or forbidden, as they were given.
+    /// Returns the names of tools in the lists and rules, as they were given.
     pub fn listed(&self) -> impl Iterator<Item = &str> {
         let lists = self.allowed.iter().flatten().chain(&self.disallowed);
-        lists.map(Pattern::as_str)
+        lists.map(Pattern::as_str).chain(self.rules.iter().map(ToolRule::tools))
     }
 
     /// Decides what needs no asking; `None` if somebody is to be asked.

@@ -40,6 +40,11 @@ pub struct ToolRule {
 type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 impl ToolRule {
+    /// The name that it was given.
+    pub(crate) fn tools(&self) -> &str {
+        self.tools.as_str()
+    }
+
     /// These calls run, and nobody is asked.
     pub fn allow(tools: impl Into<String>) -> Self {
         Self::new(tools, Effect::Allow)

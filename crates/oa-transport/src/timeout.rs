@@ -90,6 +90,8 @@ impl fmt::Display for TimeoutKind {
 pub struct Watch {
     timeouts: Timeouts,
     started: Instant,
+    /// What [`Timeouts::total`] counts from.
+    total_from: Instant,
     last_bytes: Instant,
     last_content: Instant,
     begun: bool,
@@ -110,6 +112,7 @@ impl Watch {
         Self {
             timeouts,
             started: now,
+            total_from: now,
             last_bytes: now,
             last_content: now,
             begun: false,
@@ -119,6 +122,14 @@ impl Watch {
             timer: None,
             waker: None,
         }
+    }
+
+    /// Has [`Timeouts::total`] count from an earlier moment: for an answer that was asked for before, and
+    /// is asked for again.
+    #[must_use]
+    pub fn total_since(mut self, moment: Instant) -> Self {
+        self.total_from = moment;
+        self
     }
 
     /// Notes that bytes came, whatever they are.
@@ -221,7 +232,7 @@ impl Watch {
                 next = Some((deadline, kind));
             }
         };
-        add(total, self.started, TimeoutKind::Total);
+        add(total, self.total_from, TimeoutKind::Total);
         if self.begun {
             add(idle, self.last_bytes, TimeoutKind::Idle);
             add(content, self.last_content, TimeoutKind::Content);

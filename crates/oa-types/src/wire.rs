@@ -5,6 +5,7 @@
 
 mod error;
 mod message;
+mod overflow;
 mod request;
 mod tool_name;
 

@@ -6,8 +6,8 @@ use insta::assert_snapshot;
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::aggregate::ThinkTags;
 use open_agent::{
-    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ServerProfile,
-    ToolMode, doctor, json,
+    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Provider, ResponseFormat,
+    ServerProfile, ToolMode, doctor, json, query_for_format,
 };
 use serde_json::Value;
 
@@ -174,6 +174,26 @@ async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() 
     let reply = Client::new(options).unwrap().ask("Add.").await.unwrap();
     assert_eq!(reply.text, "It is 3.");
     assert!(server.requests().iter().all(|request| request.json().get("tools").is_none()));
+}
+
+#[tokio::test]
+async fn a_model_that_does_not_keep_to_schemas_is_told_them_in_words() {
+    let mut profile = ServerProfile::new("http://localhost/v1", MODEL);
+    profile.schema = Some(false);
+    let schema =
+        json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    for (model, form) in [(MODEL, "json_object"), ("other", "json_schema")] {
+        let server = MemoryServer::new(Reply::text("{\"n\": 1}"));
+        let options = AgentOptions::builder().profile(profile.clone()).model(model);
+        let options = options.transport(server.clone()).build().unwrap();
+        let format = ResponseFormat::new("number", schema.clone());
+        let answer = query_for_format("A number?", &options, format).await.unwrap();
+        assert_eq!(answer.value, json!({"n": 1}));
+        let request = server.requests()[0].json().clone();
+        assert_eq!(request["response_format"]["type"], form);
+        let told = request["messages"].to_string().contains("JSON Schema");
+        assert_eq!(told, form == "json_object", "{request}");
+    }
 }
 
 #[test]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use oa_testkit::{Cut, Reply};
 use open_agent::client::PartialJson;
-use open_agent::{ErrorKind, json};
+use open_agent::{AgentEvent, ErrorKind, json};
 
 use super::{OSLO, Place, oslo};
-use crate::talk::{adder, auto, client, manual, stalling, strict, talk, told};
+use crate::talk::{adder, auto, client, line, manual, stalling, strict, talk, told};
 
 #[tokio::test]
 async fn values_and_the_type_as_far_as_it_goes() {
@@ -69,6 +69,52 @@ async fn of_an_output_tool_it_is_the_arguments() {
     }
     assert!(seen.len() > 2, "{seen:?}");
     assert_eq!(seen.last(), Some(&arguments));
+    assert_eq!(stream.finish().await.unwrap().value, oslo());
+}
+
+#[tokio::test]
+async fn every_event_of_the_turn_can_be_seen() {
+    let server = strict([
+        Reply::new().think("Hm.").say("I add.").call("add", json!({"a": 1, "b": 2})),
+        Reply::new().call("final_answer", json!({"city": 5})),
+        Reply::new().say("So:").call("final_answer", json!({"city": "Oslo", "people": 717_710})),
+    ]);
+    let mut client = client(auto(&server).tool(adder()));
+    let mut stream = client.send_for::<Place>("Where?").stream();
+    assert!(stream.partial().is_none());
+    let (mut seen, mut last) = (Vec::<String>::new(), None);
+    while let Some(event) = stream.next_event().await {
+        let told = match event {
+            AgentEvent::Block(block) => line(&block),
+            AgentEvent::AnswerEnd(message) => format!("answer: {}", message.text()),
+            AgentEvent::ToolUseDelta(_) => "a piece of a call".to_owned(),
+            AgentEvent::TurnEnd(reason) => format!("turn ends: {reason}"),
+            _ => continue,
+        };
+        if seen.last() != Some(&told) {
+            seen.push(told);
+        }
+        last = stream.partial().map(|partial| (partial.answer(), partial.value().clone()));
+    }
+    insta::assert_snapshot!(seen.join("\n"), @r#"
+    (Hm.)
+    I
+     add.
+    a piece of a call
+    answer: I add.
+    [call_1_1 add {"a":1,"b":2}]
+    call_1_1=3.0
+    a piece of a call
+    answer: 
+    call_2_1?`city`: expected string, found number 5
+    call_2_1!{"arguments":"{\"city\":5}","error":"`city`: expected string, found number 5","tool":"final_answer"}
+    So:
+    a piece of a call
+    answer: {"city":"Oslo","people":717710}
+    turn ends: tool_calls
+    "#);
+    assert_eq!(last, Some((3, json!({"city": "Oslo", "people": 717_710}))));
+    assert!(stream.next_event().await.is_none() && stream.next().await.is_none());
     assert_eq!(stream.finish().await.unwrap().value, oslo());
 }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::fallback::{Dialect, TaggedJson};
 use open_agent::{
-    AgentOptionsBuilder, ErrorKind, FinishReason, HookDecision, Hooks, OutputMode, ToolChoice,
-    ToolMode, ToolUseBlock, json,
+    AgentEvent, AgentOptionsBuilder, ErrorKind, FinishReason, HookDecision, Hooks, Message,
+    OutputMode, PermissionMode, ToolChoice, ToolMode, ToolUseBlock, json, query_for,
 };
 use suite::{letters, open_calls};
 
 use super::{OSLO, Place, last_words, oslo, unfit};
-use crate::talk::{adder, auto, client, manual, strict, talk, told};
+use crate::talk::{adder, auto, client, manual, read, strict, talk, told};
 
 fn input() -> serde_json::Value {
     serde_json::from_str(OSLO).expect("it is JSON")
@@ -199,6 +199,69 @@ async fn who_runs_tools_himself_gets_an_answer_or_his_calls() {
     client.add_tool_result("c1", json!(3)).unwrap();
     client.continue_turn().await.unwrap();
     assert_eq!(server.requests()[3].json()["tools"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() {
+    for (approved, result) in [(true, "3.0"), (false, "not now")] {
+        let server = strict([
+            Reply::new().call("final_answer", json!({"city": 5})),
+            calling("c1"),
+            Reply::text(OSLO),
+            Reply::new().call("final_answer", input()),
+        ]);
+        let options = auto(&server).tool(adder()).permission_mode(PermissionMode::Ask);
+        let mut client = client(options);
+        let mut stream = client.send_for::<Place>("Where?").stream();
+        let mut last = None;
+        while let Some(event) = stream.next_event().await {
+            last = Some(event);
+        }
+        assert_eq!(last, Some(AgentEvent::TurnEnd(FinishReason::ApprovalPending)));
+        let error = stream.finish().await.unwrap_err();
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(unfit(&error), @"calls wait for permission, and there is no answer yet: approve or deny them, then continue_turn");
+        }
+        assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
+        assert_eq!(client.pending_approvals()[0].id, "c1");
+        assert_eq!(open_calls(client.history()), ["c1"]);
+        // It can be kept as any conversation that waits.
+        let saved = serde_json::to_string(client.history()).unwrap();
+        let saved: Vec<Message> = serde_json::from_str(&saved).unwrap();
+        assert_eq!(open_calls(&saved), ["c1"]);
+        if approved {
+            client.approve("c1").unwrap();
+        } else {
+            client.deny("c1", "not now").unwrap();
+        }
+        client.continue_turn().await.unwrap();
+        assert_eq!(read(&mut client).await.last().unwrap(), OSLO);
+        let requests = server.requests();
+        assert!(last_words(&requests[2]).contains(result), "{}", last_words(&requests[2]));
+        let offered = requests[2].json()["tools"].as_array().unwrap().len();
+        assert_eq!(offered, 1, "the output tool is no more: this is no answer of a type");
+        assert!(open_calls(client.history()).is_empty());
+        // The next one may be.
+        let answer = client.send_for::<Place>("And now?").await.unwrap();
+        assert_eq!(answer.value, oslo());
+    }
+}
+
+#[tokio::test]
+async fn calls_that_nobody_permits_are_answered_by_the_next_prompt() {
+    let server = strict([calling("c1"), Reply::new().call("final_answer", input())]);
+    let options = auto(&server).tool(adder()).permission_mode(PermissionMode::Ask);
+    let mut client = client(options);
+    unfit(&client.send_for::<Place>("Where?").await.unwrap_err());
+    assert_eq!(client.send_for::<Place>("Without looking?").await.unwrap().value, oslo());
+    let requests = server.requests();
+    let messages = requests[1].messages();
+    assert!(messages[2]["content"].as_str().unwrap().contains("not run"), "{messages:?}");
+    // A single question has nobody to go on with.
+    let server = strict([calling("c1")]);
+    let options = manual(&server).tool(adder()).build().unwrap();
+    let error = query_for::<Place>("Where?", &options).await.unwrap_err();
+    assert!(unfit(&error).starts_with("the model called tools"), "{error}");
 }
 
 #[tokio::test]

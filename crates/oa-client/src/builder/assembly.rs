@@ -94,6 +94,7 @@ impl AgentOptionsBuilder {
             tool_mode: self.tool_mode,
             recognises_calls: self.recognises_calls,
             spoken: None,
+            form: None,
             envelope: None,
             envelopes: Envelopes::default(),
         };
@@ -126,6 +127,7 @@ impl AgentOptionsBuilder {
         if *model == learned.model {
             profile.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
             profile.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
+            endpoint.without_schema = (learned.schema == Some(false)).then(|| model.clone());
             if learned.tools == Some(false) && !self.tools.is_empty() {
                 if let ToolMode::Native = self.tool_mode {
                     return Err(Error::config(format!(
@@ -146,10 +148,17 @@ impl AgentOptionsBuilder {
             !self.request.tools.is_empty() || self.request.extra_body.contains_key("tools");
         let tool_choice = self.request.tool_choice.is_some();
         let parallel = self.request.parallel_tool_calls.is_some();
+        let is_text = self.tool_mode.is_text();
         for (is_vain, message) in [
             (self.request.stop.iter().any(String::is_empty), "a stop text is empty"),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
+            (tool_choice && is_text, "tool_choice has no effect where calls are text"),
+            (parallel && is_text, "parallel_tool_calls has no effect where calls are text"),
+            (
+                self.recognises_calls && is_text,
+                "recognise_calls has no effect where calls are text",
+            ),
         ] {
             if is_vain {
                 return Err(Error::config(message));
@@ -163,7 +172,7 @@ impl AgentOptionsBuilder {
         }
         for name in self.permissions.listed() {
             if !name.ends_with('*') && !self.tools.contains(name) {
-                let message = format!("there is no tool {name:?} to be allowed or disallowed");
+                let message = format!("there is no tool {name:?}, which permissions name");
                 return Err(Error::config(message));
             }
         }

@@ -27,9 +27,16 @@ impl Client {
     /// fit, and what was said about them, are taken out when the turn is over; the last one stays if
     /// there was none better. What tools were called in between stays.
     ///
-    /// In manual mode it works as long as the model calls no tools; if it does, that is an error, the
-    /// calls stay open, and the caller may answer them and go on without a type. So it is with calls that
-    /// wait for permission.
+    /// In manual mode it works as long as the model calls no tools; if it does, that is an error of kind
+    /// `Output`, the calls stay open, and the caller may answer them and go on without a type.
+    ///
+    /// In auto mode calls may come to wait for permission. That is an error of kind `Output` too, which says
+    /// so, and [`finish_reason`](Self::finish_reason) is `ApprovalPending`. Nothing is lost: the calls stand in
+    /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them, and
+    /// [`approve`](Self::approve) or [`deny`](Self::deny) and then [`continue_turn`](Self::continue_turn) go on
+    /// without a type: what the model says then is text. To have the person asked while the turn runs,
+    /// set [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). As long as calls are open, answers that did
+    /// not fit stay in history.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};
@@ -58,7 +65,8 @@ impl Client {
     /// # Errors
     ///
     /// `Output` if no answer fits: after the last try, at once if the model refuses, is cut off by a limit of
-    /// tokens or a limit of the turn is reached, and if it calls tools that are not run. `Interrupted`.
+    /// tokens or a limit of the turn is reached, if it calls tools that are not run, and if calls wait for
+    /// permission. `Interrupted`.
     /// `Config` if the schema or the output tool cannot be sent. All that [`send`](Self::send) and
     /// [`receive`](Self::receive) tell of.
     ///

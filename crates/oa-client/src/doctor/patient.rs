@@ -20,6 +20,7 @@ use crate::pipeline::PipelineOptions;
 use crate::profile::Profile;
 use crate::service::{collect, head};
 use crate::settings::Settings;
+use crate::structured::Asking;
 
 /// What probes say for themselves; the rest of what the user merges into requests stays.
 const OURS: [&str; 9] = [
@@ -159,7 +160,8 @@ impl Patient {
     }
 
     fn envelope(&self) -> Result<Arc<Envelope>> {
-        self.settings.envelope(&self.endpoint, self.settings.tool_mode.is_text())
+        let in_text = self.settings.tool_mode.is_text();
+        self.settings.envelope(&self.endpoint, in_text, Asking::default())
     }
 
     /// The time that one request may take.

@@ -10,6 +10,7 @@ use oa_types::{
 };
 use serde_json::Value;
 
+use super::asking::{Asking, Form, words};
 use super::passage::Passage;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +21,8 @@ pub(crate) struct Output {
     format: ResponseFormat,
     /// The output tool, if that is how the model is to answer.
     tool: Option<String>,
+    /// How it is first asked for, if it may be put in words.
+    asking: Option<Asking>,
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
@@ -74,12 +77,13 @@ impl Output {
     pub(crate) fn new(
         format: ResponseFormat,
         tool: Option<String>,
+        asking: Option<Asking>,
         mode: Mode,
         most: u32,
         judge: Box<Judge>,
     ) -> Self {
         let (tries, failed, is_found, problem) = (0, Vec::new(), false, None);
-        Self { format, tool, mode, judge, most, tries, failed, is_found, problem }
+        Self { format, tool, asking, mode, judge, most, tries, failed, is_found, problem }
     }
 
     pub(crate) fn format(&self) -> &ResponseFormat {
@@ -88,6 +92,12 @@ impl Output {
 
     pub(crate) fn tool(&self) -> Option<&str> {
         self.tool.as_deref()
+    }
+
+    /// What is asked for in words, if it comes to that.
+    pub(crate) fn form(&self) -> Option<Form> {
+        let words = words(self.format.schema()).into();
+        self.asking.map(|first| Form { first, words })
     }
 
     pub(crate) fn tries(&self) -> u32 {
@@ -193,16 +203,13 @@ impl Output {
     /// What the model is told.
     fn correction(&self, error: &str) -> String {
         let error = error.trim_end_matches('.');
-        let schema = self.format.schema().to_string();
+        let schema = self.format.schema();
         match &self.tool {
             Some(tool) => format!("No answer yet: {error}. Call {tool} with the answer."),
-            None if schema.len() > SCHEMA => {
+            None if schema.to_string().len() > SCHEMA => {
                 format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
             }
-            None => format!(
-                "No answer yet: {error}. Answer with one JSON object and nothing else. It has to fit this \
-                 JSON Schema: {schema}"
-            ),
+            None => format!("No answer yet: {error}. {}", words(schema)),
         }
     }
 
@@ -228,7 +235,11 @@ impl Output {
             {
                 (words, Some(said))
             }
-            // Calls may also wait for permission.
+            problem if *reason == FinishReason::ApprovalPending => {
+                let words = "calls wait for permission, and there is no answer yet: approve or deny \
+                             them, then continue_turn";
+                (words.to_owned(), problem.map(|problem| problem.said))
+            }
             Some(problem) if problem.kind == ProblemKind::Calls || is_limit(reason) => {
                 (format!("the turn ended before there was an answer: {reason}"), Some(problem.said))
             }

@@ -19,7 +19,8 @@ use crate::settings::Settings;
 /// [`SendFor::stream`](crate::SendFor::stream) returns.
 ///
 /// [`next`](Self::next) until that returns `None`, if the way is of interest, then
-/// [`finish`](Self::finish) for the answer, or for why there is none.
+/// [`finish`](Self::finish) for the answer, or for why there is none. [`next_event`](Self::next_event) in place of
+/// `next` shows what else happens in the turn: calls, results, thinking, text.
 ///
 /// # Cancel safety
 ///
@@ -52,6 +53,17 @@ enum Stage {
     Failed(Error),
 }
 
+/// What came of one thing that was done.
+enum Step {
+    Event {
+        event: AgentEvent,
+        /// Whether there is more to be seen of the answer.
+        grows: bool,
+    },
+    Over,
+    Silent,
+}
+
 impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     pub(crate) fn new(
         driver: Held<'a>,
@@ -67,6 +79,12 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
+    /// The same, but that it comes to this error and nothing is sent.
+    pub(crate) fn refused(mut self, error: Error) -> Self {
+        self.stage = Stage::Failed(error);
+        self
+    }
+
     /// Waits until there is more of the answer than before, and lends that; `None` at the end of the turn,
     /// however it ended.
     ///
@@ -79,13 +97,78 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// the next call sends it anew.
     pub async fn next(&mut self) -> Option<Partial<'_, T>> {
         while self.advance().await {
-            if self.wanted().is_some() {
-                let (object, value) = (self.reader.json().value()?, self.wanted()?);
-                let (format, answer) = (&self.format, self.reader.answer());
-                return Some(Partial { object, value, format, answer, of: PhantomData });
+            if self.partial().is_some() {
+                return self.partial();
             }
         }
         None
+    }
+
+    /// Waits for whatever happens next, as [`Client::next_event`](crate::Client::next_event) tells it: calls
+    /// and their results, thinking, the text of the answer, a refusal of its form; `None` at the end of the
+    /// turn, however it ended.
+    ///
+    /// A call of the output tool is seen as its pieces alone, since it stands for text; in auto mode one that does
+    /// not fit is a `ToolUseError` with its result, as any malformed call. After each event
+    /// [`partial`](Self::partial) has what there is of the answer. This and [`next`](Self::next) may be mixed; what
+    /// the one has passed over the other does not come back to.
+    ///
+    /// ```
+    /// use oa_client::{AgentEvent, AgentOptions, Client, ResponseFormat};
+    /// # use oa_testkit::{MemoryServer, Reply};
+    /// use oa_tools::tool;
+    /// use oa_types::ContentBlock;
+    /// use serde_json::json;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), oa_client::Error> {
+    /// # let model = MemoryServer::new([
+    /// #     Reply::new().call("look", json!({})),
+    /// #     Reply::new().call("final_answer", json!({"n": 3})),
+    /// # ]);
+    /// let look = tool("look", "Looks").build(|_| async { Ok(json!("three cats")) });
+    /// let options = AgentOptions::builder().model("any").tool(look).auto_execute_tools(true);
+    /// # let options = options.transport(model);
+    /// let mut client = Client::new(options.build()?)?;
+    /// let count = ResponseFormat::new("count", json!({
+    ///     "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+    /// }));
+    /// let mut stream = client.send_for_format("How many cats are there?", count).stream();
+    /// let mut calls = Vec::new();
+    /// while let Some(event) = stream.next_event().await {
+    ///     if let AgentEvent::Block(ContentBlock::ToolUse(call)) = event {
+    ///         calls.push(call.name);
+    ///     }
+    /// }
+    /// assert_eq!(stream.partial().unwrap().value(), &json!({"n": 3}));
+    /// assert_eq!((calls, stream.finish().await?.value), (vec!["look".to_owned()], json!({"n": 3})));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`next`](Self::next).
+    pub async fn next_event(&mut self) -> Option<AgentEvent> {
+        loop {
+            match self.step().await {
+                Ok(Step::Event { event, .. }) => return Some(event),
+                Ok(Step::Silent) => {}
+                Ok(Step::Over) => return None,
+                Err(error) => {
+                    self.stage = Stage::Failed(error);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Lends what has arrived of the answer so far, if anything has.
+    #[must_use]
+    pub fn partial(&self) -> Option<Partial<'_, T>> {
+        let object = self.reader.json().value()?;
+        let (value, format) = (self.format.wanted(object)?, &self.format);
+        Some(Partial { object, value, format, answer: self.reader.answer(), of: PhantomData })
     }
 
     /// Reads to the end and returns the answer.
@@ -124,9 +207,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     async fn advance(&mut self) -> bool {
         loop {
             match self.step().await {
-                Ok(Some(true)) => return true,
-                Ok(Some(false)) => {}
-                Ok(None) => return false,
+                Ok(Step::Event { grows: true, .. }) => return true,
+                Ok(Step::Event { .. } | Step::Silent) => {}
+                Ok(Step::Over) => return false,
                 Err(error) => {
                     self.stage = Stage::Failed(error);
                     return false;
@@ -135,10 +218,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// One thing after the other; whether there is more to be seen, and nothing at the end.
-    async fn step(&mut self) -> Result<Option<bool>> {
+    /// One thing after the other.
+    async fn step(&mut self) -> Result<Step> {
         match &self.stage {
-            Stage::Over(_) | Stage::Failed(_) => return Ok(None),
+            Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
             Stage::New { output, .. } => {
                 let settings = self.base.for_output(output)?;
                 self.driver.settings = Arc::new(settings);
@@ -155,20 +238,18 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
             }
             Stage::Reading => {
                 let event = poll_fn(|cx| self.driver.poll_event(cx)).await?;
-                match event {
-                    Some(AgentEvent::TurnEnd(reason)) => self.stage = Stage::Over(reason),
-                    None => self.stage = Stage::Over(FinishReason::Unspecified),
-                    Some(event) => {
-                        return Ok(Some(self.reader.take(&event, self.tool.as_deref())));
-                    }
+                let Some(event) = event else {
+                    self.stage = Stage::Over(FinishReason::Unspecified);
+                    return Ok(Step::Over);
+                };
+                if let AgentEvent::TurnEnd(reason) = &event {
+                    self.stage = Stage::Over(reason.clone());
                 }
+                let grows = self.reader.take(&event, self.tool.as_deref());
+                return Ok(Step::Event { event, grows });
             }
         }
-        Ok(Some(false))
-    }
-
-    fn wanted(&self) -> Option<&Value> {
-        self.format.wanted(self.reader.json().value()?)
+        Ok(Step::Silent)
     }
 }
 

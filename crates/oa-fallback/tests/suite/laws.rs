@@ -212,6 +212,23 @@ fn scanner_for(dialect: &dyn Dialect, calls: &[(ToolSpec, ToolUseBlock)]) -> Sca
     dialect.scanner(calls.iter().map(|(tool, _)| tool.clone()).collect::<Arc<[ToolSpec]>>())
 }
 
+fn place(call: &Written) -> usize {
+    let (Written::Call { place, .. } | Written::Malformed { place, .. }) = call;
+    *place
+}
+
+/// Whether these pieces are all of an answer but one marker between each of them and the next.
+fn is_without_markers(answer: &str, pieces: &[&str]) -> bool {
+    let [first, others @ ..] = pieces else { return false };
+    let Some(rest) = answer.strip_prefix(first) else { return false };
+    if others.is_empty() {
+        return rest.is_empty();
+    }
+    let is_marker = rest.get(..6).is_some_and(|opening| opening.eq_ignore_ascii_case("[tool:"));
+    let mut ends = (6..=rest.len()).filter(|&end| rest.is_char_boundary(end));
+    is_marker && ends.any(|end| is_without_markers(&rest[end..], others))
+}
+
 fn goes_on(dialect: &dyn Dialect) -> bool {
     dialect.grammar(Arc::new([])).after() == After::GoOn
 }
@@ -274,9 +291,17 @@ proptest! {
                 let call = whole[found.text.len()..].trim_start().to_ascii_lowercase();
                 prop_assert!(OPENINGS.iter().any(|opening| call.starts_with(opening)), "{call}");
                 for call in &found.calls {
-                    let (Written::Call { place, .. } | Written::Malformed { place, .. }) = call;
-                    prop_assert_eq!(*place, found.text.len());
+                    prop_assert_eq!(place(call), found.text.len());
                 }
+            } else {
+                // All but the calls, each of which stood where it says.
+                let places = found.calls.iter().map(place);
+                let (mut pieces, mut start) = (Vec::new(), 0);
+                for end in places.chain([found.text.len()]) {
+                    pieces.push(&found.text[start..end]);
+                    start = end;
+                }
+                prop_assert!(is_without_markers(&whole, &pieces), "{whole:?} is not {found:?}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, Endpoint, ErrorKind, RetryConfig};
+use oa_client::{AgentOptions, Client, Endpoint, ErrorKind, RetryConfig, TimeoutKind};
 use oa_router::{Router, Server};
 use oa_testkit::{MemoryServer, Reply, Script};
 use serde_json::json;
@@ -117,6 +117,14 @@ async fn a_server_that_does_not_begin_in_time_is_given_up_for_the_next() {
     let (answer, time) = ask(options().total_timeout(10)).await;
     assert_eq!((answer.unwrap_err().kind(), time.as_secs()), (ErrorKind::Timeout, 10));
     assert_eq!(counts([&a, &b]), [2, 1]);
+    // Also where it ends at the second server.
+    let (a, b) = (down(Reply::silence()), down(Reply::silence()));
+    let router = over([&a, &b]).build().unwrap();
+    let options = options().total_timeout(40).chat_service(router).build().unwrap();
+    let began = Instant::now();
+    let error = Client::new(options).unwrap().ask("Go.").await.unwrap_err();
+    assert_eq!((error.timeout(), began.elapsed().as_secs()), (Some(TimeoutKind::Total), 40));
+    assert_eq!(counts([&a, &b]), [1, 1]);
 }
 
 #[tokio::test(start_paused = true)]

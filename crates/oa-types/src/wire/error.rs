@@ -2,6 +2,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::overflow::Sizes;
 use crate::secret::mask_secret;
 
 /// Texts shown to people are cut to this many characters.
@@ -84,6 +85,15 @@ impl ServerError {
             "prompt is too long",
             "input is too long",
             "exceeds the context",
+            "exceeded max context length",
+            "greater than the context length",
+            "context length of only",
+            "reached context length",
+            "longer than the model's context length",
+            "model's context length is only",
+            "longer than the maximum model length",
+            "too long to fit into the model",
+            "exceeds the maximum number of tokens allowed",
         ]
         .iter()
         .any(|mark| message.contains(mark))
@@ -96,11 +106,28 @@ impl ServerError {
         mask(&mut self.raw, secret);
     }
 
-    /// The size of the prompt and of the context, in tokens, if the server told them.
+    /// The size of the prompt and of the context, in tokens, if the server told both: in members of
+    /// their own, or in a sentence that a server is known to write. What it calls a guess is no size.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
+        let sizes = self.sizes();
+        Some((sizes.prompt?, sizes.context?))
+    }
+
+    /// The size of the context, in tokens, if the server told it.
+    #[must_use]
+    pub fn context_size(&self) -> Option<u64> {
+        self.sizes().context
+    }
+
+    fn sizes(&self) -> Sizes {
         let inner = innermost(&self.raw);
-        Some((inner.get("n_prompt_tokens")?.as_u64()?, inner.get("n_ctx")?.as_u64()?))
+        let member = |name: &str| inner.get(name).and_then(Value::as_u64);
+        match (member("n_prompt_tokens"), member("n_ctx")) {
+            (prompt, context @ Some(_)) => Sizes { prompt, context },
+            _ if self.is_context_overflow() => Sizes::of(&self.message),
+            _ => Sizes::default(),
+        }
     }
 }
 
@@ -148,11 +175,23 @@ fn message(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Array(list) => list.iter().find_map(message),
-        Value::Object(_) => ["message", "msg", "detail", "error", "error_message", "description"]
-            .iter()
-            .find_map(|member| message(value.get(member)?)),
+        Value::Object(_) => {
+            let members = ["message", "msg", "detail", "error", "error_message", "description"];
+            let words = members.iter().find_map(|member| message(value.get(member)?))?;
+            Some(match place(value) {
+                Some(place) => format!("{place}: {words}"),
+                None => words,
+            })
+        }
         _ => None,
     }
+}
+
+/// The member of a request that an item of FastAPI's list is about.
+fn place(item: &Value) -> Option<String> {
+    let place = item.get("loc")?.as_array()?.iter().filter_map(word);
+    let place: Vec<String> = place.skip_while(|word| word == "body").collect();
+    (!place.is_empty()).then(|| place.join("."))
 }
 
 /// A text or a number as text; empty is none.

@@ -2,6 +2,7 @@
 
 mod history;
 mod images;
+mod overflow;
 mod settings;
 mod stored;
 mod wire;

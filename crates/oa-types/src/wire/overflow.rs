@@ -1,0 +1,87 @@
+//! What servers say in words of the sizes of a prompt and of a context.
+
+/// The sizes that an error tells, in tokens.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Sizes {
+    pub(super) prompt: Option<u64>,
+    pub(super) context: Option<u64>,
+}
+
+/// Sentences as servers write them, in small letters: `{p}` is the prompt, or a part of it; `{c}` the context;
+/// `{n}` any other number. The first that fits counts. Where a server says "about" or "at least", or tells what
+/// it keeps of a prompt, that is no size of a prompt.
+const SENTENCES: [&str; 19] = [
+    // OpenAI, vLLM, DeepSeek.
+    "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {n} in the completion)",
+    "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {p} in the functions, and {n} in the completion)",
+    "maximum context length is {c} tokens, however you requested {n} tokens ({p} in your prompt; {n} for the completion)",
+    "maximum context length is {c} tokens. however, your messages resulted in {p} tokens",
+    // vLLM, by version.
+    "maximum context length is {c} tokens. however, your request has {p} input tokens",
+    "maximum context length is {c} tokens and your request has {p} input tokens",
+    "you passed {p} input tokens and requested {n} output tokens. however, the model's context length is only {c} tokens",
+    "prompt (length {p}) is longer than the maximum model length of {c}",
+    "prompt (total length {p}) is too long to fit into the model (context length {c})",
+    // llama.cpp, also where a gateway passes its words on.
+    "request ({p} tokens) exceeds the available context size ({c} tokens",
+    // SGLang.
+    "input ({p} tokens) is longer than the model's context length ({c} tokens)",
+    "maximum context length of {c} tokens. you requested a total of {n} tokens: {p} tokens from the input messages and {n} tokens for the completion",
+    // Mistral, Anthropic and Gemini behind gateways.
+    "prompt contains {p} tokens and {n} draft tokens, too large for model with {c} maximum context length",
+    "prompt is too long: {p} tokens > {c} maximum",
+    "input token count ({p}) exceeds the maximum number of tokens allowed ({c})",
+    // LM Studio: what it keeps of a prompt may be less than the prompt.
+    "model is loaded with context length of only {c} tokens",
+    "(n_keep: {n}>= n_ctx: {c})",
+    "reached context length of {c} tokens",
+    // Whoever says no more.
+    "maximum context length is {c} tokens",
+];
+
+impl Sizes {
+    /// Reads what a server says.
+    pub(super) fn of(message: &str) -> Self {
+        let message = message.to_lowercase();
+        let mut found = SENTENCES.iter().filter_map(|sentence| Self::by(sentence, &message));
+        found.next().unwrap_or_default()
+    }
+
+    fn by(sentence: &str, message: &str) -> Option<Self> {
+        let first = sentence.split_once('{').map_or(sentence, |(first, _)| first);
+        let mut places = message.match_indices(first);
+        places.find_map(|(at, _)| Self::read(sentence, &message[at..]))
+    }
+
+    /// Reads what begins as the sentence does.
+    fn read(sentence: &str, mut text: &str) -> Option<Self> {
+        let mut sizes = Self::default();
+        let mut pieces = sentence.split('{');
+        text = text.strip_prefix(pieces.next()?)?;
+        for piece in pieces {
+            let (what, words) = piece.split_once('}')?;
+            let (number, rest) = number(text)?;
+            text = rest.strip_prefix(words)?;
+            match what {
+                "c" => sizes.context = Some(number),
+                "p" => sizes.prompt = sizes.prompt.unwrap_or_default().checked_add(number),
+                _ => {}
+            }
+        }
+        // Nothing is of no size.
+        (sizes.prompt != Some(0) && sizes.context != Some(0)).then_some(sizes)
+    }
+}
+
+/// A whole number at the beginning of a text. One with separators or a fraction is none.
+fn number(text: &str) -> Option<(u64, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    let mut behind = rest.chars();
+    let goes_on = behind.next().is_some_and(|c| matches!(c, ',' | '.' | '_' | '\''))
+        && behind.next().is_some_and(|c| c.is_ascii_digit());
+    if goes_on {
+        return None;
+    }
+    Some((digits.parse().ok()?, rest))
+}

@@ -1,0 +1,177 @@
+//! What servers say when a prompt does not fit, and the numbers in it.
+
+use oa_types::wire::ServerError;
+use proptest::prelude::*;
+
+fn error(message: &str) -> ServerError {
+    ServerError::from_body(
+        serde_json::json!({ "error": { "message": message } }).to_string().as_bytes(),
+    )
+}
+
+/// An overflow, with the size of the prompt and of the context.
+#[track_caller]
+fn check(message: &str, prompt: impl Into<Option<u64>>, context: impl Into<Option<u64>>) {
+    let (error, prompt, context) = (error(message), prompt.into(), context.into());
+    assert!(error.is_context_overflow(), "{message}");
+    assert_eq!(error.context_size(), context, "{message}");
+    assert_eq!(error.context_sizes(), prompt.zip(context), "{message}");
+}
+
+#[test]
+fn sentences_of_servers_have_their_numbers_read() {
+    // vLLM (vllm-project/vllm #20409; ogx-ai/ogx #4534: fits without what is to be generated), OpenAI, DeepSeek.
+    check(
+        "This model's maximum context length is 16384 tokens. However, you requested 122946 tokens \
+         (112946 in the messages, 10000 in the completion). Please reduce the length of the messages or completion.",
+        112_946,
+        16_384,
+    );
+    check(
+        "This model's maximum context length is 6048 tokens. However, you requested 6616 tokens (568 in \
+         the messages, 6048 in the completion). Please reduce the length of the messages or completion.",
+        568,
+        6048,
+    );
+    check(
+        "This model's maximum context length is 4097 tokens. However, you requested 5563 tokens (1500 in \
+         the messages, 63 in the functions, and 4000 in the completion).",
+        1563,
+        4097,
+    );
+    check(
+        "This model's maximum context length is 4097 tokens, however you requested 4356 tokens (100 in \
+         your prompt; 4256 for the completion). Please reduce your prompt; or completion length.",
+        100,
+        4097,
+    );
+    check(
+        "This model's maximum context length is 4097 tokens. However, your messages resulted in 4932 tokens \
+         (4900 in the messages, 32 in the functions). Please reduce the length of the messages.",
+        4932,
+        4097,
+    );
+    check(
+        "'max_tokens' or 'max_completion_tokens' is too large: 4000. This model's maximum context length is \
+         4096 tokens and your request has 200 input tokens (4000 > 4096 - 200).",
+        200,
+        4096,
+    );
+    check(
+        "This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens. \
+         Please reduce the length of the input messages.",
+        5000,
+        4096,
+    );
+    check(
+        "You passed 8193 input tokens and requested 1 output tokens. However, the model's context length is \
+         only 8192 tokens, resulting in a maximum input length of 8191 tokens.",
+        8193,
+        8192,
+    );
+    check(
+        "The decoder prompt (length 5000) is longer than the maximum model length of 4096. Make sure that \
+         `max_model_len` is no smaller than the number of text tokens.",
+        5000,
+        4096,
+    );
+    // llama.cpp behind a gateway: tests/fixtures/live/litellm-error-context.body.
+    check(
+        "litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: \
+         OpenAIException - request (24016 tokens) exceeds the available context size (4096 tokens), try \
+         increasing it",
+        24_016,
+        4096,
+    );
+    // SGLang.
+    check(
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+        5000,
+        4096,
+    );
+    // Behind gateways.
+    check("prompt is too long: 210000 tokens > 200000 maximum", 210_000, 200_000);
+    check(
+        "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+        40_000,
+        32_768,
+    );
+    check(
+        "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).",
+        1_048_577,
+        1_048_576,
+    );
+}
+
+#[test]
+fn doubt_gives_no_number() {
+    // LM Studio tells how much of a prompt it was to keep (lmstudio-ai/lmstudio-bug-tracker #546).
+    check(
+        "Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded \
+         with context length of only 32768 tokens, which is not enough. Try to load the model with a larger \
+         context length, or provide a shorter input.",
+        None,
+        32_768,
+    );
+    check(
+        "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: \
+         5432>= n_ctx: 4096). Try to load the model with a larger context length, or provide a shorter input",
+        None,
+        4096,
+    );
+    // Ollama, whose words hold no size or only a difference.
+    check("the input length exceeds the context length", None, None);
+    check("prompt too long; exceeded max context length by 120 tokens", None, None);
+    // OpenRouter and newer versions of vLLM guess.
+    check(
+        "This endpoint's maximum context length is 131072 tokens. However, you requested about 135000 tokens \
+         (134000 of text input, 1000 in the output).",
+        None,
+        131_072,
+    );
+    check(
+        "This model's maximum context length is 4096 tokens. However, you requested 100 output tokens and \
+         your prompt contains at least 3997 input tokens, for a total of at least 4097 tokens.",
+        None,
+        4096,
+    );
+    // Numbers that may mean something else.
+    check("This model's maximum context length is 4,096 tokens.", None, None);
+    check("This model's maximum context length is 4.096 tokens.", None, None);
+    check("This model's maximum context length is 0 tokens.", None, None);
+    check(
+        &format!("This model's maximum context length is {} tokens.", "9".repeat(30)),
+        None,
+        None,
+    );
+    check("context length exceeded: 5000 of 4096", None, None);
+    // No overflow, no numbers.
+    let other = error("request (24016 tokens) exceeds your quota (4096 tokens)");
+    assert_eq!((other.context_size(), other.context_sizes()), (None, None));
+}
+
+#[test]
+fn members_count_for_more_than_words() {
+    let body = serde_json::json!({ "error": {
+        "type": "exceed_context_size_error",
+        "message": "request (1 tokens) exceeds the available context size (2 tokens)",
+        "n_prompt_tokens": 5120,
+        "n_ctx": 4096,
+    }});
+    let error = ServerError::from_value(body);
+    assert_eq!(error.context_sizes(), Some((5120, 4096)));
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_server_says_its_words_are_read(words in "\\PC{0,80}", at in 0_usize..80) {
+        let sentence = "maximum context length is 4096 tokens. However, your messages resulted in 4932 tokens";
+        let cut = words.char_indices().nth(at).map_or(words.len(), |(at, _)| at);
+        let error = error(&format!("{} {sentence} {}", &words[..cut], &words[cut..]));
+        prop_assert_eq!(error.context_sizes(), Some((4932, 4096)));
+        let end = at.min(sentence.len());
+        // Cut anywhere there is no number that was not there.
+        let size = self::error(&sentence[..end]).context_sizes();
+        prop_assert!(size.is_none() || end == sentence.len(), "{:?}", size);
+    }
+}
