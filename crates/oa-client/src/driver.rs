@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -34,6 +35,8 @@ pub(crate) struct Driver {
     pub(crate) interrupt: InterruptHandle,
     /// What happened while nobody listened.
     pub(crate) events: VecDeque<AgentEvent>,
+    /// And then an answer began.
+    began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
     pub(crate) metadata: TurnMetadata,
     pub(crate) run: Option<Run>,
@@ -57,6 +60,7 @@ impl Driver {
             turn: Turn::new(turn),
             interrupt: InterruptHandle::default(),
             events: VecDeque::new(),
+            began: false,
             message: None,
             metadata: TurnMetadata::default(),
             run: None,
@@ -73,7 +77,14 @@ impl Driver {
     #[inline]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         let is_cut = self.run.as_ref().is_some_and(|run| run.signal().is_cancelled());
-        match self.events.pop_front().filter(|_| !is_cut) {
+        if is_cut {
+            return self.poll_step(cx);
+        }
+        let event = match self.events.pop_front() {
+            None if mem::take(&mut self.began) => Some(AgentEvent::AnswerStart),
+            event => event,
+        };
+        match event {
             Some(event) => Poll::Ready(Ok(Some(event))),
             None => self.poll_step(cx),
         }
@@ -83,6 +94,7 @@ impl Driver {
     pub(crate) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         while self.work.answer.is_none() {
             match ready!(self.poll_step(cx))? {
+                Some(AgentEvent::AnswerStart) => self.began = true,
                 Some(event) => self.events.push_back(event),
                 None => break,
             }
@@ -341,6 +353,7 @@ impl Driver {
         let answer = self.work.answer.take();
         self.work = Work::default();
         self.events.clear();
+        self.began = false;
         self.run = None;
         // What nobody was shown is no part of the conversation.
         let answer = answer.filter(|_| self.turn.shows_text());
@@ -391,6 +404,7 @@ impl Driver {
     fn drop_work(&mut self) {
         self.work = Work::default();
         self.events.clear();
+        self.began = false;
         self.end_run(None);
     }
 }

@@ -157,7 +157,7 @@ impl Round {
 
     /// Shows all calls as the model made them.
     pub(crate) fn show_calls(&mut self, out: &mut VecDeque<ContentBlock>) {
-        for piece in self.unshown.drain(..) {
+        while let Some(piece) = self.unshown.pop_front() {
             out.push_back(match piece {
                 Piece::Call(call) => self.calls[call].block.clone().into(),
                 Piece::Error(error) => error.into(),

@@ -90,7 +90,7 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
         MessageRole::System | MessageRole::User => {
             let content = content(&message.content);
             if !content.is_empty() {
-                write(&Wire { content: Some(content), ..Wire::new(message.role) }, out);
+                write(&Plain { role: message.role.as_str(), content }, out);
             }
         }
         MessageRole::Tool => {}
@@ -100,6 +100,13 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
             write_result(result, form, out);
         }
     }
+}
+
+/// A message that has nothing but content.
+#[derive(Serialize)]
+struct Plain<'a> {
+    role: &'static str,
+    content: Content<'a>,
 }
 
 /// A message as it goes out; members in the order in which servers document them.
