@@ -211,25 +211,28 @@ fn ask_after(
     )
 }
 
-async fn tries(
+/// A block, and no async fn: one of these keeps what it is given twice.
+fn tries(
     mut wait: Option<Duration>,
     request: ChatRequest,
     mut retry: u32,
-) -> Result<AnswerStream> {
-    loop {
-        if let Some(wait) = wait {
-            // In a box: most requests never wait.
-            Box::pin(sleep(wait)).await;
+) -> impl Future<Output = Result<AnswerStream>> {
+    async move {
+        loop {
+            if let Some(wait) = wait {
+                // In a box: most requests never wait.
+                Box::pin(sleep(wait)).await;
+            }
+            let error = match request.settings.asked.answer(&request).await {
+                Ok(answer) => return Ok(watched(answer, request, retry)),
+                Err(error) => error,
+            };
+            wait = pause(&request, &error, retry);
+            if wait.is_none() {
+                return Err(error);
+            }
+            retry += 1;
         }
-        let error = match request.settings.asked.answer(&request).await {
-            Ok(answer) => return Ok(watched(answer, request, retry)),
-            Err(error) => error,
-        };
-        wait = pause(&request, &error, retry);
-        if wait.is_none() {
-            return Err(error);
-        }
-        retry += 1;
     }
 }
 
