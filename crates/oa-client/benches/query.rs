@@ -25,6 +25,7 @@ mod by_hand;
 mod ours;
 
 mod answers;
+mod load;
 mod process;
 mod replay;
 
@@ -88,6 +89,9 @@ impl fmt::Display for Who {
 fn main() {
     if std::env::args().any(|argument| argument == replay::ARGUMENT) {
         replay::serve();
+    }
+    if std::env::args().any(|argument| argument == load::ARGUMENT) {
+        load::turn();
     }
     if let [table, rest @ ..] = &numbers()[..] {
         return (TABLES[*table].child)(rest);

@@ -3,10 +3,11 @@
 //! Each is answered at once with one piece of text. `Client` is a new one for each request.
 //!
 //! On a machine that has nothing else to do the processor sleeps before each answer and wakes with cold
-//! caches: then all times are higher, and what is larger loses more. With a load beside it stays awake. So
-//! all take turns, and the ratio is the median of those within a turn.
+//! caches: then all times are higher, and what is larger loses more. Beside a model that computes it stays
+//! awake. So there is a table for each; all take turns, and the ratio is the median of those within a turn.
 
 use crate::by_hand::Loop;
+use crate::load::Load;
 use crate::process::{self, cpu_time, measured};
 use crate::replay::{BURSTS, Server};
 use crate::{REQUESTS, Who, instructions, ours, runtime};
@@ -23,6 +24,16 @@ pub(crate) fn print(server: &Server) {
         return println!("requests: this system does not tell the time on the CPU");
     }
     println!("microseconds on the CPU per request, medians of {TURNS} turns of {REQUESTS_EACH}\n");
+    println!("beside a load that keeps the processors awake");
+    match Load::start() {
+        Some(_load) => table(server),
+        None => println!("  cannot be had here: there is no `chrt`"),
+    }
+    println!("\nbeside nothing");
+    table(server);
+}
+
+fn table(server: &Server) {
     let turns: Vec<[f64; 3]> = (0..TURNS)
         .map(|_| {
             Who::ALL.map(|who| {
