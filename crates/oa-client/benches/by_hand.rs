@@ -4,13 +4,14 @@
 //! borrowed structs, a `String` for each piece. The messages of a conversation are bytes that grow, and
 //! are copied into each request.
 //!
-//! It knows no timeouts, no limits and no errors of servers, leaves out usage, and keeps no answer and
+//! It knows no timeouts unless it is told, no limits and no errors of servers, leaves out usage, and keeps no answer and
 //! no history that could be read. Its tools: one call an answer, whose arguments nobody checks or
 //! repairs, no hooks, no events, no guard against repetition, no cancelling, no budget of rounds, no
 //! connection in place of one that broke.
 
 use std::borrow::Cow;
 use std::hint::black_box;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Request, header};
@@ -20,6 +21,7 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::answers::{PAGE, WORD, page};
 
@@ -32,6 +34,8 @@ const END: &str = r#"],"tools":[{"type":"function","function":{"name":"read","de
 pub(crate) struct Loop {
     sender: SendRequest<Full<Bytes>>,
     host: String,
+    /// How long it waits for each piece of an answer; for ever if it is not told.
+    pub(crate) patience: Option<Duration>,
 }
 
 impl Loop {
@@ -42,7 +46,7 @@ impl Loop {
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1 has no handshake");
         tokio::spawn(connection);
-        Self { sender, host }
+        Self { sender, host, patience: None }
     }
 
     /// Asks, and tells of the pieces as they come.
@@ -117,7 +121,10 @@ impl Loop {
         let response = self.sender.send_request(request).await.expect("the server answers");
         let mut body = response.into_body();
         let mut buffer = BytesMut::new();
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = match self.patience {
+            Some(patience) => timeout(patience, body.frame()).await.expect("it comes in time"),
+            None => body.frame().await,
+        } {
             let Ok(data) = frame.expect("the answer is whole").into_data() else { continue };
             buffer.extend_from_slice(&data);
             while let Some(end) = memchr::memchr(b'\n', &buffer) {

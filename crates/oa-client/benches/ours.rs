@@ -34,9 +34,14 @@ pub(crate) async fn ask(options: &AgentOptions, mut on_pieces: impl FnMut(usize)
     }
 }
 
-/// The same by a client of its own, and its events.
-pub(crate) async fn ask_client(options: &AgentOptions, mut on_pieces: impl FnMut(usize)) {
-    let mut client = Client::new(options.clone()).expect("the options are valid");
+/// A client that has asked nothing.
+pub(crate) fn client(options: &AgentOptions) -> Client {
+    Client::new(options.clone()).expect("the options are valid")
+}
+
+/// The same by a client, which forgets what was before, and its events.
+pub(crate) async fn ask_client(client: &mut Client, mut on_pieces: impl FnMut(usize)) {
+    client.clear_history();
     client.send("Tell me a story.").await.expect("the server answers");
     while let Some(event) = client.next_event().await.expect("the answer is whole") {
         match event {
@@ -57,7 +62,7 @@ pub(crate) async fn ask_client(options: &AgentOptions, mut on_pieces: impl FnMut
 
 /// Has a conversation with a tool, and returns after how many rounds its text came.
 pub(crate) async fn converse(options: &AgentOptions) -> usize {
-    let mut client = Client::new(options.clone()).expect("the options are valid");
+    let mut client = client(options);
     client.send("Read the book.").await.expect("the server answers");
     let (mut results, mut texts) = (0, 0);
     while let Some(block) = client.receive().await.expect("nothing fails here") {
