@@ -211,7 +211,7 @@ fn ask_after(
     )
 }
 
-/// A block, and no async fn: one of these keeps what it is given twice.
+#[expect(clippy::manual_async_fn, reason = "such a function keeps what it is given twice")]
 fn tries(
     mut wait: Option<Duration>,
     request: ChatRequest,
