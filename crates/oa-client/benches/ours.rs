@@ -34,14 +34,9 @@ pub(crate) async fn ask(options: &AgentOptions, mut on_pieces: impl FnMut(usize)
     }
 }
 
-/// A client that has asked nothing.
-pub(crate) fn client(options: &AgentOptions) -> Client {
-    Client::new(options.clone()).expect("the options are valid")
-}
-
-/// The same by a client, which forgets what was before, and its events.
-pub(crate) async fn ask_client(client: &mut Client, mut on_pieces: impl FnMut(usize)) {
-    client.clear_history();
+/// The same by a client of its own, and its events.
+pub(crate) async fn ask_client(options: &AgentOptions, mut on_pieces: impl FnMut(usize)) {
+    let mut client = client(options);
     client.send("Tell me a story.").await.expect("the server answers");
     while let Some(event) = client.next_event().await.expect("the answer is whole") {
         match event {
@@ -94,4 +89,8 @@ fn reader() -> FnTool {
         assert!(arguments[PAGE].is_u64(), "the page is a number");
         Ok(Value::from(page()))
     })
+}
+
+fn client(options: &AgentOptions) -> Client {
+    Client::new(options.clone()).expect("the options are valid")
 }

@@ -170,9 +170,7 @@ fn time(port: usize, case: &Case, who: Who, units: usize, turns: usize) -> Durat
                 let on_pieces = |pieces| came += pieces;
                 match (who, &mut by_hand) {
                     (_, Some(by_hand)) => by_hand.ask(&path, on_pieces).await,
-                    (Who::Client, None) => {
-                        ours::ask_client(&mut ours::client(&options), on_pieces).await;
-                    }
+                    (Who::Client, None) => ours::ask_client(&options, on_pieces).await,
                     (_, None) => ours::ask(&options, on_pieces).await,
                 }
                 assert_eq!(came, pieces, "every piece comes");

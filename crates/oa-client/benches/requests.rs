@@ -1,6 +1,6 @@
 //! How long is a request on the CPU, the user's and the kernel's, on a warm connection?
 //!
-//! Each is answered at once with one piece of text. `Client` is one that forgets what was before. The loop
+//! Each is answered at once with one piece of text. `Client` is a new one for each request. The loop
 //! waits for ever; one row tells what it costs that waits no longer than a minute for each piece.
 //!
 //! On a machine that has nothing else to do the processor sleeps before each answer and wakes with cold
@@ -73,7 +73,6 @@ pub(crate) fn child(numbers: &[usize]) {
     let time = runtime().block_on(async {
         let mut by_hand = Loop::connect(port).await;
         by_hand.patience = (row > LOOP).then_some(PATIENCE);
-        let mut client = ours::client(&options);
         let mut pieces = 0;
         let mut start = cpu_time();
         for request in 0..=requests {
@@ -84,7 +83,7 @@ pub(crate) fn child(numbers: &[usize]) {
             let on_pieces = |more| pieces += more;
             match row {
                 QUERY => ours::ask(&options, on_pieces).await,
-                CLIENT => ours::ask_client(&mut client, on_pieces).await,
+                CLIENT => ours::ask_client(&options, on_pieces).await,
                 _ => by_hand.ask(&path, on_pieces).await,
             }
         }

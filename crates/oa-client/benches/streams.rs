@@ -145,9 +145,7 @@ impl Asker {
         let (port, path, options) = (self.port, self.path.clone(), self.options.clone());
         match self.who {
             Who::Query => tokio::spawn(async move { ours::ask(&options, on_pieces).await }),
-            Who::Client => tokio::spawn(async move {
-                ours::ask_client(&mut ours::client(&options), on_pieces).await;
-            }),
+            Who::Client => tokio::spawn(async move { ours::ask_client(&options, on_pieces).await }),
             Who::Loop => tokio::spawn(async move {
                 let mut by_hand = Loop::connect(port).await;
                 by_hand.ask(&path, on_pieces).await;
