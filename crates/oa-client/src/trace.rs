@@ -202,15 +202,7 @@ mod spans {
         pub(super) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
             let Some(reason) = reason else { return };
             self.turn.record("gen_ai.response.finish_reasons", reason.as_str());
-            let is_limit = matches!(
-                reason,
-                FinishReason::MaxRunTime
-                    | FinishReason::MaxRunTokens
-                    | FinishReason::MaxToolCalls
-                    | FinishReason::MaxToolIterations
-                    | FinishReason::RepeatedToolCall
-            );
-            if is_limit {
+            if reason.is_limit() {
                 let _entered = self.turn.enter();
                 warn!(reason = reason.as_str(), rounds, "a limit ended the turn");
             }

@@ -65,6 +65,19 @@ impl FinishReason {
         }
     }
 
+    /// Whether a limit of the caller's ended the turn: of rounds, calls, tokens, time or repetition.
+    #[must_use]
+    pub fn is_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::MaxRunTime
+                | Self::MaxRunTokens
+                | Self::MaxToolCalls
+                | Self::MaxToolIterations
+                | Self::RepeatedToolCall
+        )
+    }
+
     /// Whether the answer was cut off by a token limit, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {

@@ -240,7 +240,7 @@ impl Output {
                              them, then continue_turn";
                 (words.to_owned(), problem.map(|problem| problem.said))
             }
-            Some(problem) if problem.kind == ProblemKind::Calls || is_limit(reason) => {
+            Some(problem) if problem.kind == ProblemKind::Calls || reason.is_limit() => {
                 (format!("the turn ended before there was an answer: {reason}"), Some(problem.said))
             }
             Some(Problem { words, said, .. }) => {
@@ -356,17 +356,6 @@ fn refuse(block: &mut ContentBlock, why: &str) {
 fn stand_for(message: &mut AssistantMessage, text: String) {
     message.content.retain(|block| matches!(block, ContentBlock::Thinking(_)));
     message.content.push(TextBlock::new(text).into());
-}
-
-fn is_limit(reason: &FinishReason) -> bool {
-    matches!(
-        reason,
-        FinishReason::MaxRunTime
-            | FinishReason::MaxRunTokens
-            | FinishReason::MaxToolCalls
-            | FinishReason::MaxToolIterations
-            | FinishReason::RepeatedToolCall
-    )
 }
 
 fn bounded(words: &str, most: usize) -> String {
