@@ -131,13 +131,6 @@ impl Driver {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
                 Some(_) | None => match self.work.poll(cx, self.turn.shows_text()) {
-                    Poll::Ready(Some(Done::Delta(event))) => {
-                        // What is wrong with a stream is no word of an answer.
-                        if !matches!(event, AgentEvent::Problem(_)) {
-                            self.turn.begin_answer();
-                        }
-                        return Poll::Ready(Ok(Some(event)));
-                    }
                     Poll::Ready(Some(done)) => {
                         if let Some(event) = self.take(done)? {
                             return Poll::Ready(Ok(Some(event)));
@@ -155,6 +148,9 @@ impl Driver {
     }
 
     /// Tells the state machine what came of something.
+    ///
+    /// Out of line, as what follows is: what it needs of the stack is not needed while something is waited
+    /// for.
     #[inline(never)]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
@@ -163,7 +159,13 @@ impl Driver {
                 let decision = decision.map_err(|error| self.fail(Error::hook(error)))?;
                 self.turn.decide(call, decision);
             }
-            Done::Delta(event) => return Ok(Some(event)),
+            Done::Delta(event) => {
+                // What is wrong with a stream is no word of an answer.
+                if !matches!(event, AgentEvent::Problem(_)) {
+                    self.turn.begin_answer();
+                }
+                return Ok(Some(event));
+            }
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 for refusal in answer.take_refusals() {
@@ -201,8 +203,6 @@ impl Driver {
     }
 
     /// Makes a message of an answer that has ended, and tells the state machine.
-    ///
-    /// Apart from what waits, for which its stack would be kept.
     #[inline(never)]
     fn conclude(&mut self, ended: AnswerStream) -> Result<AgentEvent> {
         let Concluded { mut message, failure, closing } = ended.conclude();
