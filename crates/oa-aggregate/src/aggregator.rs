@@ -481,35 +481,32 @@ impl State {
     }
 
     fn take_answer(&mut self) -> Answer {
-        let cut = self.why_an_empty_last_call_is_no_call();
-        let (said, calls) = (mem::take(&mut self.blocks), mem::take(&mut self.calls.list));
-        let refusal: String = said.words_of(Voice::Refusal);
-        let last = calls.len().saturating_sub(1);
-        let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
-        let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
-        let mut words = said.words.into_iter();
-        let mut calls = calls.into_iter().enumerate();
-        let mut blocks = Vec::with_capacity(said.parts.len());
-        blocks.extend(said.parts.iter().filter_map(|part| match part {
-            Part::Words(_) => words.next().map(|Words { voice, text }| match voice {
-                Voice::Refusal | Voice::Text => ContentBlock::Text(TextBlock::new(text)),
-                Voice::Thinking => ContentBlock::Thinking(ThinkingBlock::new(text)),
-            }),
-            Part::Call(_) => calls.next().map(|(number, call): (usize, Call)| {
-                let cut = cut.filter(|_| number == last);
-                match call.finish(|| ids.next_id(), cut, self.options.quirks.repair) {
-                    Ok(call) => ContentBlock::ToolUse(call),
-                    Err(error) => ContentBlock::ToolUseError(error),
+        let calls = mem::take(&mut self.calls.list);
+        let mut calls = (!calls.is_empty()).then(|| self.finished(calls).into_iter());
+        let said = mem::take(&mut self.blocks).parts;
+        let mut blocks = Vec::with_capacity(said.len());
+        let mut refusal: Option<String> = None;
+        for part in said {
+            match part {
+                Part::Words(Words { voice: Voice::Thinking, text }) => {
+                    blocks.push(ContentBlock::Thinking(ThinkingBlock::new(text)));
                 }
-            }),
-        }));
+                Part::Words(Words { voice, text }) => {
+                    if voice == Voice::Refusal {
+                        refusal.get_or_insert_default().push_str(&text);
+                    }
+                    blocks.push(ContentBlock::Text(TextBlock::new(text)));
+                }
+                Part::Call => blocks.extend(calls.as_mut().and_then(Iterator::next)),
+            }
+        }
         let details = mem::take(&mut self.details).list;
         if !details.is_empty() {
             self.extra.insert("reasoning_details".into(), details.into());
         }
         Answer {
             blocks,
-            refusal: Some(refusal).filter(|refusal| !refusal.is_empty()),
+            refusal,
             finish_reason: mem::replace(&mut self.finish_reason, FinishReason::Unspecified),
             usage: self.usage.take(),
             problems: mem::take(&mut self.problems),
@@ -518,6 +515,23 @@ impl State {
             model: self.model.take(),
             extra: mem::take(&mut self.extra),
         }
+    }
+
+    /// Makes blocks of calls.
+    #[cold]
+    fn finished(&self, calls: Vec<Call>) -> Vec<ContentBlock> {
+        let cut = self.why_an_empty_last_call_is_no_call();
+        let last = calls.len() - 1;
+        let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
+        let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
+        let blocks = calls.into_iter().enumerate().map(|(number, call)| {
+            let cut = cut.filter(|_| number == last);
+            match call.finish(|| ids.next_id(), cut, self.options.quirks.repair) {
+                Ok(call) => ContentBlock::ToolUse(call),
+                Err(error) => ContentBlock::ToolUseError(error),
+            }
+        });
+        blocks.collect()
     }
 
     /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).

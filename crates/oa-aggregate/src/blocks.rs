@@ -6,11 +6,12 @@ use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
 
-/// A part of the answer by its place; parts stand in the order in which they began.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A part of the answer; parts stand in the order in which they began.
+#[derive(Debug)]
 pub(crate) enum Part {
-    Call(usize),
-    Words(usize),
+    /// The next of the calls.
+    Call,
+    Words(Words),
 }
 
 /// Room for a short text, in bytes.
@@ -36,14 +37,13 @@ enum Pending {
     CallArguments { call: usize, start: usize, end: usize },
     CallStart(usize),
     Problem(usize),
-    Words { run: usize, start: usize, end: usize },
+    Words { part: usize, start: usize, end: usize },
 }
 
 /// The answer as it grows. Deltas are slices of it: what arrives is stored once, and lent.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) parts: Vec<Part>,
-    pub(crate) words: Vec<Words>,
     pending: VecDeque<Pending>,
     text_bytes: usize,
 }
@@ -55,27 +55,24 @@ impl Blocks {
         if self.text_bytes > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
-        let goes_on = match self.parts.last() {
-            Some(Part::Words(run)) => self.words[*run].voice == voice,
-            Some(Part::Call(_)) | None => false,
+        let (start, end) = match self.parts.last_mut() {
+            Some(Part::Words(last)) if last.voice == voice => last.add(words),
+            _ => {
+                // The first few, which are often the only ones, need not grow from nothing.
+                let room = if self.parts.len() < 4 { ROOM } else { 0 };
+                let mut text = Words { voice, text: String::with_capacity(room) };
+                let added = text.add(words);
+                self.parts.push(Part::Words(text));
+                added
+            }
         };
-        if !goes_on {
-            self.parts.push(Part::Words(self.words.len()));
-            // The first few, which are often the only ones, need not grow from nothing.
-            let room = if self.words.len() < 4 { ROOM } else { 0 };
-            self.words.push(Words { voice, text: String::with_capacity(room) });
-        }
-        let run = self.words.len() - 1;
-        let text = &mut self.words[run].text;
-        let start = text.len();
-        text.push_str(words);
-        let end = text.len();
-        self.pending.push_back(Pending::Words { run, start, end });
+        let part = self.parts.len() - 1;
+        self.pending.push_back(Pending::Words { part, start, end });
         Ok(())
     }
 
     pub(crate) fn call_started(&mut self, call: usize) {
-        self.parts.push(Part::Call(call));
+        self.parts.push(Part::Call);
         self.pending.push_back(Pending::CallStart(call));
     }
 
@@ -87,12 +84,6 @@ impl Blocks {
 
     pub(crate) fn problem(&mut self, problem: usize) {
         self.pending.push_back(Pending::Problem(problem));
-    }
-
-    /// All words of one kind, joined.
-    pub(crate) fn words_of(&self, voice: Voice) -> String {
-        let runs = self.words.iter().filter(|words| words.voice == voice);
-        runs.map(|words| &*words.text).collect()
     }
 
     #[inline]
@@ -109,8 +100,8 @@ impl Blocks {
                 Delta::CallArguments { call, fragment: calls[call].arguments.slice(start, end) }
             }
             Pending::Problem(problem) => Delta::Problem(&problems[problem]),
-            Pending::Words { run, start, end } => {
-                let Words { voice, text } = &self.words[run];
+            Pending::Words { part, start, end } => {
+                let Part::Words(Words { voice, text }) = &self.parts[part] else { return None };
                 let words = &text[start..end];
                 match voice {
                     Voice::Refusal => Delta::Refusal(words),
@@ -119,5 +110,15 @@ impl Blocks {
                 }
             }
         })
+    }
+}
+
+impl Words {
+    /// Adds words, and tells where they begin and end.
+    #[inline]
+    fn add(&mut self, words: &str) -> (usize, usize) {
+        let start = self.text.len();
+        self.text.push_str(words);
+        (start, self.text.len())
     }
 }

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::mem;
 
 use oa_types::{
     ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
@@ -41,6 +42,9 @@ pub(crate) struct Recorded {
 }
 
 pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
+    if is_plain(&blocks) {
+        return Recorded { blocks, pieces: VecDeque::new(), malformed: Vec::new() };
+    }
     let mut malformed = Vec::new();
     let mut pieces = VecDeque::new();
     let mut kept: Vec<ContentBlock> = Vec::with_capacity(blocks.len());
@@ -69,6 +73,17 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
         }
     }
     Recorded { blocks: kept, pieces, malformed }
+}
+
+/// Whether there are words alone, and they stand as [`add`] would leave them.
+fn is_plain(blocks: &[ContentBlock]) -> bool {
+    let has_words = |block: &ContentBlock| match block {
+        ContentBlock::Text(block) => !block.text.is_empty(),
+        ContentBlock::Thinking(block) => !block.thinking.is_empty(),
+        _ => false,
+    };
+    let differ = |pair: &[ContentBlock]| mem::discriminant(&pair[0]) != mem::discriminant(&pair[1]);
+    blocks.iter().all(has_words) && blocks.windows(2).all(differ)
 }
 
 /// Neighbouring runs of text, or of thinking, become one; empty ones go.

@@ -30,6 +30,7 @@ pub struct AssistantMessage {
 
 impl AssistantMessage {
     /// Creates an answer of these blocks about which nothing else is known.
+    #[inline]
     #[must_use]
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {

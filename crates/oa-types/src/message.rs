@@ -58,6 +58,7 @@ pub struct Message {
 
 impl Message {
     /// Creates a message of any role and content.
+    #[inline]
     #[must_use]
     pub fn new(role: MessageRole, content: Vec<ContentBlock>) -> Self {
         Self { role, content, interrupted: false, extra: Map::new() }
@@ -82,6 +83,7 @@ impl Message {
     }
 
     /// Creates a message of the model.
+    #[inline]
     #[must_use]
     pub fn assistant(content: Vec<ContentBlock>) -> Self {
         Self::new(MessageRole::Assistant, content)
