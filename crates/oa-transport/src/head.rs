@@ -1,10 +1,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::header::{HOST, HeaderMap, HeaderValue};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{Request, Uri, Version};
+use http::{Request, Version};
 
 use crate::error::Error;
 use crate::peer::Peer;
@@ -59,6 +59,8 @@ impl RequestHead {
         parts.uri = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
         parts.version = Version::HTTP_11;
         parts.headers.entry(HOST).or_insert(host);
+        // A place for what each body puts there: a copy has no room to grow.
+        parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         Self(Arc::new(Written { peer, parts }))
     }
 
@@ -68,23 +70,14 @@ impl RequestHead {
 
     /// The whole request.
     pub(crate) fn with(&self, body: RequestBody) -> Request<RequestBody> {
-        let Parts { method, uri, headers, extensions, .. } = &self.0.parts;
-        let mut request = Request::new(body);
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = Uri::clone(uri);
-        *request.headers_mut() = with_room(headers);
-        *request.extensions_mut() = extensions.clone();
-        request
+        let mut parts = self.0.parts.clone();
+        if body.is_empty() {
+            parts.headers.remove(CONTENT_LENGTH);
+        } else {
+            parts.headers.insert(CONTENT_LENGTH, body.len().into());
+        }
+        Request::from_parts(parts, body)
     }
-}
-
-/// A copy with room for the length that is put to it: a clone has none, and is moved when it grows.
-fn with_room(headers: &HeaderMap) -> HeaderMap {
-    let mut copy = HeaderMap::with_capacity(headers.len() + 1);
-    for (name, value) in headers {
-        copy.append(name, value.clone());
-    }
-    copy
 }
 
 /// Tells whom it is for: headers may be secrets.

@@ -73,6 +73,24 @@ async fn what_is_written_to_the_wire() {
         "GET / HTTP/1.1\r\nhost: other\r\n\r\n",
     )
     .await;
+    // A length is the body's, whatever somebody thought it would be.
+    check(
+        Request::post("http://host:1/")
+            .header("content-length", "7")
+            .header("x-a", "b")
+            .body(RequestBody::new("{}"))
+            .unwrap(),
+        "POST / HTTP/1.1\r\ncontent-length: 2\r\nx-a: b\r\nhost: host:1\r\n\r\n{}",
+    )
+    .await;
+    check(
+        Request::post("http://host:1/")
+            .header("content-length", "7")
+            .body(RequestBody::empty())
+            .unwrap(),
+        "POST / HTTP/1.1\r\nhost: host:1\r\n\r\n",
+    )
+    .await;
 }
 
 /// On a new connection, on one that was used before, and again when that turns out to be closed.
