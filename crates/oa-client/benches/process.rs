@@ -48,6 +48,28 @@ pub(crate) fn with_files(arguments: &[impl std::fmt::Display]) -> Command {
     shell
 }
 
+/// The processors that this program may run on; none if the system does not tell.
+pub(crate) fn processors() -> Vec<usize> {
+    if !TELLS {
+        return Vec::new();
+    }
+    let text = fs::read_to_string("/proc/self/status").expect("Linux tells the processors");
+    let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse::<usize>().ok()?..=last.parse().ok()?)
+    };
+    list.unwrap_or_default().trim().split(',').filter_map(range).flatten().collect()
+}
+
+/// A command that runs on one processor and no other, by a program that each Linux has.
+pub(crate) fn on_processor(processor: usize, command: &Command) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", &processor.to_string()]);
+    pinned.arg(command.get_program()).args(command.get_args());
+    pinned
+}
+
 /// The numbers that a child prints.
 pub(crate) fn measured(mut child: Command) -> Vec<f64> {
     let output = child.output().expect("a bench can start itself");

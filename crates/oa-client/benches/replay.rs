@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{self, Child, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::answers::{self, Answer, Framing};
-use crate::process::with_files;
+use crate::instructions::again;
+use crate::process::{on_processor, with_files};
 
 /// With this argument the program is the server.
 pub(crate) const ARGUMENT: &str = "serve";
@@ -43,7 +44,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let mut command = with_files(&[ARGUMENT]);
+        Self::started_by(with_files(&[ARGUMENT]))
+    }
+
+    /// On one processor and no other.
+    pub(crate) fn start_on(processor: usize) -> Self {
+        Self::started_by(on_processor(processor, &again(&[ARGUMENT])))
+    }
+
+    fn started_by(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a bench can start itself");
         let mut line = String::new();

@@ -3,20 +3,25 @@
 //! Each is answered at once with one piece of text. `Client` is a new one for each request. The loop
 //! waits for ever; one row tells what it costs that waits no longer than a minute for each piece.
 //!
-//! On a machine that has nothing else to do the processor sleeps before each answer and wakes with cold
-//! caches: then all times are higher, and what is larger loses more. Beside a model that computes it stays
-//! awake. So there is a table for each; all take turns, and the ratio is the median of those within a turn.
+//! What that takes depends on where the server is. On the same processor it works while the client waits.
+//! From another one it wakes a processor that sleeps, with cold caches: there everything takes more time,
+//! and what is larger loses more; unless something else keeps that one awake, a model that computes. There is
+//! a table for each. Who goes where is fixed, since the kernel decides by turns, and all rows are measured
+//! within the same processes, a few milliseconds each at a time.
 
 use std::time::Duration;
 
 use crate::by_hand::Loop;
+use crate::instructions::again;
 use crate::load::Load;
-use crate::process::{self, cpu_time, measured};
+use crate::process::{cpu_time, measured, on_processor, processors};
 use crate::replay::{BURSTS, Server};
-use crate::{REQUESTS, instructions, ours, runtime};
+use crate::{REQUESTS, ours, runtime};
 
-const REQUESTS_EACH: usize = 4_000;
-const TURNS: usize = 15;
+const PROCESSES: usize = 7;
+/// How many requests each makes in one process, and at one turn.
+const REQUESTS_EACH: usize = 5_000;
+const REQUESTS_A_TURN: usize = 100;
 
 /// Who asks, and how many times what the loop takes that may take; the loop itself in microseconds.
 const ROWS: [(&str, &str); 4] =
@@ -26,33 +31,38 @@ const CLIENT: usize = 1;
 const LOOP: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn print(server: &Server) {
-    if !process::TELLS {
-        return println!("requests: this system does not tell the time on the CPU");
-    }
-    println!("microseconds on the CPU per request, medians of {TURNS} turns of {REQUESTS_EACH}\n");
-    println!("beside a load that keeps the processors awake");
+pub(crate) fn print() {
+    let [here, there, ..] = processors()[..] else {
+        return println!("requests: cannot be had without Linux and two processors");
+    };
+    println!(
+        "microseconds on the CPU per request, medians of {PROCESSES} processes, {REQUESTS_EACH} each\n"
+    );
+    println!("the server on the same processor");
+    table(here, here);
+    println!("\nthe server on another, and this one sleeps while it waits");
+    table(here, there);
+    println!("\nthe server on another, and a load keeps this one awake");
     match Load::start() {
-        Some(_load) => table(server),
+        Some(_load) => table(here, there),
         None => println!("  cannot be had here: there is no `chrt`"),
     }
-    println!("\nbeside nothing");
-    table(server);
 }
 
-fn table(server: &Server) {
-    let turns: Vec<[f64; ROWS.len()]> = (0..TURNS)
+fn table(client: usize, server: usize) {
+    let server = Server::start_on(server);
+    let processes: Vec<Vec<f64>> = (0..PROCESSES)
         .map(|_| {
-            std::array::from_fn(|row| {
-                let child = [REQUESTS, server.port(), row, REQUESTS_EACH];
-                measured(instructions::again(&child))[0] / 1e3 / REQUESTS_EACH as f64
-            })
+            let mut child = vec![REQUESTS, server.port(), REQUESTS_EACH];
+            child.extend(0..ROWS.len());
+            measured(on_processor(client, &again(&child)))
         })
         .collect();
     println!("{:16}{:>10}{:>10}{:>12}", "", "CPU", "to loop", "(at most)");
     for (row, (name, target)) in ROWS.into_iter().enumerate() {
-        let time = median(turns.iter().map(|turn| turn[row]));
-        let to_loop = median(turns.iter().map(|turn| turn[row] / turn[LOOP]));
+        let time = median(processes.iter().map(|times| times[row]));
+        let time = time / 1e3 / REQUESTS_EACH as f64;
+        let to_loop = median(processes.iter().map(|times| times[row] / times[LOOP]));
         println!("{name:16}{time:>10.1}{to_loop:>9.2}x{target:>12}");
     }
 }
@@ -63,32 +73,43 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A child is told the port, the row of who asks, and how many requests there are. It prints the time.
+/// A child is told the port, how many requests each makes, and the rows of those who take turns. It prints
+/// the time of each.
 pub(crate) fn child(numbers: &[usize]) {
-    let &[port, row, requests] = numbers else {
+    let [port, requests, rows @ ..] = numbers else {
         panic!("no child of this table is told {numbers:?}");
     };
     let path = format!("/{BURSTS}/1");
-    let options = ours::options(port, &path);
-    let time = runtime().block_on(async {
-        let mut by_hand = Loop::connect(port).await;
-        by_hand.patience = (row > LOOP).then_some(PATIENCE);
-        let mut pieces = 0;
-        let mut start = cpu_time();
-        for request in 0..=requests {
-            // The first opens the connection.
-            if request == 1 {
-                start = cpu_time();
+    let options = ours::options(*port, &path);
+    let times = runtime().block_on(async {
+        let mut by_hand = Loop::connect(*port).await;
+        let mut times = vec![Duration::ZERO; rows.len()];
+        let mut made = 0;
+        while made < *requests {
+            let turn = REQUESTS_A_TURN.min(requests - made);
+            for (time, row) in times.iter_mut().zip(rows) {
+                by_hand.patience = (*row > LOOP).then_some(PATIENCE);
+                let (mut pieces, mut start) = (0, cpu_time());
+                for request in 0..=turn {
+                    // The first of all opens the connection.
+                    if request == 1 {
+                        start = cpu_time();
+                    }
+                    let on_pieces = |more| pieces += more;
+                    match *row {
+                        QUERY => ours::ask(&options, on_pieces).await,
+                        CLIENT => ours::ask_client(&options, on_pieces).await,
+                        _ => by_hand.ask(&path, on_pieces).await,
+                    }
+                }
+                *time += cpu_time() - start;
+                assert_eq!(pieces, turn + 1, "every piece comes");
             }
-            let on_pieces = |more| pieces += more;
-            match row {
-                QUERY => ours::ask(&options, on_pieces).await,
-                CLIENT => ours::ask_client(&options, on_pieces).await,
-                _ => by_hand.ask(&path, on_pieces).await,
-            }
+            made += turn;
         }
-        assert_eq!(pieces, requests + 1, "every piece comes");
-        cpu_time() - start
+        times
     });
-    println!("{}", time.as_nanos());
+    for time in times {
+        println!("{}", time.as_nanos());
+    }
 }
