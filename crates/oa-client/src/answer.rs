@@ -281,7 +281,7 @@ impl AnswerStream {
             self.0.reading = false;
             return Poll::Ready(());
         };
-        let end = match body.as_mut().poll_frame(cx) {
+        let end = match body.poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 let Ok(bytes) = frame.into_data() else { return Poll::Ready(()) };
                 watch.note_bytes();
@@ -517,7 +517,7 @@ impl Future for Closing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Self { body, timer } = &mut *self;
         loop {
-            match body.as_mut().poll_frame(cx) {
+            match body.poll_frame(cx) {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
                 Poll::Pending => {

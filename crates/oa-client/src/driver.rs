@@ -76,8 +76,7 @@ impl Driver {
     /// Waits for the next event; `None` when nothing is in progress.
     #[inline]
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
-        let is_cut = self.run.as_ref().is_some_and(|run| run.signal().is_cancelled());
-        if is_cut {
+        if self.is_interrupted() {
             return self.poll_step(cx);
         }
         let event = match self.events.pop_front() {
@@ -108,7 +107,7 @@ impl Driver {
             self.begin_run();
         }
         loop {
-            if let Some(cut) = self.run.as_mut().and_then(|run| run.is_cut(cx)) {
+            if let Some(cut) = self.is_cut(cx) {
                 self.cut(cut);
             }
             // What tools say last comes before anything that follows from it.
@@ -138,8 +137,7 @@ impl Driver {
                     }
                     Poll::Ready(None) => return Poll::Ready(Ok(None)),
                     Poll::Pending => {
-                        let Some(run) = &mut self.run else { return Poll::Pending };
-                        let cut = ready!(run.poll_cut(cx));
+                        let cut = ready!(self.poll_cut(cx));
                         self.cut(cut);
                     }
                 },
@@ -155,7 +153,7 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
-            Done::Decision((call, decision)) => {
+            Done::Decision(call, decision) => {
                 let decision = decision.map_err(|error| self.fail(Error::hook(error)))?;
                 self.turn.decide(call, decision);
             }
@@ -177,7 +175,7 @@ impl Driver {
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }
-            Done::Review((call, change)) => {
+            Done::Review(call, change) => {
                 // A result is looked at once, also by a hook that fails.
                 let content = match &change {
                     Ok(Some(change)) => Some(change.value.clone()),
@@ -252,7 +250,8 @@ impl Driver {
             permissions: permissions.cloned(),
             category: tool.and_then(|tool| tool.category()).map(str::to_owned),
         };
-        self.work.decision = Some(Box::pin(async move { (call, judges.decide(event).await) }));
+        self.work.hooks =
+            Some(Box::pin(async move { Done::Decision(call, judges.decide(event).await) }));
     }
 
     #[inline(never)]
@@ -273,8 +272,10 @@ impl Driver {
             history,
         );
         let hooks = self.settings.hooks.clone();
-        self.work.review =
-            Some(Box::pin(async move { (call, hooks.post_tool_use(event, sleep).await) }));
+        self.work.hooks =
+            Some(Box::pin(
+                async move { Done::Review(call, hooks.post_tool_use(event, sleep).await) },
+            ));
     }
 
     #[inline(never)]
@@ -287,7 +288,7 @@ impl Driver {
         });
         let mut batch = Batch::new().state(self.settings.state.clone());
         if let Some(run) = &mut self.run {
-            batch = batch.cancel(run.signal().child()).run(run.executor());
+            batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
         }
         Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }
@@ -331,21 +332,41 @@ impl Driver {
     }
 
     pub(crate) fn begin_run(&mut self) {
-        let run = Run::new(self.settings.max_run_time);
-        self.interrupt.set(Some(run.signal().clone()));
-        self.run = Some(run);
+        self.interrupt.begin_run();
+        self.run = Some(Run::new(self.settings.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
         self.metadata.finish_reason = None;
     }
 
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
-        self.interrupt.set(None);
+        self.interrupt.end_run();
         self.run = None;
         if let Some(trace) = self.trace.take() {
             trace.end(reason.as_ref(), self.turn.rounds());
         }
         self.metadata.finish_reason = reason;
+    }
+
+    /// Whether the run is interrupted, and that was not acted upon.
+    fn is_interrupted(&self) -> bool {
+        self.run.is_some() && self.interrupt.is_interrupted()
+    }
+
+    /// Whether the run is cut, as far as that is known without waiting.
+    fn is_cut(&mut self, cx: &mut Context<'_>) -> Option<Cut> {
+        if self.is_interrupted() {
+            return Some(Cut::Interrupted);
+        }
+        self.run.as_mut()?.is_over(cx).then_some(Cut::TimeUp)
+    }
+
+    /// Waits for a cut.
+    pub(crate) fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
+        if self.run.is_some() && self.interrupt.poll_interrupted(cx).is_ready() {
+            return Poll::Ready(Cut::Interrupted);
+        }
+        self.is_cut(cx).map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Stops whatever is in progress.
@@ -391,7 +412,7 @@ impl Driver {
 
     /// Acts upon an interrupt that nobody has waited for yet.
     pub(crate) fn settle(&mut self) {
-        if self.run.as_ref().is_some_and(|run| run.signal().is_cancelled()) {
+        if self.is_interrupted() {
             self.cut(Cut::Interrupted);
             while let Some(action) = self.turn.next_action() {
                 if let Action::End { reason } = action {

@@ -1,18 +1,15 @@
 //! What bounds one run: an interrupt, and the time that it may take.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
 use oa_executor::Run as ExecutorRun;
-use oa_tools::{Cancel, Cancelled};
 use oa_types::FinishReason;
 use tokio::time::{Sleep, sleep};
 
 /// From a prompt, or the wish to go on, to the end of its turn.
 pub(crate) struct Run {
-    cancel: Cancel,
-    cancelled: Cancelled,
     deadline: Option<Pin<Box<Sleep>>>,
     /// What the executor counts for its caps, once it has run.
     executor: Option<ExecutorRun>,
@@ -36,18 +33,7 @@ impl Cut {
 
 impl Run {
     pub(crate) fn new(max_time: Option<Duration>) -> Self {
-        let cancel = Cancel::new();
-        Self {
-            cancelled: cancel.cancelled(),
-            cancel,
-            deadline: max_time.map(|time| Box::pin(sleep(time))),
-            executor: None,
-        }
-    }
-
-    /// The signal that interrupts it.
-    pub(crate) fn signal(&self) -> &Cancel {
-        &self.cancel
+        Self { deadline: max_time.map(|time| Box::pin(sleep(time))), executor: None }
     }
 
     /// What the executor counts for its caps.
@@ -55,21 +41,9 @@ impl Run {
         self.executor.get_or_insert_default().clone()
     }
 
-    /// Whether it is cut, as far as that is known without waiting.
+    /// Whether its time is up; otherwise whoever asks is woken then.
     #[inline]
-    pub(crate) fn is_cut(&mut self, cx: &mut Context<'_>) -> Option<Cut> {
-        if self.cancel.is_cancelled() {
-            return Some(Cut::Interrupted);
-        }
-        let deadline = self.deadline.as_mut()?;
-        deadline.as_mut().poll(cx).is_ready().then_some(Cut::TimeUp)
-    }
-
-    /// Waits for a cut.
-    pub(crate) fn poll_cut(&mut self, cx: &mut Context<'_>) -> Poll<Cut> {
-        match Pin::new(&mut self.cancelled).poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Cut::Interrupted),
-            Poll::Pending => self.is_cut(cx).map_or(Poll::Pending, Poll::Ready),
-        }
+    pub(crate) fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
+        self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready())
     }
 }

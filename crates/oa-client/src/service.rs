@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use oa_transport::{RequestBody, RequestHead, ResponseFuture, Transport, Watch};
+use oa_transport::{RequestBody, RequestHead, ResponseBody, ResponseFuture, Transport, Watch};
 use tower::Service as _;
 
 use crate::endpoint::Endpoint;
@@ -24,7 +24,10 @@ const LARGEST_BODY: usize = 1 << 20;
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A body of any transport.
-pub(crate) type AnyBody = Pin<Box<dyn Frames + Send>>;
+pub(crate) enum AnyBody {
+    Other(Pin<Box<dyn Frames + Send>>),
+    Own(ResponseBody),
+}
 
 /// A body whose errors are boxed.
 pub(crate) trait Frames {
@@ -107,7 +110,7 @@ impl Answer {
             Self::Other(answer) => answer.as_mut().poll(cx),
             Self::Own(answer) => Pin::new(answer)
                 .poll(cx)
-                .map_ok(|response| response.map(any_body))
+                .map_ok(|response| response.map(AnyBody::Own))
                 .map_err(Into::into),
         };
         match answer {
@@ -121,12 +124,21 @@ impl Answer {
     }
 }
 
-fn any_body<B>(body: B) -> AnyBody
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    Box::pin(body)
+impl AnyBody {
+    pub(crate) fn new(body: impl Frames + Send + 'static) -> Self {
+        Self::Other(Box::pin(body))
+    }
+
+    #[inline]
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Other(body) => body.as_mut().poll_frame(cx),
+            Self::Own(body) => Frames::poll_frame(Pin::new(body), cx),
+        }
+    }
 }
 
 impl<S, B> Deliver for S
@@ -142,7 +154,7 @@ where
         Box::pin(async move {
             poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
             let response = service.call(request).await.map_err(Into::into)?;
-            Ok(response.map(any_body))
+            Ok(response.map(AnyBody::new))
         })
     }
 }
@@ -217,7 +229,7 @@ pub(crate) async fn collect(mut body: AnyBody, watch: &mut Watch) -> Result<Vec<
     let mut bytes = Vec::new();
     watch.note_content();
     loop {
-        let frame = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
+        let frame = poll_fn(|cx| match body.poll_frame(cx) {
             Poll::Ready(frame) => Poll::Ready(Ok(frame)),
             Poll::Pending => {
                 let kind = ready!(watch.poll_expired(cx));

@@ -74,10 +74,7 @@ impl Driver {
         let mut verdict = pin!(hooks.user_prompt_submit(event, sleep));
         let verdict = poll_fn(|cx| match verdict.as_mut().poll(cx) {
             Poll::Ready(verdict) => Poll::Ready(Ok(verdict)),
-            Poll::Pending => match &mut self.run {
-                Some(run) => run.poll_cut(cx).map(Err),
-                None => Poll::Pending,
-            },
+            Poll::Pending => self.poll_cut(cx).map(Err),
         });
         let verdict = match verdict.await {
             Ok(verdict) => verdict,

@@ -82,7 +82,7 @@ impl Transcript {
                 kept -= 1;
             }
         }
-        let dropped = self.cut(kept);
+        let dropped = (kept < self.pieces.len()).then(|| self.cut(kept));
         let mut place = kept;
         while place < history.len() {
             let mut end = place + 1;
@@ -98,7 +98,8 @@ impl Transcript {
                 self.manner.opening.is_some() && is_user(place) && !(0..place).any(is_user);
             let alone = end - place == 1 && !bridged && !opened;
             let start = self.open.len();
-            match dropped.get(&revisions[place]).filter(|_| alone) {
+            let known = dropped.as_ref().filter(|_| alone);
+            match known.and_then(|dropped| dropped.get(&revisions[place])) {
                 Some(bytes) => self.open.extend_from_slice(bytes),
                 None => self.write(history, place..end, bridged, opened),
             }
@@ -167,11 +168,9 @@ impl Transcript {
     }
 
     /// Takes away all pieces from a place on, and returns what they were, by their numbers.
+    #[cold]
     fn cut(&mut self, place: usize) -> HashMap<u64, Bytes> {
         let mut dropped = HashMap::new();
-        if place == self.pieces.len() {
-            return dropped;
-        }
         let whole = self.segments.partition_point(|segment| segment.end <= place);
         let begin = whole.checked_sub(1).map_or(0, |last| self.segments[last].end);
         let open = Bytes::from(mem::take(&mut self.open));

@@ -16,18 +16,13 @@ use crate::event::AgentEvent;
 /// A future that a client waits for.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A call, by its place, and what was decided or said about it.
-pub(crate) type Decided = (usize, Result<Decision, oa_hooks::Error>);
-pub(crate) type Reviewed = (usize, Result<Option<Change<Value>>, oa_hooks::Error>);
-
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
     pub(crate) answer: Option<AnswerStream>,
-    /// What is decided about a call, and what hooks say to a result.
-    pub(crate) decision: Option<BoxFuture<Decided>>,
-    pub(crate) review: Option<BoxFuture<Reviewed>>,
+    /// What is decided about a call, or what hooks say to a result: one at a time.
+    pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<BatchStream>>,
     /// The last bytes of the answer before.
     pub(crate) closing: Option<Closing>,
@@ -37,10 +32,12 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// It has ended, and is to be concluded.
     Answer(AnswerStream),
-    Decision(Decided),
+    /// Of a call, by its place.
+    Decision(usize, Result<Decision, oa_hooks::Error>),
     Delta(AgentEvent),
     Response(Result<AnswerStream>),
-    Review(Reviewed),
+    /// Of a result, by the place of its call.
+    Review(usize, Result<Option<Change<Value>>, oa_hooks::Error>),
     Tool(ToolEvent),
 }
 
@@ -64,11 +61,8 @@ impl Work {
         if let Some(done) = poll_slot(&mut self.request, cx) {
             return Poll::Ready(Some(Done::Response(done)));
         }
-        if let Some(done) = poll_slot(&mut self.decision, cx) {
-            return Poll::Ready(Some(Done::Decision(done)));
-        }
-        if let Some(done) = poll_slot(&mut self.review, cx) {
-            return Poll::Ready(Some(Done::Review(done)));
+        if let Some(done) = poll_slot(&mut self.hooks, cx) {
+            return Poll::Ready(Some(done));
         }
         // Tools go on while a hook looks at the result of another.
         if let Poll::Ready(Some(event)) = self.poll_batch(cx) {
@@ -94,10 +88,7 @@ impl Work {
     }
 
     fn is_waiting(&self) -> bool {
-        self.request.is_some()
-            || self.decision.is_some()
-            || self.review.is_some()
-            || self.batch.is_some()
+        self.request.is_some() || self.hooks.is_some() || self.batch.is_some()
     }
 }
 

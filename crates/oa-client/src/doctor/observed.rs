@@ -38,7 +38,7 @@ impl Observed {
     ) -> (Response<AnyBody>, Arc<Mutex<Bytewise>>) {
         let (head, body) = response.into_parts();
         let (tap, seen) = Tap::new(body, limits);
-        (Response::from_parts(head, Box::pin(tap)), seen)
+        (Response::from_parts(head, AnyBody::new(tap)), seen)
     }
 
     /// Begins to observe an answer of so many tokens at most.

@@ -105,7 +105,7 @@ impl Frames for Tap {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>>>> {
-        let frame = ready!(self.body.as_mut().poll_frame(cx));
+        let frame = ready!(self.body.poll_frame(cx));
         if let Some(Ok(frame)) = &frame
             && let Some(bytes) = frame.data_ref()
         {
