@@ -9,8 +9,8 @@ use http_body_util::Full;
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
 use open_agent::client::RequestBody;
 use open_agent::{
-    AgentOptions, Client, ErrorKind, FinishReason, ImageBlock, Message, RetryConfig, TextBlock,
-    ThinkingBlock, ToolChoice, ToolResultBlock, ToolUseBlock, json,
+    AgentOptions, Client, ErrorKind, FinishReason, ImageBlock, Message, MessageRole, RetryConfig,
+    TextBlock, ThinkingBlock, ToolChoice, ToolResultBlock, ToolUseBlock, json,
 };
 use tower::service_fn;
 
@@ -158,6 +158,38 @@ async fn row_88_neighbouring_messages_of_the_user_are_one() {
     ],"stream":true,"stream_options":{"include_usage":true}}
     "#);
     assert_eq!(client.history().len(), 7, "history keeps them apart");
+}
+
+#[tokio::test]
+async fn row_88_neighbouring_answers_are_one_with_the_calls_of_the_last() {
+    let look = Reply::text("I look.").call_with_id("1", "echo", json!({}));
+    let [one, two, three, done, again] =
+        ["One.", "Two.", "Three.", "Done.", "Well."].map(Reply::text);
+    let server = strict([one, two, three, look, done, again]);
+    let mut client = client(auto(&server).tool(echo()));
+    for prompt in ["1", "2", "3", "Look."] {
+        talk(&mut client, prompt).await;
+    }
+    // A program takes prompts out of the conversation.
+    let mut prompts = 0;
+    client.history_mut().retain(|message| {
+        let is_prompt = message.role == MessageRole::User;
+        prompts += usize::from(is_prompt);
+        !is_prompt || matches!(prompts, 1 | 3)
+    });
+    talk(&mut client, "And now?").await;
+    insta::assert_snapshot!(last(&server), @r#"
+    {"model":"any","messages":[
+    {"role":"user","content":"1"},
+    {"role":"assistant","content":"One.\nTwo."},
+    {"role":"user","content":"3"},
+    {"role":"assistant","content":"Three.\nI look.","tool_calls":[{"id":"1","type":"function","function":{"name":"echo","arguments":"{}"}}]},
+    {"role":"tool","content":"null","tool_call_id":"1","name":"echo"},
+    {"role":"assistant","content":"Done."},
+    {"role":"user","content":"And now?"}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}]}
+    "#);
+    assert_eq!(client.history().len(), 10, "history keeps them apart");
 }
 
 #[tokio::test]

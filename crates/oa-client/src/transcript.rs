@@ -18,8 +18,10 @@ const SEGMENT: usize = 16 * 1024;
 
 /// Writes each message once, however many requests it is sent with.
 ///
-/// A message's bytes begin with the comma before it. Neighbouring messages of the user are one message
-/// here, since many servers want roles to alternate (QUIRKS row 88).
+/// A message's bytes begin with the comma before it. Neighbouring messages of one role are one message
+/// here, since many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
+/// without calls with what the model says next, which may be neighbours where a program has changed the
+/// conversation.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     manner: Manner,
@@ -37,6 +39,8 @@ struct Piece {
     length: usize,
     /// Whether these are the bytes of this message, and not of several.
     alone: bool,
+    /// Whether it is the last of those that are one.
+    is_last: bool,
 }
 
 #[derive(Debug)]
@@ -74,19 +78,23 @@ impl Transcript {
                 _ => false,
             })
         };
+        let is_one_with_next = |place: usize| match (history.get(place), history.get(place + 1)) {
+            (Some(answer), Some(next)) if answer.role == MessageRole::Assistant => {
+                next.role == MessageRole::Assistant && !has_calls(answer)
+            }
+            _ => is_user(place) && is_user(place + 1),
+        };
         let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
         let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
-        if kept < self.pieces.len() || is_user(kept) {
-            // What follows a message of the user may have become, or been, one with it.
-            while kept > 0 && is_user(kept - 1) {
-                kept -= 1;
-            }
+        // What stands before a change may have become, or been, one with what follows it.
+        while kept > 0 && (is_one_with_next(kept - 1) || !self.pieces[kept - 1].is_last) {
+            kept -= 1;
         }
         let dropped = (kept < self.pieces.len()).then(|| self.cut(kept));
         let mut place = kept;
         while place < history.len() {
             let mut end = place + 1;
-            while is_user(place) && is_user(end) {
+            while is_one_with_next(end - 1) {
                 end += 1;
             }
             let bridged = self.manner.bridges_tool_and_user
@@ -104,10 +112,11 @@ impl Transcript {
                 None => self.write(history, place..end, bridged, opened),
             }
             for &revision in &revisions[place..end - 1] {
-                self.pieces.push(Piece { revision, length: 0, alone });
+                self.pieces.push(Piece { revision, length: 0, alone, is_last: false });
             }
             let length = self.open.len() - start;
-            self.pieces.push(Piece { revision: revisions[end - 1], length, alone });
+            let revision = revisions[end - 1];
+            self.pieces.push(Piece { revision, length, alone, is_last: true });
             if self.open.len() >= SEGMENT {
                 let bytes = Bytes::from(mem::take(&mut self.open));
                 self.segments.push(Segment { bytes, end: self.pieces.len() });
@@ -125,7 +134,7 @@ impl Transcript {
         (segments, Bytes::copy_from_slice(&self.open))
     }
 
-    /// Writes a message, or several of the user's as one, behind what is to stand before it.
+    /// Writes a message, or several of one role as one, behind what is to stand before it.
     fn write(&mut self, history: &[Message], places: Range<usize>, bridged: bool, opened: bool) {
         let Self { manner, open, .. } = self;
         let plain: Vec<Message>;
@@ -154,10 +163,7 @@ impl Transcript {
         match (messages, opening) {
             ([message], None) => write_message(message, &manner.form, open),
             (messages, opening) => {
-                let opening = opening.map(|words| TextBlock::new(format!("{words}\n")).into());
-                let blocks = messages.iter().flat_map(|message| message.content.clone());
-                let blocks = opening.into_iter().chain(blocks).collect();
-                write_message(&Message::user_with_blocks(blocks), &manner.form, open);
+                write_message(&joined(messages, opening), &manner.form, open);
             }
         }
         match &mut open[..] {
@@ -191,6 +197,26 @@ impl Transcript {
         self.pieces.truncate(place);
         dropped
     }
+}
+
+/// Messages of one role as one, behind a system prompt that is said by the user.
+fn joined(messages: &[Message], opening: Option<&str>) -> Message {
+    let opening = opening.map(|words| TextBlock::new(format!("{words}\n")).into());
+    let mut whole = Message::user_with_blocks(opening.into_iter().collect());
+    for message in messages {
+        whole.role = message.role;
+        // Blocks of an answer are pieces of one text; those of the user stand on lines of their own.
+        if message.role == MessageRole::Assistant && !whole.text().is_empty() {
+            whole.content.push(TextBlock::new("\n").into());
+        }
+        whole.content.extend_from_slice(&message.content);
+        whole.extra.extend(message.extra.clone());
+    }
+    whole
+}
+
+fn has_calls(message: &Message) -> bool {
+    message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
 }
 
 /// What is put between a tool's message and the user's, where a server wants something there.
