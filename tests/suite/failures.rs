@@ -6,6 +6,7 @@ use oa_testkit::{Cut, MemoryServer, Reply, Script, SocketServer};
 use open_agent::{
     AgentEvent, AgentOptions, Client, ErrorKind, FinishReason, HookDecision, Hooks, json,
 };
+use tokio::time::Instant;
 
 use crate::talk::{
     Alive, adder, auto, client, echo, hanging, line, manual, poll_times, read, read_on, slow,
@@ -73,6 +74,26 @@ async fn an_answer_that_breaks_off_leaves_its_prompt_and_can_be_asked_for_again(
     assert_eq!(told(client.history()), ["user: Count."]);
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await, ["four"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_more_after_an_error_is_not_waited_for() {
+    let piece = |word: &str| {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+        format!("data: {chunk}\n\n")
+    };
+    let error = json!({"error": {"message": "out of memory"}});
+    let said = format!("{}data: {error}\n\n{}", piece("one"), piece("two"));
+    let silent = Reply::sse(format!("{said}{}", piece("never said"))).stall_after(said.len());
+    let server = strict([silent, Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    client.send("Count.").await.unwrap();
+    let begin = Instant::now();
+    let (seen, error) = read_on(&mut client).await;
+    assert_eq!(seen, ["onetwo"], "what comes behind it is told all the same");
+    let error = error.unwrap();
+    assert_eq!((error.kind(), begin.elapsed()), (ErrorKind::Api, Duration::from_secs(1)));
+    assert_eq!(talk(&mut client, "And now?").await, ["Hello."]);
 }
 
 #[tokio::test(start_paused = true)]

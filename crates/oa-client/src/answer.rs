@@ -25,6 +25,10 @@ use crate::work::BoxFuture;
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
+/// How long a server may go without a payload once it has reported an error inside the stream: mostly
+/// nothing follows, and some keep the connection open.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
 
@@ -54,6 +58,8 @@ struct Arriving {
     failure: Option<Error>,
     content_type: Option<Cow<'static, str>>,
     watch: Watch,
+    /// Runs while no payload follows an error.
+    last_words: Option<Pin<Box<Sleep>>>,
     /// How long its first token took.
     first_token: Option<Duration>,
     /// How long all of it took, once it has ended.
@@ -113,6 +119,7 @@ impl AnswerStream {
             failure: None,
             content_type,
             watch,
+            last_words: None,
             first_token: None,
             whole: None,
             early_end: None,
@@ -277,7 +284,7 @@ impl AnswerStream {
     /// Moves one piece of the body into the pipeline.
     #[inline]
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
+        let Arriving { body: Some(body), pipeline, watch, last_words, .. } = &mut *self.0 else {
             self.0.reading = false;
             return Poll::Ready(());
         };
@@ -285,7 +292,12 @@ impl AnswerStream {
             Poll::Ready(Some(Ok(frame))) => {
                 let Ok(bytes) = frame.into_data() else { return Poll::Ready(()) };
                 watch.note_bytes();
-                match pipeline.push(bytes) {
+                let payloads = pipeline.payloads();
+                let progress = pipeline.push(bytes);
+                if pipeline.payloads() > payloads {
+                    *last_words = None;
+                }
+                match progress {
                     Ok(Progress::Done) => Ok(()),
                     Ok(_) => return Poll::Ready(()),
                     Err(error) => Err(Error::pipeline(error, pipeline.received())),
@@ -299,6 +311,11 @@ impl AnswerStream {
                 let begun = pipeline.aggregator().has_begun();
                 Err(Error::transport(error, pipeline.received(), begun))
             }
+            Poll::Pending if reported(pipeline.problems()).is_some() => {
+                let timer = last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
+                ready!(timer.as_mut().poll(cx));
+                Ok(())
+            }
             Poll::Pending => {
                 let kind = ready!(watch.poll_expired(cx));
                 Err(Error::timed_out(kind, watch, pipeline.received()))
@@ -311,7 +328,10 @@ impl AnswerStream {
     /// Ends the reading, unless the answer is asked for again.
     fn end(&mut self, failure: Option<Error>) {
         // What the server itself said counts for more than how its connection ended after that.
-        let failure = self.reported().or(failure);
+        let pipeline = &self.0.pipeline;
+        let failure = reported(pipeline.problems())
+            .map(|error| Error::in_stream(error, pipeline.received()))
+            .or(failure);
         let Some(early_end) = self.0.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
         let Some(mut error) = failure.or_else(nothing) else { return self.stop(None) };
@@ -335,16 +355,6 @@ impl AnswerStream {
         this.failure = failure.or(held_back);
         this.reading = false;
         this.whole = Some(this.watch.elapsed());
-    }
-
-    /// What the server reported inside the stream.
-    fn reported(&self) -> Option<Error> {
-        let pipeline = &self.0.pipeline;
-        let mut problems = pipeline.problems().iter();
-        problems.find_map(|problem| match problem {
-            Problem::Server(error) => Some(Error::in_stream(error, pipeline.received())),
-            _ => None,
-        })
     }
 
     /// Makes the answer and finds out whether it is one.
@@ -466,6 +476,14 @@ fn scanned(mut answer: Answer, scan: Scan) -> Answer {
     answer
 }
 
+/// What the server reported inside the stream.
+fn reported(problems: &[Problem]) -> Option<&ServerError> {
+    problems.iter().find_map(|problem| match problem {
+        Problem::Server(error) => Some(&**error),
+        _ => None,
+    })
+}
+
 /// A problem as it may be shown.
 #[cold]
 fn masked(problem: &Problem, endpoint: &Endpoint) -> Problem {
@@ -484,11 +502,7 @@ fn cut(text: &mut String, left: &mut usize) {
 
 /// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
 fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Error> {
-    let reported = answer.problems.iter().find_map(|problem| match problem {
-        Problem::Server(error) => Some(error),
-        _ => None,
-    });
-    if let Some(error) = reported {
+    if let Some(error) = reported(&answer.problems) {
         return Some(Error::in_stream(error, received));
     }
     if !answer.is_empty() || answer.is_finished() {
