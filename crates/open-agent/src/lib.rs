@@ -112,7 +112,7 @@ pub mod guide {
     pub mod testing {}
 }
 
-/// Compiles the examples of the README.
-#[cfg(doctest)]
+/// Compiles the examples of the README, which take two features.
+#[cfg(all(doctest, feature = "schemars", feature = "session"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
