@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// Creates a client that goes on with a conversation, made valid first (see
-    /// [`history_mut`](Self::history_mut)).
+    /// [`history_mut`](Self::history_mut)). Results in it are taken as they stand: no hook is asked about them.
     ///
     /// # Errors
     ///
@@ -135,7 +135,8 @@ impl Client {
 
     /// Creates a client that goes on with a conversation which waits: made valid first, but for calls at
     /// its end without a result. In auto mode these wait for [`approve`](Self::approve) or
-    /// [`deny`](Self::deny), and are decided about anew; in manual mode for their results.
+    /// [`deny`](Self::deny), and are decided about anew; in manual mode for their results. Hooks are asked about
+    /// results at its end before the next request, since nobody knows whether they were.
     ///
     /// # Errors
     ///
