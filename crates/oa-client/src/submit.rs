@@ -20,6 +20,7 @@ impl Driver {
         self.check_usable()?;
         self.turn.check_prompt(&prompt).map_err(Error::turn)?;
         self.abandon();
+        self.forget_events();
         let mut this = Beginning::of(self);
         let prompt = if this.settings.hooks.has_user_prompt_submit() {
             // In a box, so that other prompts need no room for it.
@@ -43,6 +44,9 @@ impl Driver {
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         self.check_usable()?;
         self.settle();
+        if !self.turn.is_busy() {
+            self.forget_events();
+        }
         let has_calls = self.turn.waits_for_approval();
         self.turn.continue_turn().map_err(Error::turn)?;
         if has_calls {
