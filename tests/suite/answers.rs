@@ -100,6 +100,24 @@ async fn an_empty_send_in_the_middle_waits_for_an_answer_given_after_the_blocks(
 }
 
 #[tokio::test]
+async fn what_the_last_answer_sets_going_can_be_interrupted_before_anybody_waits_for_it() {
+    let server = strict([two_calls(), Reply::text("Well.")]);
+    let mut client = client(manual(&server).tool(adder()));
+    client.send("Add.").await.unwrap();
+    while !matches!(client.receive().await.unwrap(), Some(ContentBlock::ToolUse(_))) {}
+    client.send("").await.unwrap();
+    read(&mut client).await;
+    client.add_tool_result("1", json!(3)).unwrap();
+    client.add_tool_result("2", json!(7)).unwrap();
+    client.interrupt();
+    assert_eq!(read(&mut client).await.len(), 0);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert_eq!(server.requests().len(), 1);
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Well."]);
+}
+
+#[tokio::test]
 async fn who_wished_to_go_on_may_say_so_once_more() {
     for by_name in [false, true] {
         let server = strict([two_calls(), Reply::text("Done.")]);

@@ -272,7 +272,7 @@ impl Client {
     ///
     /// `InvalidInput` if no call of the last answer has this id, or it has a result.
     pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
-        self.driver.turn.add_result(id, content, Outcome::Ok).map_err(Error::turn)
+        self.driver.add_result(id, content, Outcome::Ok)
     }
 
     /// Answers a call with an error that the model reads, in manual mode.
@@ -285,7 +285,7 @@ impl Client {
         let call = calls.iter().find(|call| call.block.id == id);
         let name = call.map_or("", |call| &call.block.name);
         let content = json!({ "error": error.into(), "tool": name });
-        self.driver.turn.add_result(id, content, Outcome::Failed).map_err(Error::turn)
+        self.driver.add_result(id, content, Outcome::Failed)
     }
 
     /// Returns the calls that wait for permission, with what they would run with. There are some after a

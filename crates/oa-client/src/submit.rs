@@ -6,7 +6,8 @@ use std::pin::pin;
 use std::task::Poll;
 
 use oa_hooks::{UserPromptSubmitEvent, Verdict};
-use oa_types::{ContentBlock, Message, TextBlock};
+use oa_types::{ContentBlock, Message, Outcome, TextBlock};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
@@ -66,6 +67,16 @@ impl Driver {
         self.settle();
         if self.turn.continue_when_answered().map_err(Error::turn)? {
             self.begun_again().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the result of a call. The last may set the turn going, as was wished.
+    pub(crate) fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<()> {
+        let was_busy = self.turn.is_busy();
+        self.turn.add_result(id, content, outcome).map_err(Error::turn)?;
+        if !was_busy && self.turn.is_busy() {
+            self.begin_run();
         }
         Ok(())
     }

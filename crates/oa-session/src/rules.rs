@@ -174,7 +174,7 @@ fn excerpt(id: &str) -> String {
     format!("{start:?}")
 }
 
-fn check_record(bytes: usize, limits: &Limits) -> Result<(), Error> {
+pub(crate) fn check_record(bytes: usize, limits: &Limits) -> Result<(), Error> {
     if bytes > limits.record_bytes {
         let most = limits.record_bytes;
         let message = format!("{most} bytes are written at once at the most, and this is more");

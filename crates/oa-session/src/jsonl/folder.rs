@@ -176,7 +176,7 @@ impl Folder {
         let mut fresh = Fresh::create(&path)?;
         let at = fork.at;
         let mut revision = fresh.write(&Draft::create(&fork.id, at, &fork.metadata))?;
-        for batch in contents.batches(source, keep, limits) {
+        for batch in contents.batches(source, keep, limits)? {
             revision = fresh.write(&Draft::append(at, None, batch))?;
         }
         let mut ledger = Ledger::new(SessionInfo::new(fork, revision));
@@ -294,7 +294,7 @@ fn write_anew(path: &Path, id: &SessionId, limits: &Limits) -> Result<End, Error
     let pending = pending.map(|pending| check_pending(pending, limits)).transpose()?;
     let mut fresh = Fresh::create(path)?;
     fresh.write(&Draft::create(id, *created_at, metadata))?;
-    for batch in contents.batches(ledger, ledger.entries().len(), limits) {
+    for batch in contents.batches(ledger, ledger.entries().len(), limits)? {
         fresh.write(&Draft::append(*updated_at, None, batch))?;
     }
     fresh.write(&Draft::state(*updated_at, *revision, pending.as_deref()))?;

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::pending::Pending;
 use crate::record::{Record, role_of};
 use crate::revision::Revision;
-use crate::rules::open_calls;
+use crate::rules::{check_record, open_calls};
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
@@ -260,14 +260,21 @@ impl Log {
 
 impl Contents {
     /// Cuts the first `keep` messages into records that are not too long, and never between a call
-    /// and its result.
-    pub(crate) fn batches(&self, ledger: &Ledger, keep: usize, limits: &Limits) -> Vec<Vec<&str>> {
+    /// and its result: that they are one record is an error if it is too long to be read again, as it may be
+    /// where a file of version 0 had a line for each.
+    pub(crate) fn batches(
+        &self,
+        ledger: &Ledger,
+        keep: usize,
+        limits: &Limits,
+    ) -> Result<Vec<Vec<&str>>, Error> {
         let messages = self.messages.iter().map(|(json, _)| &**json);
         let kept: Vec<(&str, &Entry)> = messages.zip(ledger.entries()).take(keep).collect();
         let mut batches = Vec::new();
         let (mut batch, mut size) = (Vec::new(), 0);
         for unit in kept.chunk_by(|_, (_, next)| next.role == MessageRole::Tool) {
             let bytes: usize = unit.iter().map(|(json, _)| json.len() + 1).sum();
+            check_record(bytes, limits)?;
             if size + bytes > limits.record_bytes && !batch.is_empty() {
                 batches.push(std::mem::take(&mut batch));
                 size = 0;
@@ -278,7 +285,7 @@ impl Contents {
         if !batch.is_empty() {
             batches.push(batch);
         }
-        batches
+        Ok(batches)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Files of other versions.
 
 use oa_session::contract::block_on;
-use oa_session::{ErrorKind, List, Pending, SessionStore};
-use oa_types::{Message, ToolUseBlock};
+use oa_session::{ErrorKind, JsonlStore, Limits, List, NewSession, Pending, SessionStore};
+use oa_types::{Message, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
 
 use crate::{Files, append, at, id, kind, turn, turns};
@@ -81,4 +81,29 @@ fn the_form_of_a_file_is_pinned() {
     {"v":1,"op":"pending","at":5,"pending":{"call":{"id":"call_1","name":"delete","input":{"path":"a"}},"asked_at":5,"reason":"it deletes"},"sum":"9c3c67c66770b267"}
     {"v":1,"op":"pending","at":6,"pending":null,"sum":"2a918e87ddc88e25"}
     "#);
+}
+
+#[test]
+fn a_file_of_bare_messages_is_never_written_anew_so_that_it_cannot_be_read() {
+    // Each has a line of its own there, and one for all of them here.
+    let calls: Vec<_> =
+        (0..4).map(|call| ToolUseBlock::new(format!("c{call}"), "read", json!({}))).collect();
+    let results = calls
+        .iter()
+        .map(|call| Message::tool(ToolResultBlock::new(&*call.id, json!("x".repeat(20_000)))));
+    let answer = Message::assistant(calls.iter().cloned().map(Into::into).collect());
+    let messages: Vec<Message> =
+        [Message::user("Go."), answer].into_iter().chain(results).collect();
+    let lines = messages.iter().map(|message| serde_json::to_string(message).unwrap() + "\n");
+    let files = Files::new(0);
+    files.write(lines.collect::<String>().as_bytes());
+    let mut limits = Limits::default();
+    limits.record_bytes = 40_000;
+    let store = JsonlStore::open_with(files.path().parent().unwrap(), limits).unwrap();
+    assert_eq!(block_on(store.load(&id("a"))).unwrap().messages, messages);
+    let fork = block_on(store.fork(&id("a"), 6, NewSession::new(id("b"), at(1))));
+    assert_eq!(kind(fork), ErrorKind::Limit);
+    assert_eq!(kind(block_on(store.load(&id("b")))), ErrorKind::NotFound);
+    assert!(block_on(store.fork(&id("a"), 1, NewSession::new(id("b"), at(1)))).is_ok());
+    assert_eq!(block_on(store.load(&id("b"))).unwrap().messages, messages[..1]);
 }
