@@ -12,7 +12,7 @@ use open_agent::{
 use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceBuilder, ServiceExt};
 
-use crate::talk::{auto, client, manual, strict};
+use crate::talk::{auto, client, manual, stalling, strict};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -120,6 +120,33 @@ async fn an_agent_that_is_a_tool_answers_with_its_last_text_and_tells_what_it_do
     assert!(told.contains(&"helper calls look".to_owned()), "{told:?}");
     assert!(told.iter().any(|said| said.contains("cat")), "{told:?}");
     assert_eq!(outer_model.requests()[1].messages()[2]["content"], "A cat.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_that_an_agent_did_not_bring_to_its_end_is_told_to_be_incomplete() {
+    let look = |id: &str| Reply::text("I look.").call_with_id(id, "look", json!({}));
+    for (replies, text, reason) in [
+        (vec![Reply::text("A c").finish("length")], "A c", "length"),
+        (vec![look("c1"), look("c2")], "I look.", "max_tool_iterations"),
+        (vec![look("c1"), stalling(&["A ", "c"])], "A c", "max_run_time"),
+        (vec![stalling(&["A ", "c"])], "A c", "max_run_time"),
+        (vec![Reply::text("A c").without_finish().without_done()], "A c", "unspecified"),
+    ] {
+        let inner_model = MemoryServer::new(Script::from(replies));
+        let outer_model = strict([
+            Reply::new().call("helper", json!({"prompt": "What is there?"})),
+            Reply::text("I do not know."),
+        ]);
+        let tool = tool("look", "Looks").build(|_| async { Ok(json!("a cat")) });
+        let inner = auto(&inner_model).tool(tool).max_tool_iterations(1).max_run_time(5);
+        let helper = AgentTool::new("helper", "Answers", inner.build().unwrap()).unwrap();
+        let mut outer = client(auto(&outer_model).tool(helper));
+        outer.ask("Ask.").await.unwrap();
+        let requests = outer_model.requests();
+        let read = requests[1].messages()[2]["content"].as_str().unwrap();
+        let read: serde_json::Value = serde_json::from_str(read).unwrap();
+        assert_eq!(read, json!({"text": text, "incomplete": reason}));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -102,6 +102,9 @@ async fn a_summary_that_fails_leaves_history_as_it_was() {
         (Reply::text(" \n"), ErrorKind::Stream),
         (Reply::new().refuse("I cannot."), ErrorKind::Stream),
         (Reply::text("They spoke of").reset_after(200), ErrorKind::Stream),
+        (Reply::text("They spoke of").finish("length"), ErrorKind::Stream),
+        (Reply::text("They spoke of").finish("content_filter"), ErrorKind::Stream),
+        (Reply::text("They spoke of").without_finish().without_done(), ErrorKind::Stream),
     ] {
         let replies = [long(1), long(2), long(3), long(4), long(5), long(6), reply, long(7)];
         let mut client = client(manual(&strict(replies)));
@@ -112,6 +115,20 @@ async fn a_summary_that_fails_leaves_history_as_it_was() {
         assert_eq!(client.history(), before);
         talk(&mut client, "And now?").await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_that_max_run_time_has_cut_leaves_history_as_it_was() {
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let cut = Reply::text("They spoke of bees.").stall_after(300);
+    let replies = [long(1), long(2), long(3), long(4), long(5), long(6), cut, long(7)];
+    let mut client = client(manual(&strict(replies)).max_run_time(5));
+    grown(&mut client, 6).await;
+    let before = client.history().to_vec();
+    let error = client.compact(&policy).await.unwrap_err();
+    assert!(error.to_string().contains("max_run_time"), "{error}");
+    assert_eq!(client.history(), before);
+    talk(&mut client, "And now?").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use oa_testkit::{Cut, MemoryServer, Reply, Request, Script};
 use open_agent::fallback::{Dialect, Markers, React, TaggedJson};
 use open_agent::{
-    AgentEvent, AgentOptionsBuilder, Client, ContentBlock, ErrorKind, FinishReason, Message,
-    SystemRole, ToolMode, ToolUseBlock, Value, json, query,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ContentBlock, Endpoint, ErrorKind,
+    FinishReason, FnTool, Message, SystemRole, ToolMode, ToolUseBlock, Value, json, query,
 };
 
 use crate::talk::{adder, auto, client, echo, line, manual, read, stalling, talk};
@@ -354,5 +354,42 @@ async fn calls_in_text_have_the_limits_of_calls() {
         assert_eq!(broken.count(), 1, "{reason}: {lines:?}");
         let ran = lines.iter().filter(|line| line.starts_with('[')).count();
         assert_eq!(ran, if reason == "many" { 3 } else { 0 }, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn calls_stay_text_for_a_model_that_has_none_when_the_tools_are_gone() {
+    let spoken = TaggedJson::new();
+    let marked = "As before: <tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>";
+    let server = server([
+        Reply::error(400, "small:1b does not support tools"),
+        says(&spoken, "I add.", &[("add", json!({"a": 1, "b": 2}))]),
+        Reply::text("It is 3."),
+        Reply::text(marked),
+        Reply::text("It was 3."),
+    ]);
+    let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1").transport(server.clone());
+    let endpoint = endpoint.build().unwrap();
+    let asking = || AgentOptions::builder().model("any").chat_service(endpoint.clone());
+    let mut client = client(asking().tool(adder()).auto_execute_tools(true));
+    talk(&mut client, "Add.").await;
+    client.set_tools(Vec::<FnTool>::new()).unwrap();
+    // There is nothing that could be called.
+    assert_eq!(talk(&mut client, "More.").await, [marked]);
+    let plain = ["user", "assistant", "user", "assistant", "user"];
+    let requests = server.requests();
+    assert_eq!(roles(&requests[3]), plain);
+    // Nor has a client that never had any, and goes on with the conversation.
+    let history = client.history()[..4].to_vec();
+    let mut resumed = Client::resume(asking().build().unwrap(), history).unwrap();
+    assert_eq!(talk(&mut resumed, "What was it?").await, ["It was 3."]);
+    let requests = server.requests();
+    assert_eq!(roles(&requests[4]), plain);
+    for request in &requests[3..] {
+        let request = request.json();
+        assert!(request.get("tools").is_none() && request.get("stop").is_none(), "{request}");
+        let answer = &request["messages"][1];
+        assert!(answer.get("tool_calls").is_none(), "{answer}");
+        assert!(answer["content"].as_str().unwrap().contains("<tool_call>"), "{answer}");
     }
 }

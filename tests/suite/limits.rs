@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use oa_testkit::{MemoryServer, Reply, Script};
-use open_agent::{Client, ErrorKind, FinishReason, json};
+use open_agent::{Client, ErrorKind, FinishReason, json, query, tool};
 
 use crate::talk::{
-    Alive, adder, auto, client, echo, hanging, manual, read, slow, strict, talk, told,
+    Alive, adder, auto, client, echo, hanging, manual, read, slow, stalling, strict, talk, told,
 };
 
 /// An answer with one call, unlike any other.
@@ -125,6 +125,39 @@ async fn the_guard_counts_within_one_prompt_and_starts_anew_after_another_call()
 }
 
 #[tokio::test]
+async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
+    let say = |place: u32, word: &str| (format!("{word}{place}"), json!({"say": word}));
+    let pair = |place: u32| {
+        // What stands beside them, and their order, is of no matter.
+        let words = if place.is_multiple_of(2) { ["a", "b"] } else { ["b", "a"] };
+        let other = (format!("x{place}"), json!({"say": place.to_string()}));
+        let calls = words.map(|word| say(place, word)).into_iter().chain([other]);
+        calls.fold(Reply::new(), |reply, (id, input)| reply.call_with_id(id, "echo", input))
+    };
+    let server = strict([pair(1), pair(2), pair(3), pair(4)]);
+    let mut client = client(auto(&server).tool(echo()).max_tool_iterations(9));
+    let seen = talk(&mut client, "Go.").await;
+    let told: Vec<&str> =
+        seen.iter().filter(|line| line.contains("3 times now")).map(|line| &line[..2]).collect();
+    assert_eq!(told, ["b3", "a3"]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));
+    assert_eq!(server.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn a_result_that_has_a_note_of_its_own_does_not_keep_the_model_from_being_told() {
+    let same = |place: u32| Reply::new().call_with_id(format!("c{place}"), "look", json!({}));
+    let look = tool("look", "Looks").build(|_| async { Ok(json!({"note": "all is well"})) });
+    let server = strict([same(1), same(2), same(3), same(4)]);
+    let mut client = client(auto(&server).tool(look).max_tool_iterations(9));
+    let seen = talk(&mut client, "Go.").await;
+    assert!(seen[5].starts_with(r#"c3={"note":"look was called"#), "{}", seen[5]);
+    assert!(seen[5].ends_with(r#""result":{"note":"all is well"}}"#), "{}", seen[5]);
+    assert_eq!(seen[7], r#"c4={"note":"all is well"}"#);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));
+}
+
+#[tokio::test]
 async fn without_the_guard_only_the_rounds_end_it() {
     let server = MemoryServer::new(
         Script::new().otherwise(Reply::new().call("add", json!({"a": 1, "b": 2}))),
@@ -185,6 +218,31 @@ async fn max_run_time_ends_the_turn_in_the_middle_of_a_tool_or_a_word() {
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));
     ends_with(&client, "assistant: one two (interrupted)");
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_question_that_max_run_time_has_cut_says_so() {
+    let server = strict([
+        stalling(&["one ", "two"]),
+        Reply::text("one").finish("length"),
+        Reply::text("one."),
+        Reply::text("lost").reset_after(200),
+    ]);
+    let options = manual(&server).max_run_time(5).build().unwrap();
+    let mut answer = query("Count.", &options).await.unwrap();
+    assert_eq!(answer.finish_reason(), None);
+    assert_eq!(answer.text().await.unwrap(), "one two");
+    assert_eq!(answer.finish_reason(), Some(&FinishReason::MaxRunTime));
+    assert!(answer.message().is_none());
+
+    for reason in [FinishReason::Length, FinishReason::Stop] {
+        let mut answer = query("Count.", &options).await.unwrap();
+        assert!(answer.text().await.unwrap().starts_with("one"));
+        assert_eq!(answer.finish_reason(), Some(&reason));
+    }
+    let mut answer = query("Count.", &options).await.unwrap();
+    assert_eq!(answer.text().await.unwrap_err().kind(), ErrorKind::Stream);
+    assert_eq!(answer.finish_reason(), Some(&FinishReason::Unspecified));
 }
 
 #[tokio::test]

@@ -409,3 +409,16 @@ async fn a_person_at_a_terminal_is_asked_call_by_call() {
     other({})? [y]es, [n]o, [a]lways:
     "#);
 }
+
+#[tokio::test]
+async fn a_person_permits_nothing_that_was_not_shown() {
+    let screen = Screen::default();
+    let person = TerminalPrompt::new(Cursor::new("y\n"), screen.clone());
+    let harmless = format!("echo {}", "x".repeat(5_000));
+    let command = format!("{harmless} && rm -r /\u{200b}\u{e0041}\n\u{2028}#");
+    let request = PermissionRequest::new("shell", json!({"command": command}), "c", Vec::new());
+    assert_eq!(person.ask(request).await, Permission::Allow);
+    let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
+    let rest = shown.strip_prefix(&format!("shell({{\"command\":\"{harmless}")).unwrap();
+    assert_eq!(rest, " && rm -r /��\\n�#\"})? [y]es, [n]o, [a]lways: ");
+}

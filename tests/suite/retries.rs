@@ -94,16 +94,25 @@ async fn what_the_server_asks_to_wait_is_waited_up_to_the_cap() {
         (Reply::error(429, "slow").header("retry-after-ms", "2500"), 2_500),
         (Reply::error(503, "slow").header("date", date).header("retry-after", later), 7_000),
         (Reply::error(503, "slow").header("retry-after", "60"), 60_000),
+        (Reply::error(429, "Limit reached. Please try again in 7.66s. Pay."), 7_660),
+        (Reply::error(429, "Please try again in 7s.").header("retry-after", "3"), 3_000),
     ] {
         let (text, requests, time) = ask(failing_then(reply)).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));
         // Timers are as fine as a millisecond.
         assert!((wait..wait + 2).contains(&time.as_millis()), "{time:?}");
     }
-    let (error, requests, time) =
-        ask(failing_then(Reply::error(429, "slow").header("retry-after", "61"))).await;
-    let told = error.unwrap_err().retry_after();
-    assert_eq!((told, requests, time), (Some(Duration::from_secs(61)), 1, Duration::ZERO));
+    for reply in [
+        Reply::error(429, "slow").header("retry-after", "61"),
+        Reply::error(429, "Please try again in 1m1s."),
+    ] {
+        let (error, requests, time) = ask(failing_then(reply)).await;
+        let told = error.unwrap_err().retry_after();
+        assert_eq!((told, requests, time), (Some(Duration::from_secs(61)), 1, Duration::ZERO));
+    }
+    let (_, requests, time) =
+        ask(failing_then(Reply::error(503, "Please try again in 50s."))).await;
+    assert!(requests == 2 && time < Duration::from_secs(5), "only a 429 is read so: {time:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,16 +1,22 @@
 use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
-use oa_types::{ContentBlock, FinishReason};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
+use crate::reply::is_whole;
 
 /// An agent as a tool of another agent.
 ///
 /// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of
 /// the last answer. While it runs it emits `text` as it is generated, and a status for each call that it
 /// makes. Interrupting the outer agent stops it, whatever it is doing.
+///
+/// Text that may be a part only says so: where the agent ended by anything but a word of its server that it was
+/// done, the result is `{"text": "..", "incomplete": "<reason>"}`, with the reason as
+/// [`FinishReason::as_str`] has it: `length`, `max_tool_iterations`, `max_run_time`, or `unspecified` if nobody
+/// told. Without any text it is an error.
 ///
 /// ```
 /// use oa_client::{AgentOptions, AgentTool, Client};
@@ -91,12 +97,18 @@ impl AgentTool {
                 _ => {}
             }
         }
-        let text = client.message().map(|message| message.text()).unwrap_or_default();
+        // What was said of an answer that a limit has cut stands in history alone.
+        let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
+        let last = client.history().iter().rfind(is_answer);
+        let text = last.map(Message::text).unwrap_or_default();
         let reason = client.finish_reason().unwrap_or(&FinishReason::Unspecified);
         if text.is_empty() {
             return Err(ToolError::new(format!("no answer: the agent ended by {reason}")));
         }
-        Ok(text.into())
+        if is_whole(reason) {
+            return Ok(text.into());
+        }
+        Ok(json!({ "text": text, "incomplete": reason.as_str() }))
     }
 }
 

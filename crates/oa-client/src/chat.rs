@@ -205,6 +205,8 @@ fn arriving(
     let options = PipelineOptions { parser: settings.limits.events, aggregator };
     let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
     let grammar = match spoken {
+        // Nothing can be called, and this is as it would be with a model that has function calling.
+        Some(spoken) if !settings.tool_mode.is_text() && spoken.tools.is_empty() => None,
         Some(spoken) => Some(spoken.dialect.grammar(Arc::clone(&spoken.tools))),
         None => settings
             .recognises_calls

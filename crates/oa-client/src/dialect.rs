@@ -9,7 +9,8 @@ use oa_types::ToolSpec;
 pub enum ToolMode {
     /// By the server's function calling; once the server says that the model has none, in text, as
     /// [`TaggedJson`](Self::TaggedJson). That is remembered, and told by
-    /// [`AgentEvent::ToolsRefused`](crate::AgentEvent::ToolsRefused).
+    /// [`AgentEvent::ToolsRefused`](crate::AgentEvent::ToolsRefused). Calls and results in the conversation
+    /// are text for that model from then on, also once there are no tools any more.
     #[default]
     Auto,
     /// In text, in a dialect of your own.
@@ -60,15 +61,13 @@ pub(crate) struct Spoken {
 }
 
 impl Spoken {
-    /// What is spoken in this mode, if it comes to that.
+    /// What is spoken in this mode, if it comes to that: also without tools, since a conversation may have
+    /// calls of before.
     pub(crate) fn new(
         mode: &ToolMode,
         tools: &[ToolSpec],
         system_prompt: Option<&str>,
     ) -> Option<Self> {
-        if matches!(mode, ToolMode::Auto) && tools.is_empty() {
-            return None;
-        }
         let dialect = mode.dialect()?;
         let instructions = dialect.instructions(tools);
         let parts = [system_prompt.unwrap_or_default(), &*instructions];

@@ -265,7 +265,9 @@ impl Driver {
         let Call { block, input, state, .. } = &self.turn.calls()[call];
         let CallState::Answered { content, outcome, .. } = state else { return };
         let content = content.clone();
-        if !self.settings.hooks.has_post_tool_use(&block.name) {
+        // An answer that does not fit is no call, though the model reads of it as the result of one.
+        let is_output = self.output.as_ref().is_some_and(|it| it.tool() == Some(&*block.name));
+        if is_output || !self.settings.hooks.has_post_tool_use(&block.name) {
             return self.turn.review(call, content);
         }
         let history = self.turn.history().clone();

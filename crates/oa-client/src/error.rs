@@ -1,6 +1,8 @@
+mod retry_after;
+
 use std::error::Error as StdError;
 use std::fmt;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
@@ -8,7 +10,7 @@ use oa_transport::{TimeoutKind, Watch};
 use oa_types::mask_secret;
 use oa_types::wire::ServerError;
 
-use crate::date;
+use self::retry_after::{in_headers, in_words};
 use crate::pipeline::PipelineError;
 use crate::structured::refuses_form;
 
@@ -203,7 +205,8 @@ impl Error {
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
         error.0.request_id = header("x-request-id").map(str::to_owned);
-        error.0.retry_after = retry_after(&header);
+        let told = || (status == StatusCode::TOO_MANY_REQUESTS).then(|| in_words(&server.message));
+        error.0.retry_after = in_headers(&header).or_else(|| told().flatten());
         error
     }
 
@@ -322,7 +325,8 @@ impl Error {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before the next try.
+    /// Returns how long the server asks to wait before the next try: in a header, or with a 429 in a sentence
+    /// of its message, as "Please try again in 7.66s".
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
@@ -394,22 +398,6 @@ fn is_lasting(words: &str) -> bool {
     ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
         .iter()
         .any(|mark| words.contains(mark))
-}
-
-/// `retry-after-ms`, or `Retry-After` in seconds or as a date (QUIRKS row 100).
-fn retry_after<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    let wait = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
-    if let Some(milliseconds) = header("retry-after-ms").and_then(number) {
-        return wait(milliseconds / 1000.0);
-    }
-    let after = header("retry-after")?;
-    if let Some(seconds) = number(after) {
-        return wait(seconds);
-    }
-    // By the server's own clock where it tells the time.
-    let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
-    Some(date::parse(after)?.duration_since(now).unwrap_or_default())
 }
 
 impl From<oa_types::Error> for Error {

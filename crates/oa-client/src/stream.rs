@@ -16,8 +16,9 @@ use crate::event::{AgentEvent, PromptCut};
 /// Each piece of text or thinking is a block of its own; tool calls come whole, after the text, with the
 /// input that a hook may have given them; a call that a hook blocked comes as
 /// `ToolUseError` and the result that says so. When
-/// it has ended, [`message`](Self::message) has the whole answer, [`finish_reason`](Self::finish_reason)
-/// and [`usage`](Self::usage) what the server said about it.
+/// it has ended, [`message`](Self::message) has the whole answer, [`usage`](Self::usage) what the server said
+/// about it, and [`finish_reason`](Self::finish_reason) tells whether it is whole: a limit that ends it early,
+/// as `max_run_time`, is no error.
 ///
 /// # Cancel safety
 ///
@@ -42,7 +43,8 @@ impl BlockStream {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Reads to the end and returns all text that was not read before, joined.
+    /// Reads to the end and returns all text that was not read before, joined. Text that a limit has cut is
+    /// no error: [`finish_reason`](Self::finish_reason) tells.
     ///
     /// # Errors
     ///
@@ -62,9 +64,13 @@ impl BlockStream {
     }
 
     /// Returns why the answer ended, once it has; `Unspecified` if the server did not say.
+    ///
+    /// A limit of the caller's ([`FinishReason::is_limit`]) counts for more than what the server said, and is
+    /// told also where it left no [`message`](Self::message).
     #[must_use]
     pub fn finish_reason(&self) -> Option<&FinishReason> {
-        Some(&self.message()?.finish_reason)
+        let said = || self.message().map(|message| &message.finish_reason);
+        self.driver.metadata.finish_reason.as_ref().or_else(said)
     }
 
     /// Returns what the answer cost, once it has ended: tokens if the server said so, and time.
@@ -79,7 +85,8 @@ impl BlockStream {
         self.driver.metadata.prompt_cut
     }
 
-    /// Returns the whole answer once it has ended; what had come of it if it failed.
+    /// Returns the whole answer once it has ended; what had come of it if it failed; `None` if a limit of
+    /// the caller's has cut it.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()

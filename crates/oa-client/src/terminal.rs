@@ -6,9 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oa_hooks::{Permission, PermissionRequest};
 use tokio::task::spawn_blocking;
 
-/// How much of a call's arguments is shown, in characters.
-const SHOWN: usize = 400;
-
 /// Asks a person at a terminal whether a call may run.
 ///
 /// ```no_run
@@ -26,9 +23,10 @@ const SHOWN: usize = 400;
 /// # }
 /// ```
 ///
-/// A line is read for each call: `y` runs it, `a` runs it and all later ones of this tool, anything
-/// else is a no, and words behind `n` are the reason that the model reads. At the end of the input the
-/// answer is no.
+/// All of a call's arguments is shown, however long, with a mark in place of what a terminal would act upon or
+/// not show. A line is read for each call: `y` runs it, `a` runs it and from then on every call of this tool
+/// without asking, whatever its arguments are, anything else is a no, and words behind `n` are the reason that
+/// the model reads. At the end of the input the answer is no.
 #[derive(Clone)]
 pub struct TerminalPrompt(Arc<Mutex<Terminal>>);
 
@@ -85,10 +83,9 @@ impl Terminal {
         if self.always.contains(tool_name) {
             return Ok(Permission::Allow);
         }
-        let arguments = tool_input.to_string();
-        let shown: String = arguments.chars().take(SHOWN).map(visible).collect();
-        let more = if arguments.chars().nth(SHOWN).is_some() { "..." } else { "" };
-        write!(self.output, "{tool_name}({shown}{more})? [y]es, [n]o, [a]lways: ")?;
+        // Nothing is permitted that was not shown.
+        let call: String = format!("{tool_name}({tool_input})").chars().map(visible).collect();
+        write!(self.output, "{call}? [y]es, [n]o, [a]lways: ")?;
         self.output.flush()?;
         let mut line = String::new();
         self.input.read_line(&mut line)?;
@@ -106,10 +103,18 @@ impl Terminal {
     }
 }
 
-/// What a terminal does not act upon: neither control characters nor marks that turn text around.
+/// What a terminal shows, and does not act upon: neither control characters, nor marks that break lines or turn
+/// text around, nor characters without any width.
 fn visible(c: char) -> char {
     match c {
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
+        '\u{ad}'
+        | '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{e0000}'..='\u{e0fff}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
     }

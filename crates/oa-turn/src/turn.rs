@@ -257,6 +257,7 @@ impl Turn {
             return;
         }
         self.phase = Phase::Calling { started: false, reason: finish_reason };
+        self.guard.begin_round();
         if self.options.mode == Mode::Auto {
             self.hold_to_limits();
         }

@@ -12,7 +12,7 @@ use open_agent::{
 use suite::{letters, open_calls};
 
 use super::{OSLO, Place, last_words, oslo, unfit};
-use crate::talk::{adder, auto, client, manual, read, strict, talk, told};
+use crate::talk::{Log, adder, auto, client, manual, read, strict, talk, told};
 
 fn input() -> serde_json::Value {
     serde_json::from_str(OSLO).expect("it is JSON")
@@ -154,6 +154,34 @@ async fn the_answer_is_no_round_and_no_call_for_hooks() {
     let mut client = client(options);
     assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
     assert_eq!((asked.load(Ordering::SeqCst), client.turn_metadata().rounds), (1, 1));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_is_no_call_for_hooks_either() {
+    let seen = Log::default();
+    let (before, after) = (seen.clone(), seen.clone());
+    let hooks = Hooks::new()
+        .add_pre_tool_use(move |event| {
+            before.note(format!("before {}", event.tool_name));
+            async { None }
+        })
+        .add_post_tool_use(move |event| {
+            after.note(format!("after {}", event.tool_name));
+            async { Some(HookDecision::modify_result(json!("seen"), "it was seen")) }
+        });
+    let unfit = || Reply::new().call_with_id("c1", "final_answer", json!({"city": 5}));
+    let both = Reply::new().call_with_id("c2", "final_answer", input()).call_with_id(
+        "c3",
+        "add",
+        json!({"a": 1, "b": 2}),
+    );
+    let server = strict([unfit(), both, Reply::new().call("final_answer", input())]);
+    let mut client = client(auto(&server).tool(adder()).hooks(hooks));
+    assert_eq!(client.send_for::<Place>("Where?").await.unwrap().value, oslo());
+    assert_eq!(seen.lines(), ["before add", "after add"]);
+    let requests = server.requests();
+    assert!(last_words(&requests[1]).contains("expected string"), "{}", last_words(&requests[1]));
+    assert_eq!(last_words(&requests[2]), "seen");
 }
 
 #[tokio::test]

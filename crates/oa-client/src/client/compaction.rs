@@ -13,6 +13,7 @@ use crate::dialect::ToolMode;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
+use crate::reply::is_whole;
 use crate::settings::Settings;
 
 /// What became of a conversation: what [`Client::compact`] returns.
@@ -73,8 +74,10 @@ impl Client {
     /// # Errors
     ///
     /// `InvalidInput` while a turn is in progress or calls have no result yet, and whatever
-    /// [`query`](crate::query) tells of the server; history is as it was. A model that fails is no reason to stay
-    /// too long: [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
+    /// [`query`](crate::query) tells of the server; history is as it was. `Stream` for a summary that is not known
+    /// to be whole: cut off by `max_tokens` or `max_run_time`, or without a word of the server why it ended. A
+    /// model that fails is no reason to stay too long:
+    /// [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
     ///
     /// # Cancel safety
     ///
@@ -162,6 +165,10 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<Option<String>> {
     match reason {
         Some(FinishReason::Interrupted) => Ok(None),
         Some(FinishReason::Refusal) => Err(Error::stream("the model refused to summarise", 0)),
+        Some(reason) if !is_whole(reason) => {
+            let message = format!("the summary is not known to be whole: it ended by {reason}");
+            Err(Error::stream(message, 0))
+        }
         _ if text.trim().is_empty() => Err(Error::stream("the model wrote no summary", 0)),
         _ => Ok(Some(text)),
     }

@@ -35,7 +35,8 @@ impl Turn {
         self.last.get_or_insert(Last { reason, asked: false });
     }
 
-    /// The result as it is to stand: the third identical one in a row tells the model.
+    /// The result as it is to stand: the third identical one tells the model, unless an answer lay between
+    /// them that did not ask for it.
     pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
         let asked = &self.round.calls[call];
         let ToolUseBlock { name, input, .. } = &asked.block;
@@ -53,13 +54,14 @@ impl Turn {
             return content;
         }
         let note = format!(
-            "This is the {count}. time in a row that {name} was called with these arguments and gave this \
-             result. It will not change: go on without it, or try something else."
+            "{name} was called with these arguments again, and gave the same result again: {count} times \
+             now. It will not change: go on without it, or try something else."
         );
         match content {
             Value::String(text) => format!("{text}\n\n{note}").into(),
-            Value::Object(mut object) => {
-                object.entry("note").or_insert_with(|| note.into());
+            // A note of the tool's own stays, and this one stands beside it.
+            Value::Object(mut object) if !object.contains_key("note") => {
+                object.insert("note".to_owned(), note.into());
                 object.into()
             }
             other => json!({ "result": other, "note": note }),

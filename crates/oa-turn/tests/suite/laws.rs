@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::{call, malformed, text};
+use crate::{answer, call, malformed, perform, text, told};
 
 /// Something that may happen at any time, whether or not it makes sense then.
 #[derive(Clone, Debug)]
@@ -337,6 +337,31 @@ proptest! {
                 prop_assert_eq!(results, results_shown.iter().collect::<Vec<_>>(), "shown in order");
             }
         }
+    }
+
+    #[test]
+    fn who_gives_the_same_answer_again_is_told_of_each_call_once_and_stopped_a_round_later(
+        calls in 1..6_usize,
+        limit in 1..5_u32,
+    ) {
+        let mut options = Options::auto();
+        (options.max_rounds, options.repeat_guard) = (100, Some(limit));
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        let mut rounds = 0;
+        let end = loop {
+            match perform(&mut turn) {
+                Action::Request { .. } => rounds += 1,
+                end => break end,
+            }
+            let named = |place| call(&format!("{rounds}-{place}"), &format!("tool{place}"));
+            answer(&mut turn, (0..calls).map(named).collect());
+        };
+        prop_assert_eq!(end, Action::End { reason: FinishReason::RepeatedToolCall });
+        prop_assert_eq!(rounds, limit + 1);
+        let lines = told(&turn);
+        let notes = lines.iter().filter(|line| line.contains("It will not change"));
+        prop_assert_eq!(notes.count(), calls);
     }
 
     #[test]
