@@ -11,7 +11,7 @@ use open_agent::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::talk::{adder, auto, cases, client, manual, read_on, strict, talk};
+use crate::talk::{adder, auto, cases, client, interrupt_after, manual, read_on, strict, talk};
 
 fn long(number: usize) -> Reply {
     Reply::text(format!("Answer {number}. {}", "And so on and on it goes. ".repeat(20)))
@@ -239,4 +239,41 @@ proptest! {
             Ok(())
         })?;
     }
+}
+
+/// A server whose summaries end a while before their streams do.
+fn slow_to_close() -> MemoryServer {
+    let answer = |request: &Request| {
+        let last = request.messages().last().expect("something was said");
+        match last["content"].as_str() {
+            Some(text) if text.starts_with("Summarise") => {
+                let choice = json!({"index": 0, "delta": {"content": "They spoke."}, "finish_reason": "stop"});
+                let all = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
+                Reply::sse(format!("{all}: and more\n\n")).stall_after(all.len())
+            }
+            _ => long(request.number()),
+        }
+    };
+    MemoryServer::new(Script::new().otherwise(Reply::by(answer)).strict())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_between_two_answers_of_a_summary_counts_and_one_after_it_does_not() {
+    let server = slow_to_close();
+    let mut client = client(manual(&server));
+    grown(&mut client, 30).await;
+    let before = (client.history().to_vec(), server.requests().len());
+    let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarise);
+    // By then the first has answered, and its stream is not closed.
+    interrupt_after(&client, Duration::from_millis(50));
+    assert_eq!(client.compact(&policy).await.unwrap(), Compaction::Interrupted);
+    assert_eq!((client.history().to_vec(), server.requests().len() - 1), before);
+    client.interrupt();
+    assert!(!client.interrupt_handle().is_interrupted(), "nothing is in progress");
+
+    let dropped = tokio::time::timeout(Duration::from_millis(50), client.compact(&policy)).await;
+    assert!(dropped.is_err());
+    client.interrupt();
+    assert!(!client.interrupt_handle().is_interrupted(), "nothing is in progress");
+    assert!(matches!(client.compact(&policy).await.unwrap(), Compaction::Summarised { .. }));
 }

@@ -1,5 +1,7 @@
 use std::fmt;
+use std::future::poll_fn;
 use std::mem;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -73,6 +75,12 @@ impl InterruptHandle {
         self.is_interrupted()
     }
 
+    /// There is something to interrupt as long as this lasts.
+    pub(crate) fn running(&self) -> Running {
+        self.begin_run();
+        Running(self.clone())
+    }
+
     /// From now on there is something to interrupt.
     pub(crate) fn begin_run(&self) {
         self.turn_to(RUNNING);
@@ -118,6 +126,27 @@ impl InterruptHandle {
             mem::take(&mut *listeners)
         };
         drop(listeners);
+    }
+}
+
+/// A run of several requests, whose client does nothing else meanwhile.
+pub(crate) struct Running(InterruptHandle);
+
+impl Running {
+    /// Does a part of it; `None` after an interrupt, also one between two parts.
+    pub(crate) async fn unless_interrupted<T>(&self, part: impl Future<Output = T>) -> Option<T> {
+        let mut part = pin!(part);
+        poll_fn(|cx| match self.0.poll_interrupted(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => part.as_mut().poll(cx).map(Some),
+        })
+        .await
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.end_run();
     }
 }
 

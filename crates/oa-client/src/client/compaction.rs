@@ -135,13 +135,13 @@ impl Client {
     /// Has the model answer what a summary needs; `None` after an interrupt.
     async fn summarise(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let settings = Arc::new(self.driver.settings.for_summaries()?);
+        let run = self.driver.interrupt.running();
         let mut sum = Usage::default();
         while let Some(request) = summary.next_request() {
             for message in request {
                 let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
-                // Who interrupts the client interrupts this.
-                driver.interrupt = self.interrupt_handle();
-                let Some(text) = said(&mut driver, message).await? else { return Ok(None) };
+                let said = run.unless_interrupted(said(&mut driver, message)).await;
+                let Some(text) = said.transpose()? else { return Ok(None) };
                 let usage = driver.metadata.usage.unwrap_or_default();
                 sum.add(&usage);
                 self.driver.metadata.total_usage.add(&usage);
@@ -152,8 +152,8 @@ impl Client {
     }
 }
 
-/// Asks, and returns the text of the answer; `None` after an interrupt.
-async fn said(driver: &mut Driver, prompt: Message) -> Result<Option<String>> {
+/// Asks, and returns the text of the answer.
+async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
     driver.submit(prompt).await?;
     let mut text = String::new();
     while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
@@ -163,14 +163,13 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<Option<String>> {
     }
     let reason = driver.metadata.finish_reason.as_ref();
     match reason {
-        Some(FinishReason::Interrupted) => Ok(None),
         Some(FinishReason::Refusal) => Err(Error::stream("the model refused to summarise", 0)),
         Some(reason) if !is_whole(reason) => {
             let message = format!("the summary is not known to be whole: it ended by {reason}");
             Err(Error::stream(message, 0))
         }
         _ if text.trim().is_empty() => Err(Error::stream("the model wrote no summary", 0)),
-        _ => Ok(Some(text)),
+        _ => Ok(text),
     }
 }
 
