@@ -1,5 +1,6 @@
 //! The stored shape of messages, their shape on the wire, and what constructors refuse.
 
+mod contain;
 mod history;
 mod images;
 mod overflow;
