@@ -94,8 +94,8 @@ impl RetryPolicy {
     pub fn retries(&self, error: &ToolError) -> bool {
         match &self.when {
             When::Asked(when) => contain(|| when(error)).unwrap_or(false),
-            When::Marked => error.is_retryable() == Some(true),
-            When::NotExcluded => error.is_retryable() != Some(false),
+            When::Marked => error.retry_hint() == Some(true),
+            When::NotExcluded => error.retry_hint() != Some(false),
         }
     }
 
