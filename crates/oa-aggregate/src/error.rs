@@ -7,7 +7,7 @@ use oa_types::wire::ServerError;
 const EXCERPT: usize = 200;
 
 /// Which limit was passed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The arguments of one call are longer than [`Limits::argument_bytes`](crate::Limits::argument_bytes).

@@ -42,3 +42,29 @@ impl MadeUpIds {
         mixed ^ (mixed >> 31)
     }
 }
+
+/// One id after the other, without end.
+impl Iterator for MadeUpIds {
+    type Item = String;
+
+    fn next(&mut self) -> Option<String> {
+        Some(self.next_id())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (usize::MAX, None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_the_same_one_by_one_and_in_a_row() {
+        let mut ids = MadeUpIds::new(7, Vec::new());
+        let first = [ids.next_id(), ids.next_id()];
+        assert!(MadeUpIds::new(7, Vec::new()).take(2).eq(first.clone()));
+        assert!(MadeUpIds::new(7, first.to_vec()).take(2).all(|id| !first.contains(&id)));
+    }
+}

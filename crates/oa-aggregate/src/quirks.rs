@@ -22,8 +22,8 @@ pub enum ArgumentRepair {
     #[default]
     Off,
     /// Where it is plain what was meant: open strings and brackets are closed, trailing commas,
-    /// comments and code fences go, single quotes, bare keys and Python's words are understood. A call
-    /// that was cut off may then run with fewer arguments than the model had in mind.
+    /// comments and code fences go, single quotes, bare keys and Python's words are understood. An escape
+    /// that JSON does not know (`"C:\Temp"`) is not plain. A call that was cut off may then run with fewer arguments than the model had in mind.
     On,
 }
 

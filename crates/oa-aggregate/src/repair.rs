@@ -13,7 +13,8 @@ const DEPTH: usize = 128;
 ///
 /// Open strings, arrays and objects are closed where the text ends; a member without its value goes.
 /// Understood beside JSON: code fences around the object, trailing commas, comments, single quotes,
-/// bare keys, line breaks in strings, `True`, `False` and `None`.
+/// bare keys, line breaks in strings, `\'`, `True`, `False` and `None`. The characters of a string stay
+/// what they are: an escape that JSON does not know is doubt.
 pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
     let text = text.trim().trim_start_matches('`');
     let text = text.strip_prefix("json").unwrap_or(text).trim_start();
@@ -135,7 +136,9 @@ impl Reader<'_> {
                         None if self.peek().is_none() => break,
                         None => return None,
                     },
-                    Some(other) => string.push(other),
+                    Some(same @ ('"' | '\'' | '\\' | '/')) => string.push(same),
+                    // A path, or a pattern: whether its backslash was meant is anybody's guess.
+                    Some(_) => return None,
                 },
                 _ if character == quote => return Some(string),
                 _ => string.push(character),

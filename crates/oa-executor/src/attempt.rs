@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
 use oa_types::Outcome;
+use oa_types::contain::{Contained, Panic, contain};
 use serde_json::Value;
-use tokio::task::{self, JoinHandle};
+use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};
 
-use crate::contain::{Contained, Panic};
-use crate::ended::Ended;
+use crate::ended::{Ended, panic_body};
 use crate::event::ToolRetry;
 use crate::mailbox::{Letter, Sender};
 use crate::result::micros;
@@ -104,12 +104,12 @@ impl Job {
         let cx = self.cx.clone().with_cancel(cancel.clone());
         let (tool, input) = (Arc::clone(&self.tool), self.input.clone());
         // Everything of the tool's happens in here, where panics are values.
-        let mut result = pin!(Contained::new(async move {
+        let mut result = pin!(Contained::new(Box::pin(async move {
             match tool.blocking() {
                 Some(handler) => Pooled::new(handler, input, cx).await,
-                None => Ok(tool.call(input, cx).await),
+                None => Ok(Ok(tool.call(input, cx).await)),
             }
-        }));
+        })));
         let deadline = self.deadline;
         let limit = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let until = match (limit, deadline) {
@@ -121,8 +121,10 @@ impl Job {
             None => Ok(result.as_mut().await),
         };
         match ended {
-            Ok(Ok(Ok(result))) => result.map_err(Failure::Failed),
-            Ok(Ok(Err(panic)) | Err(panic)) => Err(Failure::Panicked(panic)),
+            Ok(Ok(Ok(Ok(result)))) => result.map_err(Failure::Failed),
+            // Its runtime shuts down.
+            Ok(Ok(Err(_))) => Err(Failure::Cancelled),
+            Ok(Ok(Ok(Err(panic))) | Err(panic)) => Err(Failure::Panicked(panic)),
             Err(_) => {
                 // Told first, dropped then.
                 cancel.cancel();
@@ -143,7 +145,9 @@ impl Job {
             Failure::Cancelled | Failure::Panicked(_) | Failure::RunTimedOut => false,
         };
         let delay = policy.delay(attempts, seed(self.cx.call_id()));
-        let is_in_time = self.deadline.is_none_or(|deadline| Instant::now() + delay < deadline);
+        let is_in_time = self.deadline.is_none_or(|deadline| {
+            Instant::now().checked_add(delay).is_some_and(|until| until < deadline)
+        });
         (is_worth_it && is_in_time).then_some(delay)
     }
 
@@ -165,7 +169,7 @@ impl Failure {
         match self {
             Self::Cancelled => (Outcome::Cancelled, body),
             Self::Failed(_) => (Outcome::Failed, body),
-            Self::Panicked(panic) => (Outcome::Panicked, panic.into_body()),
+            Self::Panicked(panic) => (Outcome::Panicked, panic_body(&panic)),
             Self::RunTimedOut | Self::TimedOut(_) => (Outcome::TimedOut, body),
         }
     }
@@ -183,25 +187,20 @@ impl Failure {
 
 /// A blocking handler on the pool. A thread cannot be stopped: dropped before it has begun it is taken
 /// out of the queue, later it only hears its signal.
-struct Pooled(JoinHandle<Result<Value, ToolError>>);
+struct Pooled(JoinHandle<Result<Result<Value, ToolError>, Panic>>);
 
 impl Pooled {
     fn new(handler: BlockingHandler, input: Value, cx: ToolContext) -> Self {
-        Self(task::spawn_blocking(move || handler.run(input, cx)))
+        // What it throws is dropped there and then, not by the pool.
+        Self(task::spawn_blocking(move || contain(move || handler.run(input, cx))))
     }
 }
 
 impl Future for Pooled {
-    type Output = Result<Result<Value, ToolError>, Panic>;
+    type Output = Result<Result<Result<Value, ToolError>, Panic>, JoinError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map(|ended| match ended {
-            Ok(result) => Ok(result),
-            Err(error) => Err(match error.try_into_panic() {
-                Ok(payload) => Panic::new(payload),
-                Err(_) => Panic::of("the runtime shut down"),
-            }),
-        })
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 

@@ -4,12 +4,15 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use oa_types::contain::{contain, discard};
 
 use crate::event::{CallStart, ToolEvent};
 use crate::result::ExecutionResult;
 use crate::stream::BatchStream;
 
 /// What to call when a call starts or has ended, for those who would rather not match on events.
+///
+/// A callback that panics is not called again; the events go on.
 ///
 /// ```
 /// use oa_executor::Callbacks;
@@ -48,11 +51,19 @@ impl Callbacks {
     }
 
     fn tell(&mut self, event: &ToolEvent) {
-        match (event, &mut self.on_start, &mut self.on_complete) {
-            (ToolEvent::CallStart(start), Some(callback), _) => callback(start),
-            (ToolEvent::CallComplete(result), _, Some(callback)) => callback(result),
+        match event {
+            ToolEvent::CallStart(start) => call(&mut self.on_start, start),
+            ToolEvent::CallComplete(result) => call(&mut self.on_complete, result),
             _ => {}
         }
+    }
+}
+
+fn call<T>(slot: &mut Option<Callback<T>>, of: &T) {
+    let Some(callback) = slot else { return };
+    if contain(|| callback(of)).is_err() {
+        // What it left half done is not called again.
+        discard(slot.take());
     }
 }
 

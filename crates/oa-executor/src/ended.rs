@@ -2,9 +2,8 @@ use std::time::Duration;
 
 use oa_tools::{ArgumentError, ErrorBody};
 use oa_types::Outcome;
+use oa_types::contain::Panic;
 use serde_json::Value;
-
-use crate::contain::Panic;
 
 /// How a call ended, before the model's eyes. The tool's name in a body is set by whoever knows it.
 pub(crate) struct Ended {
@@ -36,8 +35,8 @@ impl Ended {
         Box::new(Self::without_attempt(Outcome::NotRun, Err(body)))
     }
 
-    pub(crate) fn panicked(panic: Panic) -> Box<Self> {
-        Box::new(Self::without_attempt(Outcome::Panicked, Err(panic.into_body())))
+    pub(crate) fn panicked(panic: &Panic) -> Box<Self> {
+        Box::new(Self::without_attempt(Outcome::Panicked, Err(panic_body(panic))))
     }
 
     pub(crate) fn unknown_tool<'a>(available: impl Iterator<Item = &'a str>) -> Box<Self> {
@@ -47,5 +46,14 @@ impl Ended {
 
     fn without_attempt(outcome: Outcome, result: Result<Value, ErrorBody>) -> Self {
         Self { outcome, result, attempts: 0, duration: Duration::ZERO, cached: false }
+    }
+}
+
+/// What the model reads of a tool's panic.
+pub(crate) fn panic_body(panic: &Panic) -> ErrorBody {
+    let body = ErrorBody::new("", "the tool panicked");
+    match panic.excerpt().filter(|reason| !reason.is_empty()) {
+        Some(reason) => body.with_reason(reason),
+        None => body,
     }
 }

@@ -63,7 +63,6 @@ mod batch;
 mod options;
 
 mod attempt;
-mod contain;
 mod crew;
 mod ended;
 mod mailbox;

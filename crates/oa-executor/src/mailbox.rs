@@ -16,11 +16,22 @@ pub(crate) struct Mailbox {
 }
 
 struct Inner {
-    letters: VecDeque<(usize, Letter)>,
+    /// What tools said: of these the oldest goes when there are too many.
+    emissions: VecDeque<Posted>,
+    /// As many as calls are tried again; none is dropped.
+    retries: Vec<Posted>,
+    /// How many letters were posted.
+    posted: u64,
     calls: Vec<Slot>,
     /// Calls that want to be polled.
     ready: Vec<usize>,
     reader: Option<Waker>,
+}
+
+struct Posted {
+    number: u64,
+    call: usize,
+    letter: Letter,
 }
 
 #[derive(Clone, Default)]
@@ -40,7 +51,9 @@ impl Mailbox {
     pub(crate) fn new(calls: usize, capacity: usize) -> Self {
         Self {
             inner: Mutex::new(Inner {
-                letters: VecDeque::new(),
+                emissions: VecDeque::new(),
+                retries: Vec::new(),
+                posted: 0,
                 calls: vec![Slot::default(); calls],
                 ready: Vec::new(),
                 reader: None,
@@ -62,14 +75,18 @@ impl Mailbox {
         if inner.calls[call].has_ended {
             return;
         }
-        let overflow = match inner.letters.len() >= self.capacity {
-            true => inner.letters.pop_front(),
-            false => None,
-        };
-        if let Some((call, _)) = &overflow {
-            inner.calls[*call].dropped += 1;
+        let posted = Posted { number: inner.posted, call, letter };
+        inner.posted += 1;
+        match &posted.letter {
+            Letter::Emission(_) => inner.emissions.push_back(posted),
+            Letter::Retry(_) => inner.retries.push(posted),
         }
-        inner.letters.push_back((call, letter));
+        // Retries count too: the queue is as long as was asked, unless it is nothing but retries.
+        let is_full = inner.emissions.len() + inner.retries.len() > self.capacity;
+        let overflow = is_full.then(|| inner.emissions.pop_front()).flatten();
+        if let Some(dropped) = &overflow {
+            inner.calls[dropped.call].dropped += 1;
+        }
         let reader = inner.reader.take();
         drop(inner);
         if let Some(reader) = reader {
@@ -77,15 +94,22 @@ impl Mailbox {
         }
     }
 
-    pub(crate) fn take_letters(&self) -> VecDeque<(usize, Letter)> {
-        std::mem::take(&mut self.lock().letters)
+    /// Takes what was said, in the order in which it was.
+    pub(crate) fn take_letters(&self) -> Vec<(usize, Letter)> {
+        let mut inner = self.lock();
+        let (emissions, retries) = inner.take();
+        drop(inner);
+        in_order(emissions, retries)
     }
 
     /// Ends a call: returns what was said until then, and how much of its own was dropped.
-    pub(crate) fn close(&self, call: usize) -> (VecDeque<(usize, Letter)>, u64) {
+    pub(crate) fn close(&self, call: usize) -> (Vec<(usize, Letter)>, u64) {
         let mut inner = self.lock();
         inner.calls[call].has_ended = true;
-        (std::mem::take(&mut inner.letters), inner.calls[call].dropped)
+        let dropped = inner.calls[call].dropped;
+        let (emissions, retries) = inner.take();
+        drop(inner);
+        (in_order(emissions, retries), dropped)
     }
 
     /// Marks a call as to be polled, and wakes the reader.
@@ -112,6 +136,21 @@ impl Mailbox {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Inner {
+    fn take(&mut self) -> (VecDeque<Posted>, Vec<Posted>) {
+        (std::mem::take(&mut self.emissions), std::mem::take(&mut self.retries))
+    }
+}
+
+fn in_order(emissions: VecDeque<Posted>, retries: Vec<Posted>) -> Vec<(usize, Letter)> {
+    let mut letters = Vec::from(emissions);
+    if !retries.is_empty() {
+        letters.extend(retries);
+        letters.sort_unstable_by_key(|posted| posted.number);
+    }
+    letters.into_iter().map(|posted| (posted.call, posted.letter)).collect()
 }
 
 impl fmt::Debug for Mailbox {

@@ -80,7 +80,8 @@ pub struct ExecutorOptions {
     pub caps: RunCaps,
     /// Whether each batch ends with its metrics.
     pub metrics: bool,
-    /// How many emissions of tools wait for the reader; the oldest goes when one more comes.
+    /// How many emissions of tools wait for the reader; the oldest goes when one more comes. Retries wait in
+    /// the same queue, and never go.
     pub emission_queue: usize,
 }
 

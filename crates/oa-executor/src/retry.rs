@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_tools::ToolError;
+use oa_types::contain::contain;
 
 /// Which failures of a tool are tried again, how often, and after what pause.
 ///
@@ -81,7 +82,7 @@ impl RetryPolicy {
         self
     }
 
-    /// Tries again only what this says is worth it.
+    /// Tries again only what this says is worth it. One that panics has not said so: the tool's error stands.
     #[must_use]
     pub fn when(mut self, when: impl Fn(&ToolError) -> bool + Send + Sync + 'static) -> Self {
         self.when = When::Asked(Arc::new(when));
@@ -92,9 +93,9 @@ impl RetryPolicy {
     #[must_use]
     pub fn retries(&self, error: &ToolError) -> bool {
         match &self.when {
-            When::Asked(when) => when(error),
-            When::Marked => error.is_retryable() == Some(true),
-            When::NotExcluded => error.is_retryable() != Some(false),
+            When::Asked(when) => contain(|| when(error)).unwrap_or(false),
+            When::Marked => error.retry_hint() == Some(true),
+            When::NotExcluded => error.retry_hint() != Some(false),
         }
     }
 

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use oa_tools::{Cancel, Cancelled, ToolContext};
 use oa_types::ToolUseBlock;
+use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use crate::attempt::Job;
 use crate::batch::Batch;
 use crate::cache::Key;
 use crate::callbacks::{Callbacks, Observed};
-use crate::contain::contain;
 use crate::crew::Crew;
 use crate::ended::Ended;
 use crate::event::{CallStart, ToolEvent, ToolsEnd};
@@ -29,7 +29,9 @@ use crate::schedule::Schedule;
 /// The events of a batch: what [`ToolExecutor::execute_batch_streaming`] returns.
 ///
 /// For each call `tool_call_start`, what the tool emits, `tool_call_complete`; one `tools_end` last. A slow
-/// reader slows tools down, and loses the oldest of their emissions when too many wait.
+/// reader slows tools down, and loses the oldest of their emissions when too many wait; what the stream
+/// itself tells, `tool_retry` among it, is never lost. Panics of tools, policies and callbacks do not leave
+/// it.
 ///
 /// # Cancel safety
 ///
@@ -163,14 +165,18 @@ impl BatchStream {
         let options = self.executor.options();
         let tools = self.executor.tools();
         let block = &self.calls[place].block;
-        let tool = tools.get(&block.name).ok_or_else(|| Ended::unknown_tool(tools.names()))?;
+        let tool = tools.get(&block.name).ok_or_else(|| {
+            // A name is asked of its tool.
+            let names = tools.iter().map(|tool| contain(|| tool.name()));
+            Ended::unknown_tool(names.flatten())
+        })?;
         if let Some(reason) = self.unmet(&block.id) {
             return Err(Ended::not_run(reason));
         }
         let input = block.input.clone();
         // Tools and policies are foreign code: their panics end the call, not the batch.
         let input = contain(|| tool.prepare(input))
-            .map_err(Ended::panicked)?
+            .map_err(|panic| Ended::panicked(&panic))?
             .map_err(|error| Ended::invalid_input(&error))?;
         let call = &mut self.calls[place];
         call.block.input = input;
@@ -183,7 +189,7 @@ impl BatchStream {
             }
         }
         if let Some(cache) = &options.cache
-            && contain(|| tool.is_cacheable()).map_err(Ended::panicked)?
+            && contain(|| tool.is_cacheable()).map_err(|panic| Ended::panicked(&panic))?
         {
             let key = Key::new(&block.name, &block.input);
             if let Some(result) = cache.get(&key) {
@@ -191,8 +197,8 @@ impl BatchStream {
             }
             call.key = Some(key);
         }
-        let timeout =
-            contain(|| options.timeouts.of(&block.name, tool)).map_err(Ended::panicked)?;
+        let timeout = contain(|| options.timeouts.of(&block.name, tool))
+            .map_err(|panic| Ended::panicked(&panic))?;
         options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
         let sender = || Sender { mailbox: Arc::clone(&self.mailbox), call: place };
         let mut cx = ToolContext::new(&*block.id, &*block.name)
@@ -291,7 +297,7 @@ impl BatchStream {
         self.out.push_back(ToolEvent::CallComplete(result));
     }
 
-    fn deliver(&mut self, letters: VecDeque<(usize, Letter)>) {
+    fn deliver(&mut self, letters: Vec<(usize, Letter)>) {
         for (place, letter) in letters {
             let ToolUseBlock { id, name, .. } = &self.calls[place].block;
             self.out.push_back(match letter {

@@ -11,7 +11,7 @@ use crate::event::{
 ///
 /// | | before a tool | after a tool | before a prompt |
 /// | --- | --- | --- | --- |
-/// | [`continue_`](Self::continue_) | yes | yes | yes |
+/// | [`allow`](Self::allow) | yes | yes | yes |
 /// | [`block`](Self::block) | yes | | yes |
 /// | [`modify_input`](HookDecision::modify_input) | yes | | |
 /// | [`modify_result`](HookDecision::modify_result) | | yes | |
@@ -86,8 +86,13 @@ pub struct HookDecision<E: HookEvent> {
 
 impl<E: HookEvent> HookDecision<E> {
     /// Lets things take their course, which is also what `None` does: the next hook is asked.
-    pub fn continue_() -> Self {
+    pub fn allow() -> Self {
         Self { verdict: Verdict::Allow }
+    }
+
+    /// The same as [`allow`](Self::allow), by the name that it had in the earlier SDK.
+    pub fn continue_() -> Self {
+        Self::allow()
     }
 
     /// Returns what was decided.

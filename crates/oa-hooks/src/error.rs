@@ -5,7 +5,7 @@ use std::time::Duration;
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// How a hook failed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// It returned an error.

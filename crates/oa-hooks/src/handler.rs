@@ -1,12 +1,13 @@
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future;
-use std::panic::{self, AssertUnwindSafe, Location};
+use std::panic::Location;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
+
+use oa_types::contain::{Contained, Panic};
 
 use crate::decision::{HookDecision, HookEvent, Verdict};
 use crate::error::{Error, HookError};
@@ -76,7 +77,7 @@ impl<E: HookEvent> Handler<E> {
         match answered {
             Ok(Ok(Ok(decision))) => Ok(decision.map_or(Verdict::Allow, HookDecision::into_verdict)),
             Ok(Ok(Err(error))) => Err(Error::failed(E::NAME, self.added, error)),
-            Ok(Err(message)) => Err(Error::panicked(E::NAME, self.added, message)),
+            Ok(Err(panic)) => Err(Error::panicked(E::NAME, self.added, message_of(&panic))),
             Err(limit) => Err(Error::timed_out(E::NAME, self.added, limit)),
         }
     }
@@ -117,54 +118,7 @@ pub(crate) async fn within<T>(
     .await
 }
 
-/// The future of a hook. Its panics are values, also one of its own drop.
-pub(crate) struct Contained<T> {
-    running: Option<Running<T>>,
+/// What a panic said, as the model is told it.
+pub(crate) fn message_of(panic: &Panic) -> String {
+    panic.excerpt().unwrap_or_else(|| "no message".to_owned())
 }
-
-impl<T> Future for Contained<T> {
-    type Output = Result<T, String>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let running = self.running.as_mut().expect("it is polled until it is ready");
-        // What a hook leaves half done is its own.
-        let polled = panic::catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
-        let output = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(output)) => Ok(output),
-            Err(panic) => Err(message_of(&*panic)),
-        };
-        self.discard();
-        Poll::Ready(output)
-    }
-}
-
-impl<T> Contained<T> {
-    pub(crate) fn new(running: Running<T>) -> Self {
-        Self { running: Some(running) }
-    }
-
-    fn discard(&mut self) {
-        let running = self.running.take();
-        // The answer stands, whatever its remains do.
-        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(running)));
-    }
-}
-
-impl<T> Drop for Contained<T> {
-    fn drop(&mut self) {
-        self.discard();
-    }
-}
-
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let message = panic.downcast_ref::<&str>().copied();
-    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    match message {
-        Some(message) => message.chars().take(LONGEST_MESSAGE).collect(),
-        None => "no message".to_owned(),
-    }
-}
-
-/// How much of a panic's message is kept, in characters: the model is told it.
-const LONGEST_MESSAGE: usize = 500;

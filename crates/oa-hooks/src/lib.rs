@@ -21,7 +21,7 @@
 //! let hooks = Hooks::new()
 //!     .add_pre_tool_use(|event| async move {
 //!         println!("{} is called with {}", event.tool_name, event.tool_input);
-//!         None // passes, and so does `Some(HookDecision::continue_())`
+//!         None // passes, and so does `Some(HookDecision::allow())`
 //!     })
 //!     .add_pre_tool_use(|event| async move {
 //!         let path = event.tool_input["path"].as_str()?;

@@ -2,9 +2,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oa_types::contain::Contained;
 use serde_json::Value;
 
-use crate::handler::{Contained, Running, within};
+use crate::handler::{Running, message_of, within};
 use crate::permission::{Permission, PermissionRequest};
 use crate::rule::{Effect, Pattern, ToolRule};
 
@@ -212,7 +213,9 @@ impl Permissions {
                 None => return unanswered.clone(),
             },
         };
-        answered.unwrap_or_else(|panic| Permission::Deny(format!("asking panicked: {panic}")))
+        answered.unwrap_or_else(|panic| {
+            Permission::Deny(format!("asking panicked: {}", message_of(&panic)))
+        })
     }
 
     fn effective_mode(&self) -> PermissionMode {

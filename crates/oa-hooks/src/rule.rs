@@ -1,7 +1,7 @@
 use std::fmt;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
+use oa_types::contain::contain;
 use serde_json::Value;
 
 /// What a rule says of the calls it is about. Of several that fit a call the strictest counts.
@@ -80,8 +80,7 @@ impl ToolRule {
             return None;
         }
         let fits = self.when.as_ref().is_none_or(|condition| {
-            let fits = panic::catch_unwind(AssertUnwindSafe(|| condition(input)));
-            fits.unwrap_or(self.effect != Effect::Allow)
+            contain(|| condition(input)).unwrap_or(self.effect != Effect::Allow)
         });
         fits.then_some(self.effect)
     }

@@ -1,10 +1,11 @@
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+
+use oa_types::contain::{contain, discard};
 
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreFuture;
@@ -82,8 +83,12 @@ impl<S> fmt::Debug for Worker<S> {
 fn work<S>(state: S, tasks: &Receiver<Task<S>>) {
     let mut state = Some(state);
     for task in tasks {
-        task(&mut state);
+        // The job contains its own panic; wakers and results that nobody wants are foreign too.
+        if contain(|| task(&mut state)).is_err() {
+            discard(state.take());
+        }
     }
+    discard(state);
 }
 
 struct Job<T> {
@@ -145,8 +150,8 @@ impl<T> Slot<T> {
         }
         let result = match owned {
             None => Err(closed()),
-            Some(inner) => catch_unwind(AssertUnwindSafe(|| job(inner))).unwrap_or_else(|_| {
-                *owned = None;
+            Some(inner) => contain(|| job(inner)).unwrap_or_else(|_| {
+                discard(owned.take());
                 Err(closed())
             }),
         };
@@ -226,6 +231,42 @@ mod tests {
         drop(dropped);
         drop(release);
         assert_eq!(block_on(worker.run(|count| Ok(*count))).unwrap(), 1);
+    }
+
+    /// Throws another of its kind when it is dropped.
+    struct Hostile;
+
+    impl Drop for Hostile {
+        fn drop(&mut self) {
+            std::panic::panic_any(Self);
+        }
+    }
+
+    #[test]
+    fn what_a_job_throws_may_throw_when_it_is_dropped() {
+        let worker = Worker::spawn("test", Hostile).unwrap();
+        let panics: StoreFuture<'_, ()> = worker.run(|_| std::panic::panic_any(Hostile));
+        assert_eq!(block_on(panics).unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(block_on(worker.run(|_| Ok(()))).unwrap_err().kind(), ErrorKind::Closed);
+    }
+
+    #[test]
+    fn who_waits_is_answered_when_a_result_that_nobody_wants_panics() {
+        let worker = Worker::spawn("test", ()).unwrap();
+        let (begun, begins) = channel();
+        let (release, held) = channel::<()>();
+        let mut unwanted = worker.run(move |()| {
+            let _ = begun.send(());
+            let _ = held.recv();
+            Ok(Hostile)
+        });
+        assert!(poll(&mut unwanted).is_pending());
+        begins.recv().unwrap();
+        drop(unwanted);
+        let mut waits = worker.run(|()| Ok(()));
+        assert!(poll(&mut waits).is_pending());
+        drop(release);
+        assert_eq!(block_on(waits).unwrap_err().kind(), ErrorKind::Closed);
     }
 
     #[test]

@@ -44,6 +44,21 @@ where
         &self.parser
     }
 
+    /// Returns what is read from.
+    pub fn get_ref(&self) -> &B {
+        &self.body
+    }
+
+    /// Returns what is read from; what is taken out of it here is in no event.
+    pub fn get_mut(&mut self) -> &mut B {
+        &mut self.body
+    }
+
+    /// Returns what was read from. What was read of it and is in no event yet is lost.
+    pub fn into_inner(self) -> B {
+        self.body
+    }
+
     /// Returns the next event, or `None` at the end of the body.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 use std::fmt;
 
 /// What went wrong, for callers who act on it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// An event, finished or not, is larger than [`Limits::event_bytes`](crate::Limits::event_bytes).

@@ -127,10 +127,16 @@ impl EventBuf {
         text(&self.data)
     }
 
-    /// Returns the data as it came, unchecked.
+    /// Returns the data as it came, unchecked; several lines are joined with LF.
     #[must_use]
-    pub fn data_bytes(&self) -> &Bytes {
+    pub fn raw_data(&self) -> &[u8] {
         &self.data
+    }
+
+    /// Returns the data as `Bytes`, by reference.
+    #[must_use]
+    pub fn data_bytes(&self) -> Bytes {
+        self.data.clone()
     }
 
     /// Takes the data out, unchecked.

@@ -119,7 +119,9 @@ impl Parser {
 
     /// Accepts the next chunk of input.
     ///
-    /// Usually called when `next_event` has answered `None`; chunks pushed earlier are queued.
+    /// Usually called when `next_event` has answered `None`; chunks pushed earlier are queued. The first
+    /// chunk after an end begins another stream: events of the one before that were not taken are lost,
+    /// the last one that [`finish_lenient`](Self::finish_lenient) would have delivered among them.
     #[inline]
     pub fn push(&mut self, chunk: Bytes) {
         if self.end != End::Open {
@@ -252,7 +254,7 @@ impl Parser {
 
     /// Ends the input and has `next_event` deliver a last block that lacks its blank line.
     ///
-    /// Many model servers forget it.
+    /// Many model servers forget it. Take what is left before the next [`push`](Self::push).
     pub fn finish_lenient(&mut self) {
         self.end = End::Lenient;
     }

@@ -1,3 +1,4 @@
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -43,6 +44,38 @@ impl<S> EventStream<S> {
     #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
+    }
+
+    /// Returns what is read from.
+    pub fn get_ref(&self) -> &S {
+        &self.source
+    }
+
+    /// Returns what is read from; what is taken out of it here is in no event.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.source
+    }
+
+    /// Returns what was read from. What was read of it and is in no event yet is lost.
+    pub fn into_inner(self) -> S {
+        self.source
+    }
+
+    /// Waits for the next event, or `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// As an item: [`ReadError::Parse`] for an event over the limit, after which reading goes on;
+    /// [`ReadError::Source`] when the source fails.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing: what was read stays in the parser.
+    pub async fn next<E>(&mut self) -> Option<Result<EventBuf, ReadError<E>>>
+    where
+        S: Stream<Item = Result<Bytes, E>> + Unpin,
+    {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 }
 

@@ -1,13 +1,12 @@
 //! A reply made ready for one request: plain data, which each server plays in its own way.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
+use oa_types::contain::contain;
 
 use crate::chop::Cut;
 use crate::reply::{Closing, Content, Ending, Framing, Reply};
@@ -131,14 +130,7 @@ impl Answer {
 
 /// Runs a closure of the user's, and returns the message if it panics.
 pub(crate) fn caught<T>(closure: impl FnOnce() -> T) -> Result<T, String> {
-    // What the closure may leave half done is its own.
-    panic::catch_unwind(AssertUnwindSafe(closure)).map_err(|panic| message_of(&*panic))
-}
-
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let message = panic.downcast_ref::<&str>().copied();
-    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    message.unwrap_or("it panicked").to_owned()
+    contain(closure).map_err(|panic| panic.message().unwrap_or("it panicked").to_owned())
 }
 
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");

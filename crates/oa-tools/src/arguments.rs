@@ -10,6 +10,8 @@ const DEPTH: usize = 64;
 /// How many schemas are looked at for one call, so that a schema of a stranger costs no minutes; what is
 /// left then passes.
 const WORK: u32 = 100_000;
+/// How many references lead on from a schema to others that hold for the same value.
+const REFERENCES: usize = 16;
 /// How many problems are told.
 const PROBLEMS: usize = 8;
 /// How many of the allowed values, or of the known parameters, are named.
@@ -21,7 +23,8 @@ const NAMED: usize = 20;
 /// one that is neither required nor may be null is dropped, since models write that for "not given",
 /// and a whole number written as `3.0` becomes `3` where the type is `integer`. Then `type`, `enum`,
 /// `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`, `anyOf`, `oneOf` (any will do) and
-/// `$ref` within the schema are checked. Other words of JSON Schema (lengths, patterns, ranges) are for the model
+/// `$ref` within the schema are checked. What stands beside a `$ref` holds too (JSON Schema 2020-12); its
+/// `default` counts before that of what is referred to. Other words of JSON Schema (lengths, patterns, ranges) are for the model
 /// to read. `null` for the whole is an empty object.
 ///
 /// # Errors
@@ -158,7 +161,13 @@ impl<'a> Check<'a> {
 
     /// Fills in defaults and mends what is certain.
     fn fill(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
-        let Some(schema) = self.enter(schema, depth) else { return };
+        for layer in self.layers(schema) {
+            let Some(layer) = self.enter(layer, depth) else { return };
+            self.fill_by(layer, value, depth);
+        }
+    }
+
+    fn fill_by(&mut self, schema: &'a Map<String, Value>, value: &mut Value, depth: usize) {
         for part in list(schema, "allOf") {
             self.fill(part, value, depth - 1);
         }
@@ -205,8 +214,7 @@ impl<'a> Check<'a> {
             match members.get_mut(name) {
                 Some(member) => self.fill(property, member, depth - 1),
                 None => {
-                    let default = self.enter(property, depth - 1).and_then(|of| of.get("default"));
-                    if let Some(default) = default {
+                    if let Some(default) = self.word(property, "default", depth - 1) {
                         members.insert(name.clone(), default.clone());
                     }
                 }
@@ -215,10 +223,22 @@ impl<'a> Check<'a> {
     }
 
     fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
-        if schema == &Value::Bool(false) {
-            return self.problem(path, || "nothing is allowed here".to_owned());
+        for layer in self.layers(schema) {
+            if layer == &Value::Bool(false) {
+                return self.problem(path, || "nothing is allowed here".to_owned());
+            }
+            let Some(layer) = self.enter(layer, depth) else { return };
+            self.value_by(layer, value, path, depth);
         }
-        let Some(schema) = self.enter(schema, depth) else { return };
+    }
+
+    fn value_by(
+        &mut self,
+        schema: &'a Map<String, Value>,
+        value: &Value,
+        path: &Path<'_>,
+        depth: usize,
+    ) {
         if let Some(of) = schema.get("type")
             && !is_of(of, value)
         {
@@ -269,7 +289,7 @@ impl<'a> Check<'a> {
         for name in list(schema, "required").iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
                 let property = properties.and_then(|of| of.get(name));
-                let of = property.and_then(|of| self.enter(of, depth - 1)?.get("type"));
+                let of = property.and_then(|of| self.word(of, "type", depth - 1));
                 self.problem(&Path::Member(path, name), || match of {
                     Some(of) => format!("required, but missing; expected {}", words(of)),
                     None => "required, but missing".to_owned(),
@@ -299,7 +319,7 @@ impl<'a> Check<'a> {
         let mut types = Vec::new();
         let mut near = Vec::new();
         for part in parts {
-            let of = self.enter(part, depth - 1).and_then(|part| part.get("type"));
+            let of = self.word(part, "type", depth - 1);
             types.extend(of.map(words).filter(|of| !types.contains(of)));
             if of.is_none_or(|of| is_of(of, value)) {
                 near.push(part);
@@ -320,27 +340,56 @@ impl<'a> Check<'a> {
         std::mem::replace(&mut self.error, before).is_none()
     }
 
-    /// Follows references to the schema that counts; nothing if there is none, or no more work is done.
-    fn enter(&mut self, mut schema: &'a Value, depth: usize) -> Option<&'a Map<String, Value>> {
+    /// What a schema says under this word, or else what it refers to.
+    fn word(&mut self, schema: &'a Value, word: &str, depth: usize) -> Option<&'a Value> {
+        self.layers(schema).find_map(|layer| self.enter(layer, depth)?.get(word))
+    }
+
+    /// Returns the words of a schema; nothing if it has none, or no more work is done.
+    fn enter(&mut self, schema: &'a Value, depth: usize) -> Option<&'a Map<String, Value>> {
         if depth == 0 {
             return None;
         }
-        loop {
-            self.work = self.work.checked_sub(1)?;
-            let members = schema.as_object()?;
-            let Some(reference) = members.get("$ref").and_then(Value::as_str) else {
-                return Some(members);
-            };
-            schema = self.root.pointer(reference.strip_prefix('#')?)?;
-        }
+        self.work = self.work.checked_sub(1)?;
+        schema.as_object()
+    }
+
+    fn layers(&self, schema: &'a Value) -> Layers<'a> {
+        Layers { root: self.root, next: Some(schema), left: REFERENCES }
     }
 
     fn problem(&mut self, path: &Path<'_>, message: impl FnOnce() -> String) {
-        self.error.count += 1;
         if self.error.problems.len() < PROBLEMS {
             let problem = ArgumentProblem { path: path.to_string(), message: message() };
+            // Several schemas that hold for a value may say the same of it.
+            if self.error.problems.contains(&problem) {
+                return;
+            }
             self.error.problems.push(problem);
         }
+        self.error.count += 1;
+    }
+}
+
+/// A schema, the one that it refers to, and so on: all of them hold for the same value.
+struct Layers<'a> {
+    root: &'a Value,
+    next: Option<&'a Value>,
+    left: usize,
+}
+
+impl<'a> Iterator for Layers<'a> {
+    type Item = &'a Value;
+
+    fn next(&mut self) -> Option<&'a Value> {
+        let layer = self.next.take()?;
+        if let Some(reference) = layer.get("$ref").and_then(Value::as_str)
+            && let Some(left) = self.left.checked_sub(1)
+        {
+            self.left = left;
+            self.next = reference.strip_prefix('#').and_then(|to| self.root.pointer(to));
+        }
+        Some(layer)
     }
 }
 

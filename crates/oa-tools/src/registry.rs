@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::fmt;
+use std::slice;
 use std::sync::Arc;
 
 use oa_types::ToolSpec;
@@ -128,6 +129,15 @@ impl Registry {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.tools.is_empty()
+    }
+}
+
+impl<'a> IntoIterator for &'a Registry {
+    type Item = &'a Arc<dyn Tool>;
+    type IntoIter = slice::Iter<'a, Arc<dyn Tool>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.tools.iter()
     }
 }
 

@@ -144,63 +144,70 @@ pub trait Tool: Send + Sync {
     }
 }
 
-impl<T: Tool + ?Sized> Tool for Arc<T> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+/// A tool behind a pointer is that tool.
+macro_rules! pass_on {
+    ($($pointer:ident),*) => {$(
+        impl<T: Tool + ?Sized> Tool for $pointer<T> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn description(&self) -> &str {
-        (**self).description()
-    }
+            fn description(&self) -> &str {
+                (**self).description()
+            }
 
-    fn input_schema(&self) -> &Value {
-        (**self).input_schema()
-    }
+            fn input_schema(&self) -> &Value {
+                (**self).input_schema()
+            }
 
-    fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
-        (**self).call(input, cx)
-    }
+            fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_> {
+                (**self).call(input, cx)
+            }
 
-    fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
-        (**self).prepare(input)
-    }
+            fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
+                (**self).prepare(input)
+            }
 
-    fn blocking(&self) -> Option<BlockingHandler> {
-        (**self).blocking()
-    }
+            fn blocking(&self) -> Option<BlockingHandler> {
+                (**self).blocking()
+            }
 
-    fn category(&self) -> Option<&str> {
-        (**self).category()
-    }
+            fn category(&self) -> Option<&str> {
+                (**self).category()
+            }
 
-    fn is_exclusive(&self) -> bool {
-        (**self).is_exclusive()
-    }
+            fn is_exclusive(&self) -> bool {
+                (**self).is_exclusive()
+            }
 
-    fn is_cacheable(&self) -> bool {
-        (**self).is_cacheable()
-    }
+            fn is_cacheable(&self) -> bool {
+                (**self).is_cacheable()
+            }
 
-    fn timeout(&self) -> Option<Duration> {
-        (**self).timeout()
-    }
+            fn timeout(&self) -> Option<Duration> {
+                (**self).timeout()
+            }
 
-    fn check(&self) -> Result<(), Error> {
-        (**self).check()
-    }
+            fn check(&self) -> Result<(), Error> {
+                (**self).check()
+            }
 
-    fn spec(&self) -> ToolSpec {
-        (**self).spec()
-    }
+            fn spec(&self) -> ToolSpec {
+                (**self).spec()
+            }
 
-    fn to_openai_format(&self) -> Value {
-        (**self).to_openai_format()
-    }
+            fn to_openai_format(&self) -> Value {
+                (**self).to_openai_format()
+            }
 
-    fn execute(&self, input: Value) -> ExecuteFuture<'_> {
-        (**self).execute(input)
-    }
+            fn execute(&self, input: Value) -> ExecuteFuture<'_> {
+                (**self).execute(input)
+            }
+        }
+    )*};
 }
+
+pass_on!(Arc, Box);
 
 impl fmt::Debug for dyn Tool + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

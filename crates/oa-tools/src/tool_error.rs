@@ -64,9 +64,9 @@ impl ToolError {
         &self.causes
     }
 
-    /// Returns whether running the tool again may help, if the handler said so.
+    /// Returns whether running the tool again may help, if the handler [said](Self::retryable) so.
     #[must_use]
-    pub fn is_retryable(&self) -> Option<bool> {
+    pub fn retry_hint(&self) -> Option<bool> {
         self.retryable
     }
 }

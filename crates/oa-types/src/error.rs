@@ -1,7 +1,7 @@
 use std::{error, fmt, io};
 
 /// What was wrong with a value.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A setting (model, address, temperature) that cannot work.

@@ -32,6 +32,8 @@ mod usage;
 mod name;
 mod secret;
 
+#[doc(hidden)]
+pub mod contain;
 pub mod wire;
 
 mod error;

@@ -1,11 +1,12 @@
 //! Settings checked once, at the edge, so that the inside never checks again.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::error::Error;
 
 /// The name of a model: not empty, without control characters.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ModelName(Box<str>);
 
 impl ModelName {
@@ -39,7 +40,7 @@ impl fmt::Display for ModelName {
 }
 
 /// The address that paths such as `/chat/completions` are appended to, without a trailing slash.
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone, Eq, Hash, PartialEq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
@@ -119,6 +120,35 @@ impl fmt::Display for BaseUrl {
         f.write_str(&self.0)
     }
 }
+
+/// What both are to those who know them only as text.
+macro_rules! checked_text {
+    ($($name:ident),*) => {$(
+        impl FromStr for $name {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<Self, Error> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = Error;
+
+            fn try_from(text: &str) -> Result<Self, Error> {
+                Self::new(text)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+    )*};
+}
+
+checked_text!(BaseUrl, ModelName);
 
 /// How freely the model chooses its words: from 0 (hardly) to 2.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,3 +1,4 @@
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -88,5 +89,19 @@ impl Usage {
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.generation_time?.as_secs_f64();
         (seconds > 0.0).then_some(self.completion_tokens? as f64 / seconds)
+    }
+}
+
+/// As [`add`](Usage::add) does.
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.add(&other);
+    }
+}
+
+/// As [`add`](Usage::add) does.
+impl AddAssign<&Self> for Usage {
+    fn add_assign(&mut self, other: &Self) {
+        self.add(other);
     }
 }

@@ -130,6 +130,17 @@ fn escapes_that_are_cut_go() {
 }
 
 #[test]
+fn an_escape_that_json_does_not_know_is_not_guessed() {
+    check_hopeless(r#"{"path": "C:\Temp"}"#);
+    check_hopeless(r#"{"pattern": "\d+"}"#);
+    check_hopeless(r#"{'pattern': '\d+'}"#);
+    check_hopeless(r#"{"pattern": "\d+"#);
+    check_hopeless(r#"{"C:\Temp": 1,}"#);
+    check_hopeless("{\"a\": \"one\\\ntwo\"}");
+    check(r#"{"a": "it\'s"}"#, json!({"a": "it's"}));
+}
+
+#[test]
 fn nothing_behind_half_a_pair_is_lost() {
     check(r#"{"a": "\ud83dx",}"#, json!({"a": "\u{fffd}x"}));
     check(r#"{"a": "\ud83d\n",}"#, json!({"a": "\u{fffd}\n"}));
@@ -209,8 +220,41 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
+/// What a string says, as written and as meant; nothing is meant if one of its escapes is none of JSON's.
+fn written() -> impl Strategy<Value = (String, Option<String>)> {
+    let piece = prop_oneof![
+        4 => any::<char>()
+            .prop_filter("stands for itself", |c| !matches!(c, '"' | '\\'))
+            .prop_map(|c| (c.to_string(), Some(c))),
+        2 => prop::sample::select(vec![
+            (r#"\""#, '"'), (r"\'", '\''), (r"\\", '\\'), (r"\/", '/'), (r"\b", '\u{8}'),
+            (r"\f", '\u{c}'), (r"\n", '\n'), (r"\r", '\r'), (r"\t", '\t'), (r"\u00e9", 'é'),
+            (r"\ud83d\ude42", '🙂'),
+        ]).prop_map(|(written, meant)| (written.to_owned(), Some(meant))),
+        1 => any::<char>()
+            .prop_filter("is no escape", |c| !"\"'\\/bfnrtu".contains(*c))
+            .prop_map(|c| (format!("\\{c}"), None)),
+    ];
+    vec(piece, 0..8).prop_map(|pieces| {
+        let meant = pieces.iter().map(|(_, meant)| *meant).collect();
+        (pieces.into_iter().map(|(written, _)| written).collect(), meant)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_string_is_what_its_characters_say_or_the_call_stays_an_error(
+        (name, meant_name) in written(),
+        (text, meant_text) in written(),
+    ) {
+        let mended = resolve(&format!("{{\"{name}\": \"{text}\",}}"), ArgumentRepair::On);
+        match (meant_name, meant_text) {
+            (Some(name), Some(text)) => prop_assert_eq!(mended, Ok(json!({ name: text }))),
+            _ => prop_assert!(mended.is_err()),
+        }
+    }
 
     #[test]
     fn what_is_json_is_never_changed(object in object(), pretty in any::<bool>()) {

@@ -71,6 +71,12 @@ fn a_finish_reason_nobody_knows_is_kept_as_a_word() {
 }
 
 #[test]
+fn a_server_cannot_say_that_the_caller_interrupted() {
+    let outcome = plain(&[text("Hi"), finish("interrupted")]);
+    assert_eq!(outcome.answer.finish_reason, FinishReason::Other("interrupted".into()));
+}
+
+#[test]
 fn the_first_id_and_model_are_the_answers() {
     let outcome = plain(&[
         r#"{"id":"","model":null,"choices":[]}"#,

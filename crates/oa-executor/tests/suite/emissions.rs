@@ -1,10 +1,11 @@
 //! What tools say while they run.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use oa_executor::{Batch, Callbacks, ExecutorOptions, Placement, ToolEvent};
+use oa_executor::{Batch, Callbacks, ExecutorOptions, Placement, RetryPolicy, ToolEvent};
 use oa_tools::{LogLevel, State, tool};
 use serde_json::json;
 
@@ -143,6 +144,37 @@ async fn the_queue_is_bounded_and_the_oldest_goes() {
     ");
 }
 
+/// The tools run in tasks of their own, so that all of it waits for a reader who sleeps.
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_never_lost_in_a_flood() {
+    let floods = tool("floods", "").build_with_context(|_, cx| async move {
+        for n in 0..10 {
+            cx.emit_progress((n, 10));
+        }
+        Err("busy".into())
+    });
+    for (queue, dropped) in [(1, 60), (5, 60), (15, 50)] {
+        let options = ExecutorOptions::new()
+            .placement(Placement::Spawned)
+            .retry(RetryPolicy::new(6))
+            .emission_queue(queue);
+        let given = calls([("floods", json!({}))]);
+        let mut events =
+            executor([floods.clone()], options).execute_batch_streaming(given, Batch::new());
+        events.next().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let mut retries = Vec::new();
+        while let Some(event) = events.next().await {
+            match event {
+                ToolEvent::Retry(retry) => retries.push(retry.attempt),
+                ToolEvent::CallComplete(result) => assert_eq!(result.dropped_events, dropped),
+                _ => {}
+            }
+        }
+        assert_eq!(retries, [1, 2, 3, 4, 5]);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_heard_after_the_end_of_a_call() {
     let contexts = Arc::new(Mutex::new(Vec::new()));
@@ -201,6 +233,30 @@ async fn callbacks_are_told_on_the_way() {
         ["start c0", "start c1", "start c2", "unknown_tool c2", "ok c1", "ok c0"]
     );
     assert!(events.into_inner().next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_that_panics_is_not_called_again() {
+    let told = Arc::new(AtomicUsize::new(0));
+    let ended = Arc::new(AtomicUsize::new(0));
+    let (starts, ends) = (Arc::clone(&told), Arc::clone(&ended));
+    let callbacks = Callbacks::new()
+        .on_start(move |start| {
+            starts.fetch_add(1, Ordering::Relaxed);
+            panic!("{} has started", start.call_id)
+        })
+        .on_complete(move |_| {
+            ends.fetch_add(1, Ordering::Relaxed);
+        });
+    let executor = executor([sleeper("s").build(sleep)], ExecutorOptions::new());
+    let given = calls([("s", json!({})), ("s", json!({}))]);
+    let mut events = executor.execute_batch_streaming(given, Batch::new()).observe(callbacks);
+    let mut count = 0;
+    while events.next().await.is_some() {
+        count += 1;
+    }
+    let (told, ended) = (told.load(Ordering::Relaxed), ended.load(Ordering::Relaxed));
+    assert_eq!((count, told, ended), (5, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
 //! What goes wrong with a call is that call's result.
 
 use std::panic::panic_any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use insta::assert_snapshot;
 use oa_executor::{Batch, ExecutorOptions, Outcome, Placement};
@@ -8,7 +10,7 @@ use oa_tools::{FnTool, Tool, ToolContext, ToolError, ToolFuture, tool};
 use oa_types::{ContentBlock, MessageRole};
 use serde_json::{Value, json};
 
-use crate::{calls, executor, lines};
+use crate::{calls, executor, lines, one};
 
 fn tools() -> [FnTool; 4] {
     [
@@ -76,6 +78,71 @@ async fn messages_are_ready_for_the_conversation() {
         assert_eq!((&block.content, block.is_error), (&result.result, result.is_error()));
     }
     assert!(!end.execution_results[0].is_error() && end.execution_results[1].is_error());
+}
+
+/// Throws another of its kind when it is dropped.
+struct Hostile;
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        panic_any(Self);
+    }
+}
+
+#[tokio::test]
+async fn what_a_tool_throws_may_throw_when_it_is_dropped() {
+    for placement in [Placement::Inline, Placement::Spawned] {
+        let tools = [
+            tool("panics", "").build(|_| async { panic_any(Hostile) }),
+            tool("blocks", "").build_blocking(|_| panic_any(Hostile)),
+            tool("skipped", "").build(|_| async { Ok(json!(1)) }),
+        ];
+        let options = ExecutorOptions::new().placement(placement).skip_if(|call, _| {
+            if call.name == "skipped" {
+                panic_any(Hostile)
+            }
+            None
+        });
+        let given = ["panics", "blocks", "skipped"].map(|name| (name, json!({})));
+        let batch = executor(tools, options).execute_batch_streaming(calls(given), Batch::new());
+        let outcomes: Vec<_> =
+            batch.end().await.execution_results.iter().map(|r| r.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Panicked, Outcome::Panicked, Outcome::NotRun]);
+    }
+}
+
+/// Panics when it is asked for its name, once it was added.
+struct Nameless(AtomicBool, Value);
+
+impl Tool for Nameless {
+    fn name(&self) -> &str {
+        if self.0.load(Ordering::Relaxed) {
+            panic_any(Hostile);
+        }
+        "nameless"
+    }
+
+    fn description(&self) -> &str {
+        ""
+    }
+
+    fn input_schema(&self) -> &Value {
+        &self.1
+    }
+
+    fn call(&self, _: Value, _: ToolContext) -> ToolFuture<'_> {
+        Box::pin(async { Ok(json!(1)) })
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_about_its_name_is_not_in_the_list_of_tools() {
+    let nameless = Arc::new(Nameless(AtomicBool::new(false), json!({ "type": "object" })));
+    let mut registry = oa_tools::Registry::from_tools(tools()).unwrap();
+    registry.add(Arc::clone(&nameless)).unwrap();
+    nameless.0.store(true, Ordering::Relaxed);
+    let result = one(&oa_executor::ToolExecutor::new(registry), "sub", json!({})).await;
+    assert_eq!(result.result["available"], json!(["add", "fails", "panics", "blocks"]));
 }
 
 /// Panics wherever it is asked to.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use oa_executor::{Batch, ExecutorOptions, Outcome, RetryPolicy, RunCaps};
+use oa_executor::{Batch, ExecutorOptions, Outcome, Placement, RetryPolicy, RunCaps};
 use oa_tools::{FnTool, ToolError, tool};
 use proptest::prelude::*;
 use serde_json::json;
@@ -79,6 +79,36 @@ async fn timeouts_when_asked_and_panics_never() {
     let result = one(&asked, "hangs", json!({})).await;
     assert_eq!((result.outcome, result.attempts), (Outcome::TimedOut, 2));
     assert!(result.duration > Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_panics_is_no_reason_to_try_again() {
+    for placement in [Placement::Inline, Placement::Spawned] {
+        let (tool, counted) = flaky(usize::MAX, ToolError::new("busy"));
+        let policy = RetryPolicy::new(3).when(|error| panic!("what is {error}?"));
+        let options = ExecutorOptions::new().placement(placement).retry(policy);
+        let executor = executor([tool], options);
+        let mut events =
+            executor.execute_batch_streaming(calls([("flaky", json!({}))]), Batch::new());
+        let seen = lines(&mut events).await;
+        assert_eq!(
+            seen,
+            "c0 starts flaky
+c0 failed: {\"error\":\"busy\",\"tool\":\"flaky\"}
+end of c0"
+        );
+        assert_eq!(counted.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_beyond_the_clock_is_beyond_the_run() {
+    let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
+    let policy = RetryPolicy::new(10).first(Duration::MAX).most(Duration::MAX);
+    let caps = RunCaps::none().time(Duration::from_secs(9));
+    let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
+    let result = one(&executor, "flaky", json!({})).await;
+    assert_eq!((result.outcome, result.attempts), (Outcome::Failed, 1));
 }
 
 #[tokio::test(start_paused = true)]

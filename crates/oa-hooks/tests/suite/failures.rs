@@ -2,13 +2,19 @@
 
 use std::error::Error as _;
 use std::future;
+use std::panic::panic_any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
-use oa_hooks::{Error, ErrorKind, HookDecision, HookError, Hooks, Verdict};
+use oa_hooks::{
+    Error, ErrorKind, HookDecision, HookError, Hooks, Permission, PermissionMode,
+    PermissionRequest, Permissions, ToolRule, Verdict,
+};
+use serde_json::json;
 
-use crate::{at_once, never, now, once, post, pre, prompt};
+use crate::{at_once, history, never, now, once, post, pre, prompt};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -53,7 +59,7 @@ fn a_panic_blocks_a_call_and_is_an_error_elsewhere() {
         .add_post_tool_use(|event| async move { panic!("no idea of {}", event.tool_name) })
         .add_user_prompt_submit(|_| async {
             once().await;
-            std::panic::panic_any(7)
+            panic_any(7)
         })
         .add_pre_tool_use(|_| async { None });
 
@@ -169,6 +175,47 @@ fn panics_of_what_a_hook_leaves_behind_stay_inside() {
     assert!(dispatch.as_mut().poll(&mut cx).is_pending());
     drop(dispatch);
     assert!(burnt.load(Ordering::Relaxed));
+}
+
+/// Throws another of its kind when it is dropped.
+struct Hostile;
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        panic_any(Self);
+    }
+}
+
+#[test]
+fn what_a_hook_throws_may_throw_when_it_is_dropped() {
+    let throws = Hooks::new().add_pre_tool_use(|_| async { panic_any(Hostile) });
+    let verdict = now(throws.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(verdict, Verdict::Block { reason: "a hook panicked: no message".to_owned() });
+
+    let leaves = Hooks::new().add_post_tool_use(|_| {
+        let left = Hostile;
+        future::poll_fn(move |_| {
+            let _here = &left;
+            Poll::Ready(None)
+        })
+    });
+    let error = now(leaves.post_tool_use(post("add"), never)).unwrap_err();
+    check(&error, ErrorKind::Panicked, "post_tool_use", "panicked: no message");
+}
+
+#[test]
+fn what_a_rule_or_whoever_is_asked_throws_allows_nothing() {
+    let rule = |rule: ToolRule| Permissions::new().rule(rule.when(|_| panic_any(Hostile)));
+    let known = |permissions: Permissions| permissions.known("add", &json!({}), None);
+    assert!(matches!(known(rule(ToolRule::deny("add"))), Some(Permission::Deny(_))));
+    assert_eq!(known(rule(ToolRule::ask("add"))), None);
+    let mode = PermissionMode::Ask;
+    assert_eq!(known(rule(ToolRule::allow("add")).mode(mode)), None);
+
+    let asks = Permissions::new().can_use_tool(|_| async { panic_any(Hostile) });
+    let request = PermissionRequest::new("add", json!({}), "call_1", history());
+    let permission = now(asks.decide(request, never));
+    assert_eq!(permission, Permission::deny("asking panicked: no message"));
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn closure<E: HookEvent>(
             }
             match hook.deed {
                 Deed::Nothing => Ok(None),
-                Deed::Continue => Ok(Some(HookDecision::continue_())),
+                Deed::Continue => Ok(Some(HookDecision::allow())),
                 Deed::Block(number) => Ok(Some(block(number))),
                 Deed::Modify(number) => Ok(Some(modify(number))),
                 Deed::Fail => Err("failed".into()),

@@ -61,7 +61,7 @@ fn the_first_decision_wins() {
         })
         .add_pre_tool_use(move |_| {
             second();
-            async { Some(HookDecision::continue_()) }
+            async { Some(HookDecision::allow()) }
         })
         .add_pre_tool_use(move |_| {
             third();
@@ -79,11 +79,11 @@ fn the_first_decision_wins() {
 #[test]
 fn a_logger_does_not_switch_off_the_gate_behind_it() {
     let hooks = Hooks::new()
-        .add_pre_tool_use(|_| async { Some(HookDecision::continue_()) })
+        .add_pre_tool_use(|_| async { Some(HookDecision::allow()) })
         .add_pre_tool_use(|_| async { Some(HookDecision::block("no")) })
-        .add_user_prompt_submit(|_| async { Some(HookDecision::continue_()) })
+        .add_user_prompt_submit(|_| async { Some(HookDecision::allow()) })
         .add_user_prompt_submit(|_| async { Some(HookDecision::block("no")) })
-        .add_post_tool_use(|_| async { Some(HookDecision::continue_()) })
+        .add_post_tool_use(|_| async { Some(HookDecision::allow()) })
         .add_post_tool_use(|_| async { Some(HookDecision::modify_result("***".into(), "no")) });
     assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), blocked("no"));
     assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), blocked("no"));
@@ -134,7 +134,7 @@ fn fallible_hooks_decide_like_others() {
             let a = event.tool_input["a"].as_i64().ok_or("a is no number")?;
             Ok((a > limit).then(|| HookDecision::block("too much")))
         })
-        .try_add_post_tool_use(|_| async { Ok(Some(HookDecision::continue_())) })
+        .try_add_post_tool_use(|_| async { Ok(Some(HookDecision::allow())) })
         .try_add_user_prompt_submit(|_| async { Ok(Some(HookDecision::block("no"))) });
     assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), Verdict::Allow);
     let event = PreToolUseEvent::new("add", json!({ "a": 2 }), "call_1", History::default());
@@ -148,7 +148,8 @@ fn decisions_tell_what_they_are() {
     let decision = HookDecision::<PreToolUseEvent>::block("no");
     assert_eq!(decision.verdict(), &blocked("no"));
     assert_eq!(decision.clone(), decision);
-    assert_ne!(decision, HookDecision::continue_());
+    assert_ne!(decision, HookDecision::allow());
+    assert_eq!(HookDecision::<PreToolUseEvent>::continue_(), HookDecision::allow());
     assert_eq!(format!("{decision:?}"), r#"HookDecision(Block { reason: "no" })"#);
     let decision = HookDecision::modify_prompt("Hi", "why");
     assert_eq!(decision.into_verdict(), modified("Hi", "why"));

@@ -68,6 +68,22 @@ fn a_stream_of_chunks_becomes_a_stream_of_events_with_a_lenient_end() {
 }
 
 #[test]
+fn an_adapter_waits_by_itself_and_gives_its_source_back() {
+    let chunks = ["data: a\n\n", "data: b\n\n", "data: c\n\n"].map(Ok::<_, Infallible>);
+    let mut events = EventStream::new(Source::new(chunks));
+    let event = ready(events.next()).unwrap().unwrap();
+    assert_eq!((event.raw_data(), event.data_bytes()), (&b"a"[..], Bytes::from("a")));
+    assert_eq!(events.get_ref().0.len(), 2);
+    assert!(matches!(events.get_mut().0.pop_front(), Some(Ok("data: b\n\n"))));
+
+    let mut events = BodyEvents::new(events.into_inner());
+    assert_eq!(ready(events.next()).unwrap().unwrap().raw_data(), b"c");
+    assert!(events.get_ref().0.is_empty());
+    events.get_mut().0.push_back(Ok("data: d"));
+    assert_eq!(events.into_inner().0.len(), 1);
+}
+
+#[test]
 fn an_error_of_the_source_ends_the_stream_and_drops_the_unfinished_event() {
     let chunks =
         [Ok("data: a\n\ndata: half"), Err(io::Error::other("gone")), Ok("data: never\n\n")];

@@ -211,6 +211,17 @@ fn an_open_block_survives_a_comment_at_the_end_of_its_chunk() {
 }
 
 #[test]
+fn what_is_not_taken_before_another_stream_begins_is_lost() {
+    let mut parser = Parser::new();
+    parser.push("data: taken\n\ndata: left\n\ndata: last".into());
+    assert_eq!(parser.next_event().unwrap().unwrap().data(), "taken");
+    parser.finish_lenient();
+    parser.push("data: other\n\n".into());
+    assert_eq!(parser.next_event().unwrap().unwrap().data(), "other");
+    assert!(parser.next_event().unwrap().is_none());
+}
+
+#[test]
 fn after_the_end_another_stream_may_follow_with_the_id_kept() {
     let (_, parser) = run(Parser::new(), [&b"id: 4\ndata: a\n\ndata: lost"[..]], End::Strict);
     let (seen, _) = run(parser, ["\u{feff}data: b\n\n".as_bytes()], End::Strict);

@@ -28,6 +28,27 @@ async fn a_script_played_as_written_has_nothing_wrong() {
     "#);
 }
 
+/// Throws another of its kind when it is dropped.
+struct Hostile;
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        panic::panic_any(Self);
+    }
+}
+
+#[tokio::test]
+async fn what_an_expectation_or_a_rule_throws_may_throw_when_it_is_dropped() {
+    let script = Script::new()
+        .expect("makes sense", |_: &Request| panic::panic_any(Hostile))
+        .reply(Reply::by(|_| panic::panic_any(Hostile)));
+    let server = MemoryServer::new(script);
+    // What comes back is of no interest: the server stands.
+    let _ = ask_memory(&server, &streamed()).await;
+    let story = panic_of(|| server.verify());
+    assert!(story.contains("does not meet \"makes sense\": it panicked"), "{story}");
+}
+
 #[tokio::test]
 async fn everything_that_is_wrong_is_told() {
     let script = Script::new()

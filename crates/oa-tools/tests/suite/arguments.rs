@@ -158,6 +158,37 @@ fn alternatives_and_references_are_followed() {
 }
 
 #[test]
+fn what_stands_beside_a_reference_holds_too() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "unit": { "$ref": "#/$defs/Unit", "default": "C" },
+            "warm": { "$ref": "#/$defs/Unit", "enum": ["C", "K"] },
+            "size": { "$ref": "#/$defs/Size", "properties": { "deep": { "default": 1 } }, "required": ["high"] },
+        },
+        "$defs": {
+            "Unit": { "type": "string", "enum": ["C", "F", "K"], "default": "K" },
+            "Size": { "$ref": "#/$defs/Box", "properties": { "wide": { "type": "integer" } } },
+            "Box": { "type": "object", "properties": { "high": { "type": "integer", "default": 2 } } },
+        },
+    });
+    // Its own default counts before that of what it refers to.
+    check(&schema, json!({}), &json!({ "unit": "C", "warm": "K" }));
+    check(
+        &schema,
+        json!({ "unit": "K", "warm": "C", "size": { "wide": 3.0 } }),
+        &json!({ "unit": "K", "warm": "C", "size": { "wide": 3, "deep": 1, "high": 2 } }),
+    );
+    assert_snapshot!(refused(&schema, json!({ "unit": "X", "warm": "F", "size": { "wide": "x" } })), @r#"`size.wide`: expected integer, found string "x"; `unit`: expected one of "C", "F", "K", found string "X"; `warm`: expected one of "C", "K", found string "F""#);
+    // What several say of the same value is told once.
+    let twice =
+        json!({ "$ref": "#/$defs/o", "type": "object", "$defs": { "o": { "type": "object" } } });
+    assert_snapshot!(refused(&twice, json!([])), @"expected object, found array of 0");
+    let never = json!({ "$ref": "#/$defs/no", "type": "object", "$defs": { "no": false } });
+    assert_snapshot!(refused(&never, json!({})), @"nothing is allowed here");
+}
+
+#[test]
 fn additional_members_have_a_schema_or_none() {
     let of_numbers = json!({ "type": "object", "additionalProperties": { "type": "number" } });
     check(&of_numbers, json!({ "a": 1 }), &json!({ "a": 1 }));

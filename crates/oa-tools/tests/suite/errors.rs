@@ -84,9 +84,9 @@ fn a_chain_without_end_ends() {
 
 #[test]
 fn a_handler_may_say_whether_to_try_again() {
-    assert_eq!(ToolError::new("x").is_retryable(), None);
-    assert_eq!(ToolError::new("x").retryable(true).is_retryable(), Some(true));
-    assert_eq!(ToolError::from("x").retryable(false).is_retryable(), Some(false));
+    assert_eq!(ToolError::new("x").retry_hint(), None);
+    assert_eq!(ToolError::new("x").retryable(true).retry_hint(), Some(true));
+    assert_eq!(ToolError::from("x").retryable(false).retry_hint(), Some(false));
 }
 
 #[test]

@@ -27,6 +27,23 @@ fn order_is_that_of_adding() {
     let specs: Vec<String> = tools.specs().into_iter().map(|spec| spec.name).collect();
     assert_eq!(specs, ["z", "m", "b"]);
     assert_eq!(tools.iter().len(), 3);
+    let again: Vec<&str> = (&tools).into_iter().map(Tool::name).collect();
+    assert_eq!(again, names(&tools));
+}
+
+#[test]
+fn a_tool_behind_any_pointer_is_that_tool() {
+    let of_several_kinds: Vec<Box<dyn Tool>> =
+        vec![Box::new(named("a").clone()), Box::new(Arc::new(named("b")))];
+    let tools = Registry::from_tools(of_several_kinds).unwrap();
+    assert_eq!(names(&tools), ["a", "b"]);
+    let blocks =
+        || tool("blocks", "").category("read").cacheable().build_blocking(|_| Ok(json!(1)));
+    for tool in [Box::new(blocks()) as Box<dyn Tool>, Box::new(Box::new(Arc::new(blocks())))] {
+        assert_eq!(tool.spec(), blocks().spec());
+        assert_eq!(tool.category(), Some("read"));
+        assert!(tool.is_cacheable() && tool.blocking().is_some());
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The stored shape of messages, their shape on the wire, and what constructors refuse.
 
+mod contain;
+mod finish;
 mod history;
 mod images;
 mod overflow;

@@ -1,5 +1,7 @@
 //! Settings are checked once, at the edge.
 
+use std::collections::HashSet;
+
 use oa_types::{BaseUrl, ErrorKind, ModelName, Temperature};
 
 #[test]
@@ -41,6 +43,23 @@ fn what_is_no_address_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Config, "{given}");
         assert!(!error.to_string().contains("pass@"), "{error}");
     }
+}
+
+#[test]
+fn text_becomes_a_setting_by_any_way_or_none() {
+    let name = ModelName::new("qwen3:8b").unwrap();
+    assert_eq!(" qwen3:8b".parse::<ModelName>().unwrap(), name);
+    assert_eq!(ModelName::try_from("qwen3:8b").unwrap(), name);
+    assert_eq!(name.as_ref(), "qwen3:8b");
+    assert!("".parse::<ModelName>().is_err() && ModelName::try_from("").is_err());
+
+    let url = BaseUrl::new("http://host/v1").unwrap();
+    assert_eq!("http://host/v1/".parse::<BaseUrl>().unwrap(), url);
+    assert_eq!(BaseUrl::try_from("http://host/v1").unwrap(), url);
+    assert_eq!(url.as_ref(), "http://host/v1");
+    assert!("host".parse::<BaseUrl>().is_err() && BaseUrl::try_from("host").is_err());
+    assert!(HashSet::from([url.clone()]).contains(&url));
+    assert!(HashSet::from([name.clone()]).contains(&name));
 }
 
 #[test]

@@ -91,3 +91,15 @@ proptest! {
         prop_assert_eq!(merged, usage(expected));
     }
 }
+
+#[test]
+fn usage_adds_up_by_name_and_by_sign() {
+    let mut one = Usage::default();
+    one.prompt_tokens = Some(3);
+    let (mut by_name, mut by_value, mut by_reference) = (one, one, one);
+    by_name.add(&one);
+    by_value += one;
+    by_reference += &one;
+    assert_eq!(by_name.prompt_tokens, Some(6));
+    assert_eq!((by_value, by_reference), (by_name, by_name));
+}

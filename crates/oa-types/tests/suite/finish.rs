@@ -1,0 +1,45 @@
+//! Why an answer ended, as a server says it.
+
+use oa_types::FinishReason;
+use proptest::prelude::*;
+
+/// Those of which only the caller's side knows.
+const OF_THE_CALLER: [FinishReason; 7] = [
+    FinishReason::ApprovalPending,
+    FinishReason::Interrupted,
+    FinishReason::MaxRunTime,
+    FinishReason::MaxRunTokens,
+    FinishReason::MaxToolCalls,
+    FinishReason::MaxToolIterations,
+    FinishReason::RepeatedToolCall,
+];
+
+fn word() -> impl Strategy<Value = String> {
+    let of_the_caller: Vec<_> = OF_THE_CALLER.iter().map(ToString::to_string).collect();
+    let of_servers =
+        ["", "content_filter", "length", "refusal", "stop", "tool_calls", "unspecified"];
+    prop_oneof![
+        prop::sample::select(of_the_caller),
+        prop::sample::select(of_servers.map(str::to_owned).to_vec()),
+        any::<String>(),
+        "[a-z_]{0,12}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_word_of_a_server_is_a_reason_of_the_callers(word in word()) {
+        let reason = FinishReason::from_server(&word);
+        prop_assert!(!OF_THE_CALLER.contains(&reason), "{word:?} is {reason:?}");
+        prop_assert!(!reason.is_limit());
+        let kept = if word.is_empty() { "unspecified" } else { &word };
+        prop_assert_eq!(reason.as_str(), kept);
+    }
+}
+
+#[test]
+fn a_reason_that_was_stored_is_read_as_the_same() {
+    for reason in OF_THE_CALLER {
+        assert_eq!(FinishReason::from(reason.as_str()), reason);
+    }
+}
