@@ -78,7 +78,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Names the server, for its usual address and for what it wants to be different.
+    /// Names the server, for its usual address and its quirks.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.endpoint = self.endpoint.provider(provider);
         self
@@ -280,8 +280,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Has calls recognised in text that the server should have read and did not, in the forms that
-    /// models are trained to (QUIRKS row 31). Off by default: text that shows such a call is one then.
-    /// Where calls are text anyway it is an error at [`build`](Self::build).
+    /// models are trained to (QUIRKS row 31). Off by default, because text that only quotes a call would be
+    /// run as one. Where calls are text anyway it is an error at [`build`](Self::build).
     pub fn recognise_calls(mut self, recognise: bool) -> Self {
         self.recognises_calls = recognise;
         self
@@ -390,7 +390,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Bounds the wait for an answer to begin; 300 seconds by default, since loading a model takes
+    /// Bounds the wait for an answer to begin; 300 seconds by default, because loading a model takes
     /// minutes and is not a dead server.
     pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
         self.first_token = Some(timeout.into());
@@ -424,7 +424,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Says how much the model is to think: `true`, `false`, or an effort such as `"low"`. Needs a
-    /// [`provider`](Self::provider) that can be told, since each is told in a way of its own.
+    /// [`provider`](Self::provider) that can be told, because each is told in a way of its own.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.thinking = Some(thinking.into());
         self

@@ -197,7 +197,7 @@ pub(crate) fn ask(request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
     ask_after(None, request, 0)
 }
 
-/// Asks after a pause, if there is to be one; the how manieth retry comes next is counted from 0.
+/// Asks after a pause, if there is to be one. `retry` is the number of the next retry, from 0.
 fn ask_after(
     wait: Option<Duration>,
     request: ChatRequest,

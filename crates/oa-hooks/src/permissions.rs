@@ -188,8 +188,8 @@ impl Permissions {
         }
     }
 
-    /// Decides, and asks if need be. `sleep` is the clock, as for
-    /// [`Hooks`](crate::Hooks::pre_tool_use).
+    /// Decides, and asks if need be. `sleep` stands in for a clock: it returns a future that completes
+    /// after the given time, as for [`Hooks`](crate::Hooks::pre_tool_use).
     ///
     /// # Cancel safety
     ///

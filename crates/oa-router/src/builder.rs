@@ -60,9 +60,10 @@ impl RouterBuilder {
         self
     }
 
-    /// Bounds how many answers may be in progress at each server that has no
-    /// [cap of its own](Server::cap), from 1. A request takes its place when it is sent and gives it back
-    /// when its answer has ended or was dropped. Without bound by default.
+    /// Sets the default cap: how many answers may be in progress at each server that has no
+    /// [cap of its own](Server::cap), at least 1. A request takes its place when it is sent and gives it
+    /// back when its answer has ended or was dropped. Without bound by default. Where every server has a cap
+    /// of its own, a default is an error at [`build`](Self::build).
     pub fn cap(mut self, answers: usize) -> Self {
         self.cap = Some(answers);
         self

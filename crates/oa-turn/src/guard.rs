@@ -11,7 +11,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Counts a result: the how manieth in a row it is.
+    /// Counts a result and returns how many identical ones came in a row.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
         let same = self.last.as_deref().is_some_and(|(last_name, last_input, last_result)| {
             last_name == name && last_input == input && last_result == result

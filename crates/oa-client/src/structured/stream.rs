@@ -108,7 +108,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// and their results, thinking, the text of the answer, a refusal of its form; `None` at the end of the
     /// turn, however it ended.
     ///
-    /// A call of the output tool is seen as its pieces alone, since it stands for text; in auto mode one that does
+    /// A call of the output tool is seen as its pieces alone, because it stands for text; in auto mode one that does
     /// not fit is a `ToolUseError` with its result, as any malformed call. After each event
     /// [`partial`](Self::partial) has what there is of the answer. This and [`next`](Self::next) may be mixed; what
     /// the one has passed over the other does not come back to.
