@@ -158,6 +158,10 @@ impl Client {
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
     /// back: history is as it was, but that calls which were open stay answered.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future takes the prompt back and closes the connection.
@@ -174,6 +178,10 @@ impl Client {
     ///
     /// As [`send`](Self::send), and `InvalidInput` unless it is a message of the user.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// As [`send`](Self::send).
@@ -189,6 +197,10 @@ impl Client {
     /// `InvalidInput` if calls have no result yet, naming their ids, or if neither a message of the user nor
     /// a result stands last; and what [`send`](Self::send) tells of the server.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; history stays, and it can be called again.
@@ -201,6 +213,10 @@ impl Client {
     /// # Errors
     ///
     /// As [`send`](Self::send) and [`receive`](Self::receive).
+    ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
     ///
     /// # Cancel safety
     ///
@@ -230,6 +246,10 @@ impl Client {
     /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
     /// [`send`](Self::send) tells of the server. What was completed stays in history.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing: what is in progress goes on with the next call.
@@ -241,6 +261,10 @@ impl Client {
     /// blocks let through.
     ///
     /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
     ///
     /// As [`receive`](Self::receive).
     ///

@@ -22,6 +22,10 @@ use crate::structured::{Held, SendFor};
 /// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook does not
 /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection, and the server stops.

@@ -132,6 +132,10 @@ impl Default for RetryConfig {
 ///
 /// The last error.
 ///
+/// # Panics
+///
+/// When it waits outside of a tokio runtime, or in one without time.
+///
 /// # Cancel safety
 ///
 /// Dropping the future drops the operation, or ends the pause.

@@ -107,6 +107,10 @@ impl BatchStream {
 
     /// Waits for the next event; `None` after `tools_end`.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
@@ -115,6 +119,10 @@ impl BatchStream {
     }
 
     /// Waits for the end, and passes over what comes before.
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Cancel safety
     ///

@@ -76,6 +76,10 @@ impl Client {
     /// [`query`](crate::query) tells of the server; history is as it was. A model that fails is no reason to stay
     /// too long: [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; history is as it was.
@@ -88,6 +92,10 @@ impl Client {
     /// # Errors
     ///
     /// As [`compact`](Self::compact).
+    ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
     ///
     /// # Cancel safety
     ///

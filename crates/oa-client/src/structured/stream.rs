@@ -91,6 +91,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only) an answer by
     /// [`OutputMode::Format`](crate::OutputMode::Format) comes in one piece.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and
@@ -146,6 +150,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// # }
     /// ```
     ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
+    ///
     /// # Cancel safety
     ///
     /// As [`next`](Self::next).
@@ -176,6 +184,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// # Errors
     ///
     /// As [`Client::send_for`](crate::Client::send_for).
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Cancel safety
     ///
