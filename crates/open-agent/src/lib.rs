@@ -124,6 +124,11 @@ pub mod guide {
     pub mod testing {}
 }
 
+/// Compiles the example of this crate's own page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;
+
 /// Compiles the examples of the README, which take two features.
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]
 #[doc = include_str!("../../../README.md")]
