@@ -156,7 +156,7 @@ impl Client {
     ///
     /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
-    /// back: history is as it was, but that calls which were open stay answered.
+    /// back and history is as it was, except that calls which were open stay answered.
     ///
     /// # Panics
     ///
@@ -220,8 +220,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, but for what stands in history; the turn can
-    /// be read on.
+    /// Dropping the future loses the text read so far, except what stands in history; the rest of the
+    /// turn can still be read.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
         let mut text = String::new();
@@ -396,7 +396,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Config` if it is no name.
+    /// `Config` for an empty name.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
         self.change(|settings| {
@@ -405,7 +405,7 @@ impl Client {
         })
     }
 
-    /// Sets the first message of every request, from the next one on; an empty one is none.
+    /// Sets the first message of every request, from the next one on. An empty text means no system prompt.
     ///
     /// # Errors
     ///
@@ -434,12 +434,13 @@ impl Client {
         })
     }
 
-    /// Says what holds for calls that no rule is about, from now on: to leave a mode in which only plans
-    /// are made, say.
+    /// Sets what happens to calls that no rule is about, from now on: for example to leave a mode in which only
+    /// plans are made.
     ///
     /// # Errors
     ///
-    /// `Config` in manual mode, in which the caller decides, and if whoever is to be asked never would be.
+    /// `Config` in manual mode, in which the caller decides, and if `can_use_tool` is set but would never be
+    /// asked in this mode.
     pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<()> {
         if !self.options.auto_execute_tools() {
             return Err(Error::config(
@@ -479,7 +480,7 @@ impl Client {
         self.driver.message.as_deref()
     }
 
-    /// Ends the run in progress at once; when there is none this does nothing.
+    /// Ends the run in progress at once. Without one this does nothing.
     ///
     /// [`receive`](Self::receive) then returns `None`. Text that was received stays in history, marked;
     /// open calls are answered as cancelled.

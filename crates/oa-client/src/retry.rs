@@ -105,7 +105,7 @@ impl RetryConfig {
         longest.mul_f64((bits >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    /// Returns the pause before a retry after this error; `None` if there is to be none.
+    /// Returns the pause before a retry after this error; `None` if it is not to be retried.
     #[must_use]
     pub fn pause(&self, error: &Error, retry: u32, seed: u64) -> Option<Duration> {
         if retry >= self.max_retries || !error.is_retryable() {
