@@ -45,7 +45,7 @@ pub struct RetryConfig {
 }
 
 impl RetryConfig {
-    /// Retries so often, otherwise as by default.
+    /// Retries this often; the rest is as by default.
     #[must_use]
     pub fn new(max_retries: u32) -> Self {
         Self {
