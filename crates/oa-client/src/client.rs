@@ -396,7 +396,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Config` for an empty name.
+    /// `Config` if the name is empty or holds control characters.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
         self.change(|settings| {

@@ -41,6 +41,10 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
 /// [`Client::send_for`](crate::Client::send_for) is in manual mode: an answer that does not fit is asked for
 /// again, and calls of tools are an error.
 ///
+/// # Panics
+///
+/// As [`query`], when it is awaited.
+///
 /// ```
 /// use oa_client::{AgentOptions, query_for};
 /// # use oa_testkit::{MemoryServer, Reply};
