@@ -299,7 +299,7 @@ impl State {
                 self.details.grow(detail);
             }
             if let Some(reason) = &told.form.finish_reason {
-                self.finish_reason = FinishReason::from(&**reason);
+                self.finish_reason = FinishReason::from_server(reason);
             }
         }
         if let Some(usage) = told.usage {
@@ -356,7 +356,7 @@ impl State {
             self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
         }
         if let Some(reason) = &choice.finish_reason {
-            self.finish_reason = FinishReason::from(&**reason);
+            self.finish_reason = FinishReason::from_server(reason);
         }
         Ok(())
     }

@@ -60,13 +60,9 @@ struct Arriving {
     watch: Watch,
     /// Runs while no payload follows an error.
     last_words: Option<Pin<Box<Sleep>>>,
-    /// How long its first token took.
-    first_token: Option<Duration>,
+    beginning: Beginning,
     /// How long all of it took, once it has ended.
     whole: Option<Duration>,
-    /// What to do if it breaks before anything was handed out.
-    early_end: Option<EarlyEnd>,
-    on_begin: Option<OnBegin>,
     on_end: Option<OnEnd>,
     /// The answer that comes in its place.
     again: Option<BoxFuture<Result<AnswerStream>>>,
@@ -77,6 +73,16 @@ struct Arriving {
     scan: Option<Box<Scan>>,
     /// What the server refused before it was asked otherwise.
     refusals: Vec<AgentEvent>,
+}
+
+/// What depends on whether anything of it was handed out.
+#[derive(Default)]
+struct Beginning {
+    /// How long its first token took.
+    first_token: Option<Duration>,
+    /// What to do if it breaks before that.
+    early_end: Option<EarlyEnd>,
+    on_begin: Option<OnBegin>,
 }
 
 /// Asks again, or gives the error back.
@@ -120,10 +126,8 @@ impl AnswerStream {
             content_type,
             watch,
             last_words: None,
-            first_token: None,
+            beginning: Beginning::default(),
             whole: None,
-            early_end: None,
-            on_begin: None,
             on_end: None,
             again: None,
             text: 0,
@@ -157,7 +161,7 @@ impl AnswerStream {
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
     {
-        self.0.early_end = Some(match self.0.early_end.take() {
+        self.0.beginning.early_end = Some(match self.0.beginning.early_end.take() {
             None => Box::new(ask_again),
             Some(first) => Box::new(move |error| match first(error) {
                 Ok(again) => Ok(Box::pin(async move {
@@ -180,7 +184,7 @@ impl AnswerStream {
     ///
     /// Of several each is called, in the order in which they were set.
     pub fn on_begin(&mut self, told: impl FnOnce() + Send + 'static) {
-        self.0.on_begin = Some(match self.0.on_begin.take() {
+        self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
             None => Box::new(told),
             Some(first) => Box::new(move || {
                 first();
@@ -230,13 +234,7 @@ impl AnswerStream {
                 // A problem is nothing of the answer.
                 if !matches!(delta, Delta::Problem(_)) {
                     this.watch.note_content();
-                    if this.first_token.is_none() {
-                        this.first_token = Some(this.watch.elapsed());
-                        this.early_end = None;
-                        if let Some(told) = this.on_begin.take() {
-                            told();
-                        }
-                    }
+                    this.beginning.note(&this.watch);
                 }
                 let picked = match delta {
                     Delta::Problem(problem) => {
@@ -332,7 +330,7 @@ impl AnswerStream {
         let failure = reported(pipeline.problems())
             .map(|error| Error::in_stream(error, pipeline.received()))
             .or(failure);
-        let Some(early_end) = self.0.early_end.take() else { return self.stop(failure) };
+        let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
         let Some(mut error) = failure.or_else(nothing) else { return self.stop(None) };
         error.mask(self.0.endpoint.0.secrets());
@@ -384,7 +382,7 @@ impl AnswerStream {
         let body = self.0.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing { body, timer: None });
         let mut message = AssistantMessage::from(answer);
-        if let (Some(first_token), Some(whole)) = (self.0.first_token, self.0.whole) {
+        if let (Some(first_token), Some(whole)) = (self.0.beginning.first_token, self.0.whole) {
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);
             usage.generation_time = Some(whole.saturating_sub(first_token));
@@ -421,12 +419,25 @@ impl AnswerStream {
     }
 }
 
+impl Beginning {
+    /// Takes note that something is handed out: from now on the answer is not replaced.
+    #[inline]
+    fn note(&mut self, watch: &Watch) {
+        if self.first_token.is_none() {
+            self.first_token = Some(watch.elapsed());
+            self.early_end = None;
+            if let Some(told) = self.on_begin.take() {
+                told();
+            }
+        }
+    }
+}
+
 impl Arriving {
     /// As the loop of [`AnswerStream::poll_next`], by way of what finds calls in the text.
     #[cold]
     fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
-        let Self { scan: Some(scan), pipeline, watch, first_token, early_end, endpoint, .. } = self
-        else {
+        let Self { scan: Some(scan), pipeline, watch, beginning, endpoint, .. } = self else {
             return None;
         };
         loop {
@@ -452,9 +463,7 @@ impl Arriving {
                 },
             };
             watch.note_content();
-            if first_token.is_none() {
-                (*first_token, *early_end) = (Some(watch.elapsed()), None);
-            }
+            beginning.note(watch);
             if let Some(picked) = pick(delta) {
                 return Some(picked);
             }

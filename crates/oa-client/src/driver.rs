@@ -336,7 +336,7 @@ impl Driver {
         self.run = Some(Run::new(self.settings.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
-        self.metadata.finish_reason = None;
+        (self.metadata.finish_reason, self.metadata.usage) = (None, None);
     }
 
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {

@@ -43,12 +43,21 @@ impl Driver {
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         self.check_usable()?;
         self.settle();
+        let has_calls = self.turn.waits_for_approval();
         self.turn.continue_turn().map_err(Error::turn)?;
+        if has_calls {
+            // They run while the caller receives, as in any other round.
+            self.begin_run();
+            return Ok(());
+        }
         self.begun_again().await
     }
 
     /// As [`go_on`](Self::go_on), but in the middle of an answer's calls it only marks the wish.
     pub(crate) async fn go_on_when_answered(&mut self) -> Result<()> {
+        if self.turn.waits_for_approval() {
+            return self.go_on().await;
+        }
         self.check_usable()?;
         self.settle();
         if self.turn.continue_when_answered().map_err(Error::turn)? {

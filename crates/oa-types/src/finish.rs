@@ -44,6 +44,21 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
+    /// What a server says. The reasons of which only the caller's side knows are no words of a server: there
+    /// they are [`Other`](Self::Other).
+    #[must_use]
+    pub fn from_server(word: &str) -> Self {
+        match word {
+            "" => Self::Unspecified,
+            "content_filter" => Self::ContentFilter,
+            "length" => Self::Length,
+            "refusal" => Self::Refusal,
+            "stop" => Self::Stop,
+            "tool_calls" => Self::ToolCalls,
+            other => Self::Other(other.into()),
+        }
+    }
+
     /// Returns the reason as a word, in a server's spelling where it comes from one.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -89,6 +104,7 @@ impl FinishReason {
     }
 }
 
+/// Of a word that [`as_str`](FinishReason::as_str) returned.
 impl From<&str> for FinishReason {
     fn from(word: &str) -> Self {
         match word {
