@@ -97,7 +97,7 @@ fn one_named_is_that_one() {
 }
 
 #[test]
-fn they_come_after_everything_else() {
+fn calls_come_after_everything_else() {
     check(Wanted::Tiny, async |server| {
         let members = tools(2, &json!({ "chat_template_kwargs": { "enable_thinking": true } }));
         let options = server.options().seed(2).extra_body(members).build().unwrap();

@@ -145,7 +145,7 @@ async fn a_prompt_that_was_cut_is_told_of_once_for_each_answer() {
 }
 
 #[tokio::test]
-async fn a_query_knows_too() {
+async fn a_query_also_tells_of_a_prompt_that_was_cut() {
     let cutting = Counting { context: 2_048, ..HONEST };
     for (words, is_cut) in [(8_000, true), (1_500, false)] {
         let options = manual(&server(cutting, vec![Reply::text("A fox.")])).build().unwrap();

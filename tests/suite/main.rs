@@ -25,6 +25,7 @@ mod log;
 mod permissions;
 mod prefixes;
 mod providers;
+mod quirks_list;
 mod requests;
 mod retries;
 mod rounds;

@@ -1,4 +1,4 @@
-//! What goes out, by the rows of `QUIRKS.md` about requests, and what it costs.
+//! What goes out, by the rows about requests in the manual's list of quirks, and what it costs.
 
 use std::convert::Infallible;
 use std::time::Duration;

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn none_each_and_all() {
+    fn a_crate_is_checked_with_none_each_and_all_of_its_features() {
         assert_eq!(
             commands(&["body", "stream"]),
             [

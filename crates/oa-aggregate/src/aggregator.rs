@@ -29,7 +29,7 @@ pub struct Limits {
     pub argument_bytes: usize,
     /// Tool calls of one answer. 128 by default.
     pub calls: usize,
-    /// Problems that are kept; further ones are counted in none. 32 by default.
+    /// How many problems are kept; later ones are dropped. 32 by default.
     pub problems: usize,
     /// Text, thinking and refusal together, in bytes; and as much again for what only the server
     /// understands and wants back. 16 MiB by default.

@@ -6,6 +6,9 @@
 //! calls are put together until they are whole, and what cannot be put together becomes a block that
 //! says so. It has no I/O, no clock and no randomness.
 //!
+//! What servers do is listed with numbers in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
+//! the docs of this crate and of the others means row 12 there.
+//!
 //! # Who needs this crate alone
 //!
 //! Whoever has a transport of their own and wants the answer without a client around it; it needs

@@ -102,6 +102,10 @@ pub struct AgentStream {
 impl AgentStream {
     /// Waits for the next event.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.

@@ -197,7 +197,7 @@ impl AnswerStream {
     }
 
     /// Has `told` called when the answer has ended: with nothing, or with what it failed by. If the
-    /// answer is given up before, by an interrupt or since its client was dropped, it is dropped
+    /// answer is given up before, by an interrupt or because its client was dropped, it is dropped
     /// without a call.
     ///
     /// Of several each is called, in the order in which they were set.

@@ -78,7 +78,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Names the server, for its usual address and for what it wants to be different.
+    /// Names the server, for its usual address and its quirks.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.endpoint = self.endpoint.provider(provider);
         self
@@ -228,8 +228,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// After so many identical calls in a row with identical results the model is told, and one later
-    /// the turn ends; 3 by default, `None` is no guard. For auto mode.
+    /// After this many identical calls in a row with identical results the model is told, and after one more
+    /// the turn ends. 3 by default; `None` switches the guard off. For auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
         self.turn.repeat_guard = times.into();
         if self.turn.repeat_guard == Some(0) {
@@ -238,13 +238,13 @@ impl AgentOptionsBuilder {
         self.auto_only("repeat_guard")
     }
 
-    /// Has a limit in auto mode followed by one last request in which no tool is offered.
+    /// After a limit is reached in auto mode, sends one last request in which no tool is offered.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.turn.last_answer_without_tools = last_answer;
         self.auto_only("last_answer_without_tools")
     }
 
-    /// Has only the text of the last answer received, in one piece. For auto mode.
+    /// Hands out only the text of the last answer, in one piece. For auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
         self.turn.final_text_only = final_text;
         self.auto_only("final_text_only")
@@ -271,8 +271,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Says how the model calls tools: by the server's function calling or in text. By default the
-    /// first, and the second once the server says that the model has none.
+    /// Sets how the model calls tools: by the server's function calling, or in text. By default it is function
+    /// calling, until the server says that the model has none; from then on it is text.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
         self.turn.fill_in = matches!(mode, ToolMode::MarkersFilledIn);
         self.tool_mode = mode;
@@ -280,8 +280,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Has calls recognised in text that the server should have read and did not, in the forms that
-    /// models are trained to (QUIRKS row 31). Off by default: text that shows such a call is one then.
-    /// Where calls are text anyway it is an error at [`build`](Self::build).
+    /// models are trained to (QUIRKS row 31). Off by default, because text that only quotes a call would be
+    /// run as one. Where calls are text anyway it is an error at [`build`](Self::build).
     pub fn recognise_calls(mut self, recognise: bool) -> Self {
         self.recognises_calls = recognise;
         self
@@ -301,8 +301,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Says what holds for calls that no rule is about; they run by default, unless there is
-    /// [`can_use_tool`](Self::can_use_tool) to be asked. For auto mode.
+    /// Sets what happens to calls that no rule is about. By default they run, unless
+    /// [`can_use_tool`](Self::can_use_tool) is set: then it is asked. For auto mode.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.permissions = self.permissions.mode(mode);
         self.auto_only("permission_mode")
@@ -315,10 +315,10 @@ impl AgentOptionsBuilder {
         self.auto_only("tool_rule")
     }
 
-    /// Has this asked about each call that is neither allowed nor denied by what is known, after the
-    /// hooks: it allows, denies, changes the input, or says [`Permission::Later`], upon which the turn
-    /// ends and [`Client::approve`](crate::Client::approve) tells. Calls that must be asked about wait so
-    /// too if there is nobody to ask. For auto mode.
+    /// Asks this, after the hooks, about each call that lists, rules and mode neither allow nor deny. It
+    /// allows, denies, or changes the input; or it answers [`Permission::Later`], and the turn ends until
+    /// [`Client::approve`](crate::Client::approve) or its like decides. Without it such calls wait in the
+    /// same way. For auto mode.
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
@@ -328,8 +328,8 @@ impl AgentOptionsBuilder {
         self.auto_only("can_use_tool")
     }
 
-    /// Takes `unanswered` for an answer if [`can_use_tool`](Self::can_use_tool) gives none in time; it
-    /// may take as long as it likes by default.
+    /// Uses `unanswered` if [`can_use_tool`](Self::can_use_tool) has not answered within `limit`. By
+    /// default it may take as long as it likes.
     pub fn can_use_tool_timeout(
         mut self,
         limit: impl Into<Duration>,
@@ -361,7 +361,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Merges members into every request, for whatever has no name here; they win over what has.
+    /// Merges members into every request, for what has no option here. They win over options.
     pub fn extra_body(mut self, members: Value) -> Self {
         match members {
             Value::Object(members) => {
@@ -390,7 +390,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Bounds the wait for an answer to begin; 300 seconds by default, since loading a model takes
+    /// Bounds the wait for an answer to begin; 300 seconds by default, because loading a model takes
     /// minutes and is not a dead server.
     pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
         self.first_token = Some(timeout.into());
@@ -424,7 +424,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Says how much the model is to think: `true`, `false`, or an effort such as `"low"`. Needs a
-    /// [`provider`](Self::provider) that can be told, since each is told in a way of its own.
+    /// [`provider`](Self::provider) that can be told, because each is told in a way of its own.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.thinking = Some(thinking.into());
         self
@@ -437,7 +437,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Has truncated or slightly broken argument JSON mended.
+    /// Mends arguments whose JSON is cut off or slightly broken.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
         self.repair = if lenient { ArgumentRepair::On } else { ArgumentRepair::Off };
         self

@@ -158,7 +158,11 @@ impl Client {
     ///
     /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
-    /// back: history is as it was, but that calls which were open stay answered.
+    /// back and history is as it was, except that calls which were open stay answered.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// An interrupt is no error: then it returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
     /// stays.
@@ -179,6 +183,10 @@ impl Client {
     ///
     /// As [`send`](Self::send), and `InvalidInput` unless it is a message of the user.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// As [`send`](Self::send).
@@ -195,6 +203,10 @@ impl Client {
     /// `InvalidInput` if calls have no result yet, naming their ids, or if neither a message of the user nor
     /// a result stands last; and what [`send`](Self::send) tells of the server.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; history stays, and it can be called again.
@@ -208,10 +220,14 @@ impl Client {
     ///
     /// As [`send`](Self::send) and [`receive`](Self::receive).
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, but for what stands in history; the turn can
-    /// be read on.
+    /// Dropping the future loses the text read so far, except what stands in history; the rest of the
+    /// turn can still be read.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
         let mut text = String::new();
@@ -236,6 +252,10 @@ impl Client {
     /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
     /// [`send`](Self::send) tells of the server. What was completed stays in history.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing: what is in progress goes on with the next call.
@@ -247,6 +267,10 @@ impl Client {
     /// blocks let through.
     ///
     /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
     ///
     /// As [`receive`](Self::receive).
     ///
@@ -378,7 +402,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Config` if it is no name.
+    /// `Config` if the name is empty or holds control characters.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
         self.change(|settings| {
@@ -387,7 +411,7 @@ impl Client {
         })
     }
 
-    /// Sets the first message of every request, from the next one on; an empty one is none.
+    /// Sets the first message of every request, from the next one on. An empty text means no system prompt.
     ///
     /// # Errors
     ///
@@ -416,12 +440,13 @@ impl Client {
         })
     }
 
-    /// Says what holds for calls that no rule is about, from now on: to leave a mode in which only plans
-    /// are made, say.
+    /// Sets what happens to calls that no rule is about, from now on: for example to leave a mode in which only
+    /// plans are made.
     ///
     /// # Errors
     ///
-    /// `Config` in manual mode, in which the caller decides, and if whoever is to be asked never would be.
+    /// `Config` in manual mode, in which the caller decides, and if `can_use_tool` is set but would never be
+    /// asked in this mode.
     pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<()> {
         if !self.options.auto_execute_tools() {
             return Err(Error::config(
@@ -462,7 +487,7 @@ impl Client {
         self.driver.message.as_deref()
     }
 
-    /// Ends the run in progress at once; when there is none this does nothing.
+    /// Ends the run in progress at once. Without one this does nothing.
     ///
     /// [`receive`](Self::receive) then returns `None`. Text that was received stays in history, marked;
     /// open calls are answered as cancelled.

@@ -62,6 +62,10 @@ use crate::options::AgentOptions;
 /// `Config` if the options have no model, or a
 /// [`chat_service`](crate::AgentOptionsBuilder::chat_service). Whatever the server does is a finding.
 ///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection; nothing goes on.
@@ -132,6 +136,10 @@ impl Doctor {
 
     /// Makes the next probe, and returns what it came to; `None` when all are made.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// If the future is dropped its probe is made again by the next call.
@@ -149,6 +157,10 @@ impl Doctor {
     }
 
     /// Makes the probes that are left, and reports.
+    ///
+    /// # Panics
+    ///
+    /// As [`next_finding`](Self::next_finding).
     ///
     /// # Cancel safety
     ///

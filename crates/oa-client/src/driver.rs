@@ -407,7 +407,7 @@ impl Driver {
         self.turn.fail();
     }
 
-    /// Ends what the caller has not read to its end, since something else is wanted now.
+    /// Ends what the caller has not read to its end, because something else is wanted now.
     pub(crate) fn abandon(&mut self) {
         self.settle();
         if self.turn.is_busy() {

@@ -21,7 +21,7 @@ use crate::structured::Asking;
 use crate::wait::Wait;
 use crate::work::BoxFuture;
 
-/// One server: where requests go, with which key, and what it wants to be different.
+/// One server: where requests go, with which key, and its quirks.
 ///
 /// Options have one of their own, and nobody needs another. It is for those who bring together several,
 /// or put a layer between the agent and its server: an endpoint is a tower service from [`ChatRequest`]
@@ -182,13 +182,13 @@ impl EndpointBuilder {
         self
     }
 
-    /// Names the server, for its usual address and for what it wants to be different.
+    /// Names the server, for its usual address and its quirks.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// Says how this server calls the agent's model. Without it the agent's own name counts.
+    /// Sets this server's name for the model. Without it the name in the agent's options is sent.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self

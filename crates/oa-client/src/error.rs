@@ -44,7 +44,7 @@ pub enum ErrorKind {
     MaxTurns,
     /// No answer was of the type that was asked for; [`Error::said`] tells what the model said last.
     Output,
-    /// The answer broke off, or was none.
+    /// The answer broke off, or was no answer at all.
     Stream,
     /// A time was up; [`Error::timeout`] tells which.
     Timeout,

@@ -46,7 +46,7 @@ pub enum AgentEvent {
 /// # What can be told, and what not
 ///
 /// A prompt counts as cut when the server reports less than half of an estimate that leaves out pictures, and
-/// takes tools for half of what they are, since templates write them in many ways. A cut that leaves more
+/// takes tools for half of what they are, because templates write them in many ways. A cut that leaves more
 /// than half of a prompt is not seen, nor one by a server that counts what it was sent rather than what the
 /// model has read, or that reports no usage.
 ///

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     sent: Option<Sent>,
-    /// In a box, since it is mostly not needed.
+    /// In a box, because it is mostly not needed.
     known: Option<Box<Known>>,
 }
 
@@ -242,7 +242,7 @@ impl Parts {
         self.before_answer + self.answer + self.since
     }
 
-    /// Whether so few may have been read since the server had the others in its cache.
+    /// Whether so few may have been read because the server had the others in its cache.
     fn may_be_uncached(&self, reported: u64) -> bool {
         let may_be = |least: usize, most: usize, images: usize| {
             let most = most * DENSEST + images * LARGEST_IMAGE + TEMPLATE;

@@ -40,7 +40,7 @@ impl Learned {
     }
 }
 
-/// What was learned about models, by name: bounded, since names are whatever somebody sets.
+/// What was learned about models, by name: bounded, because names are whatever somebody sets.
 #[derive(Debug)]
 pub(crate) struct ByModel<T>(Mutex<Vec<(String, T)>>);
 

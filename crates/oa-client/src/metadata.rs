@@ -17,7 +17,7 @@ pub struct TurnMetadata {
     pub total_usage: Usage,
     /// What was found out if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,
-    /// Why the last turn ended; none while it goes on, and if it failed.
+    /// Why the last turn ended; `None` while it goes on, and if it failed.
     pub finish_reason: Option<FinishReason>,
 }
 

@@ -15,6 +15,10 @@ use crate::structured::Asking;
 /// `Connect`, `Timeout`, `Api`, `Config` for options with a
 /// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the answer is no list of models.
 ///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
 /// # Cancel safety
 ///
 /// Nothing is lost: the list can be asked for again.

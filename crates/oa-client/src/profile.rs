@@ -3,7 +3,7 @@ use oa_types::wire::{Form, TokenLimit};
 
 use crate::thinking::ThinkingField;
 
-/// What a server wants to be different; the defaults are what every local server takes.
+/// A server's quirks about requests and thinking; the defaults are what every local server takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Profile {
     pub(crate) form: Form,

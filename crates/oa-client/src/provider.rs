@@ -15,7 +15,7 @@ use crate::thinking::ThinkingField;
 pub(crate) use self::advice::{Lack, advice};
 pub(crate) use self::signs::{ContextSize, Evidence, Page, Tokenizer, recognise};
 
-/// A server, or a service, of which it is known where it is and what it wants to be different.
+/// A server, or a service, whose usual address and quirks are known.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Provider {
@@ -92,7 +92,7 @@ impl Provider {
         Self::ALL.into_iter().find(|provider| provider.name() == name)
     }
 
-    /// What it wants to be different.
+    /// Its quirks.
     pub(crate) fn profile(self) -> Profile {
         self.row().profile
     }

@@ -22,6 +22,10 @@ use crate::structured::{Held, SendFor};
 /// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook does not
 /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
 /// # Cancel safety
 ///
 /// Dropping the future closes the connection, and the server stops.
@@ -36,6 +40,10 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
 /// Awaited it is the answer. Without a conversation it is what
 /// [`Client::send_for`](crate::Client::send_for) is in manual mode: an answer that does not fit is asked for
 /// again, and calls of tools are an error.
+///
+/// # Panics
+///
+/// As [`query`], when it is awaited.
 ///
 /// ```
 /// use oa_client::{AgentOptions, query_for};

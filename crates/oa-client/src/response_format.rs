@@ -38,7 +38,7 @@ pub struct ResponseFormat {
 
 /// The longest name that servers take.
 const LONGEST: usize = 64;
-/// The member of an object around a value that is none.
+/// The member that holds a value which is no object itself.
 const WRAP: &str = "value";
 
 impl ResponseFormat {
@@ -60,7 +60,7 @@ impl ResponseFormat {
     /// descriptions.
     ///
     /// A type that is no object (a list, an enum, a number) is asked for as the member `value` of one,
-    /// since OpenAI and those who follow it take nothing else.
+    /// because OpenAI and those who follow it take nothing else.
     ///
     /// `strict` is set, and what is sent keeps to the part of JSON Schema that strict servers take, as
     /// far as a type allows that: no member beyond those named, each of them required, one that may be

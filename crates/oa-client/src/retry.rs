@@ -45,7 +45,7 @@ pub struct RetryConfig {
 }
 
 impl RetryConfig {
-    /// Retries so often, otherwise as by default.
+    /// Retries this often; the rest is as by default.
     #[must_use]
     pub fn new(max_retries: u32) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl RetryConfig {
         longest.mul_f64((bits >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    /// Returns the pause before a retry after this error; `None` if there is to be none.
+    /// Returns the pause before a retry after this error; `None` if it is not to be retried.
     #[must_use]
     pub fn pause(&self, error: &Error, retry: u32, seed: u64) -> Option<Duration> {
         if retry >= self.max_retries || !error.is_retryable() {
@@ -131,6 +131,10 @@ impl Default for RetryConfig {
 /// # Errors
 ///
 /// The last error.
+///
+/// # Panics
+///
+/// When it waits outside of a tokio runtime, or in one without time.
 ///
 /// # Cancel safety
 ///
@@ -197,7 +201,7 @@ pub(crate) fn ask(request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
     ask_after(None, request, 0)
 }
 
-/// Asks after a pause, if there is to be one; the how manieth retry comes next is counted from 0.
+/// Asks after a pause, if there is to be one. `retry` is the number of the next retry, from 0.
 fn ask_after(
     wait: Option<Duration>,
     request: ChatRequest,

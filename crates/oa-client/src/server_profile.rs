@@ -126,7 +126,7 @@ impl ServerProfile {
             }
             _ => return refuse(format_args!("is none: \"{MARK}\": {VERSION} is missing")),
         }
-        // From the text once more, since that tells where something is wrong.
+        // From the text once more, because that tells where something is wrong.
         let profile: Self = match serde_json::from_str(json) {
             Ok(profile) => profile,
             Err(error) => return refuse(format_args!("cannot be used: {error}")),

@@ -36,6 +36,10 @@ impl BlockStream {
 
     /// Returns the next block, or `None` at the end.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
@@ -49,6 +53,10 @@ impl BlockStream {
     /// # Errors
     ///
     /// Whatever ends the stream early; what had come is in [`message`](Self::message).
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Cancel safety
     ///

@@ -26,6 +26,10 @@ use crate::transcript::Transcript;
 /// [`chat_service`](crate::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
 /// answer is no count or longer than 1 MiB: it lists each token.
 ///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
 /// # Cancel safety
 ///
 /// Nothing is lost: it can be asked for again.
@@ -68,6 +72,10 @@ pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Resul
 /// Asks the server how many tokens a text alone is; otherwise as [`count_tokens`].
 ///
 /// # Errors
+///
+/// As [`count_tokens`].
+///
+/// # Panics
 ///
 /// As [`count_tokens`].
 ///

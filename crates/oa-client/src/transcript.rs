@@ -19,7 +19,7 @@ const SEGMENT: usize = 16 * 1024;
 /// Writes each message once, however many requests it is sent with.
 ///
 /// A message's bytes begin with the comma before it. Neighbouring messages of one role are one message
-/// here, since many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
+/// here, because many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
 /// without calls with what the model says next, which may be neighbours where a program has changed the
 /// conversation.
 #[derive(Debug)]

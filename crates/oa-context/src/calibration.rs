@@ -154,7 +154,7 @@ impl<C> Corrected<C> {
 impl<C: TokenCounter> Corrected<C> {
     /// Learns from one request: what was sent, and the usage that came with the answer.
     ///
-    /// Images teach little, since each model counts them in its own way: set [`Costs`] for them.
+    /// Images teach little, because each model counts them in its own way: set [`Costs`] for them.
     pub fn observe(
         &mut self,
         messages: &[Message],

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_costs_nothing() {
+    fn an_empty_text_has_no_tokens() {
         check("", 0);
     }
 

@@ -5,7 +5,7 @@ use crate::estimate::share;
 use crate::summary::Summary;
 use crate::truncate::{Cut, Truncation};
 
-/// Says when a conversation is too long, and what is to be done then.
+/// Says when a conversation is too long, and what to do about it then.
 ///
 /// It is asked, and answers with a [`Plan`]; nothing happens unless somebody carries that out. Asking is pure:
 /// the same conversation gives the same plan.
@@ -87,27 +87,27 @@ impl ContextPolicy {
         }
     }
 
-    /// Changes at which part of the limit something is done, from 0 to 1. The answer has to fit into
+    /// Sets the part of the limit from which on something is done, from 0 to 1. The answer has to fit into
     /// what is above it.
     pub fn with_trigger(mut self, trigger: f64) -> Self {
         self.trigger = trigger;
         self
     }
 
-    /// Changes to which part of the limit the conversation is brought down, from 0 to 1. What is above the
+    /// Sets the part of the limit to which the conversation is brought down, from 0 to 1. What is above the
     /// trigger counts as the trigger.
     pub fn with_target(mut self, target: f64) -> Self {
         self.target = target;
         self
     }
 
-    /// Changes what is done.
+    /// Sets what is done.
     pub fn with_overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
         self
     }
 
-    /// Changes what a model is told that is to write a summary.
+    /// Sets what a model is told when it is to write a summary.
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
         self

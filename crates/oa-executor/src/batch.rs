@@ -54,8 +54,7 @@ impl Batch {
         self
     }
 
-    /// Sets which calls wait for which. What it says of calls that are not in the batch counts only for
-    /// those who wait for them: they are not run.
+    /// Sets which calls wait for which. A call that waits for one which is not in the batch is not run.
     pub fn dependencies(mut self, dependencies: Dependencies) -> Self {
         self.dependencies = dependencies;
         self

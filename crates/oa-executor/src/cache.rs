@@ -9,9 +9,9 @@ const BYTES: usize = 16 << 20;
 
 /// Results of tools that are marked cacheable, by name and arguments.
 ///
-/// Clones share the results. The least used goes when there is no room. Only what succeeded is kept,
-/// before it is truncated; equal calls that run at the same time all run. What a tool reads from its shared state is not part of the key: a tool whose
-/// result depends on it is not cacheable.
+/// Clones share the results. When there is no room, the least recently used one goes. Only what succeeded
+/// is kept, before it is truncated; equal calls that run at the same time all run. What a tool reads from
+/// its shared state is not part of the key: a tool whose result depends on it is not cacheable.
 #[derive(Clone)]
 pub struct ToolCache {
     capacity: usize,
@@ -22,7 +22,7 @@ pub struct ToolCache {
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<Key, Entry>,
-    /// The least used first.
+    /// The least recently used first.
     by_use: BTreeMap<u64, Key>,
     clock: u64,
     bytes: usize,

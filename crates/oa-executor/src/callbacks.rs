@@ -89,6 +89,10 @@ impl Observed {
 
     /// Waits for the next event.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.

@@ -16,7 +16,7 @@ pub(crate) struct Crew {
     mailbox: Arc<Mailbox>,
     placement: Placement,
     running: BTreeMap<usize, Member>,
-    /// Woken, but not polled yet since another had ended.
+    /// Woken, but not polled yet because another had ended.
     left: VecDeque<usize>,
 }
 

@@ -139,7 +139,7 @@ impl ExecutorOptions {
         self
     }
 
-    /// Sets how long one run of a tool may take that says nothing about it itself.
+    /// Sets how long one run of a tool may take, unless the tool sets that itself.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeouts = self.timeouts.otherwise(timeout);

@@ -7,8 +7,8 @@ use oa_types::contain::contain;
 
 /// Which failures of a tool are tried again, how often, and after what pause.
 ///
-/// By default every failure is, unless the tool [says](ToolError::retryable) that it would not help. Panics and
-/// arguments that do not fit never are.
+/// By default every failure is tried again, unless the tool [says](ToolError::retryable) that it would not
+/// help. Panics, and arguments that do not fit, are never tried again.
 ///
 /// ```
 /// use std::time::Duration;

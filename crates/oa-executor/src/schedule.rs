@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cap_a_barrier_and_dependencies() {
+    fn calls_begin_in_waves_by_cap_barrier_and_dependencies() {
         assert_eq!(waves(&[], &[&[], &[], &[]], None), [[0, 1, 2]]);
         assert_eq!(waves(&[], &[&[], &[], &[]], Some(2)), [vec![0, 1], vec![2]]);
         assert_eq!(waves(&[1], &[&[], &[], &[], &[]], None), [vec![0], vec![1], vec![2, 3]]);

@@ -109,6 +109,10 @@ impl BatchStream {
 
     /// Waits for the next event; `None` after `tools_end`.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
@@ -117,6 +121,10 @@ impl BatchStream {
     }
 
     /// Waits for the end, and passes over what comes before.
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Cancel safety
     ///

@@ -33,7 +33,7 @@ impl Call {
     }
 }
 
-/// A call that cannot be run, since it is not certain what was meant.
+/// A call that cannot be run, because it is not certain what was meant.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MalformedCall {

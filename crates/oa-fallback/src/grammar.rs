@@ -78,7 +78,7 @@ pub enum Stop {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum After {
-    /// Further calls are read if nothing but white space lies between; the rest is cut, since the model
+    /// Further calls are read if nothing but white space lies between; the rest is cut, because the model
     /// wrote it without the result.
     Cut,
     /// It is text, and the white space around a call is too.

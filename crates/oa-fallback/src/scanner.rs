@@ -176,7 +176,7 @@ impl Scanner {
         })
     }
 
-    /// Returns how many bytes are held back, since they may be the beginning of a call.
+    /// Returns how many bytes are held back, because they may be the beginning of a call.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.len()

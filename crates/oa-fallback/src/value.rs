@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_an_error() {
+    fn a_value_that_may_be_read_in_two_ways_is_refused() {
         refuses(r#"{"a": "C:\Temp"}"#, "a string has `\\T`");
         refuses(r#"{"a": 1, "a": 2}"#, "`a` is given twice");
         refuses(r#"{"a": Oslo}"#, "`Oslo` is not a value");

@@ -67,7 +67,7 @@ use crate::event::{
 /// Hooks::new().add_user_prompt_submit(|_| async { Some(HookDecision::modify_result("x".into(), "no")) });
 /// ```
 ///
-/// And a decision about one event is none about another:
+/// A decision about one event does not count for another:
 ///
 /// ```
 /// # use oa_hooks::{HookDecision, Hooks, PreToolUseEvent};
@@ -113,7 +113,7 @@ impl<E: HookEvent> HookDecision<E> {
 }
 
 impl<E: Blockable> HookDecision<E> {
-    /// Refuses the call or the prompt. Of a call the model is told the reason, of a prompt the user.
+    /// Refuses the call or the prompt. The model is told the reason for a call, the user that for a prompt.
     pub fn block(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Block { reason: reason.into() } }
     }

@@ -10,10 +10,10 @@ use crate::hooks::Hooks;
 
 /// What an agent asks.
 ///
-/// `sleep` is the clock, which this crate has not: it makes a future that is ready after so long, and
-/// is called once for each hook that has a timeout. `tokio::time::sleep` fits as it stands. Hooks run
-/// on the task that polls, one after the other; a panic of theirs does not leave these functions
-/// (unless the program aborts on panics).
+/// `sleep` stands in for a clock, which this crate does not have: it returns a future that completes after
+/// the given time. It is called once for each hook that has a timeout. `tokio::time::sleep` fits as it
+/// is. Hooks run on the task that polls, one after the other; a panic of theirs does not leave these
+/// functions (unless the program aborts on panics).
 impl Hooks {
     /// Asks the hooks whether a tool may run, and with what.
     ///

@@ -120,7 +120,7 @@ type Added = &'static Location<'static>;
 
 /// Why a fallible hook cannot decide: any error or string, by `?` or `into()`.
 ///
-/// It stays with hooks: since every error becomes one it is no `std::error::Error` itself, and leaves
+/// It stays with hooks: because every error becomes one it is no `std::error::Error` itself, and leaves
 /// dispatch as the source of an [`Error`].
 pub struct HookError {
     source: Source,

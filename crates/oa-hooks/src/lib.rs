@@ -35,7 +35,7 @@
 //!
 //! # let check = async {
 //! let event = PreToolUseEvent::new("read", json!({"path": "a.txt"}), "call_1", History::default());
-//! // The second argument is the clock for hooks with a timeout: `tokio::time::sleep`, say.
+//! // The second argument stands in for a clock, for hooks with a timeout: `tokio::time::sleep`, say.
 //! match hooks.pre_tool_use(event, |_| std::future::pending()).await? {
 //!     Verdict::Allow => println!("runs as it is"),
 //!     Verdict::Block { reason } => println!("does not run: {reason}"),

@@ -18,7 +18,7 @@ pub const CATEGORY_READ: &str = "read";
 pub enum PermissionMode {
     /// They run.
     AllowAll,
-    /// Those of tools whose category is `read` run; somebody is asked about others.
+    /// Calls of tools whose category is `read` run; somebody is asked about the others.
     AllowReads,
     /// Somebody is asked.
     Ask,
@@ -84,8 +84,8 @@ impl Permissions {
         self
     }
 
-    /// Says what holds for calls that no rule is about. Without a word they run, unless there is
-    /// somebody to be asked.
+    /// Sets what happens to calls that no rule is about. By default they run, unless
+    /// [`can_use_tool`](Self::can_use_tool) is set: then it is asked.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self
@@ -97,8 +97,8 @@ impl Permissions {
         self
     }
 
-    /// Has this asked about calls that are neither allowed nor denied by what is known. One that
-    /// panics denies. Without it such calls wait: [`Permission::Later`].
+    /// Asks this about calls that lists, rules and mode neither allow nor deny. If it panics the call is denied.
+    /// Without it such calls wait: [`Permission::Later`].
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
@@ -113,8 +113,8 @@ impl Permissions {
         self
     }
 
-    /// Takes `unanswered` for an answer if none comes within `limit`. Without it an answer may take as
-    /// long as it likes.
+    /// Uses `unanswered` if no answer comes within `limit`. By default an answer may take as long as it
+    /// likes.
     pub fn timeout(mut self, limit: Duration, unanswered: Permission) -> Self {
         self.timeout = Some((limit, unanswered));
         self
@@ -136,7 +136,7 @@ impl Permissions {
             && self.effective_mode() == PermissionMode::AllowAll
     }
 
-    /// Whether anything but the lists of names is set, which needs somebody who runs calls.
+    /// Whether more than the lists of names is set: the rest acts only where calls are run for the caller.
     #[must_use]
     pub fn decide_about_calls(&self) -> bool {
         self.mode.is_some() || !self.rules.is_empty() || self.asked.is_some()
@@ -189,12 +189,12 @@ impl Permissions {
         }
     }
 
-    /// Decides, and asks if need be. `sleep` is the clock, as for
-    /// [`Hooks`](crate::Hooks::pre_tool_use).
+    /// Decides, and asks if need be. `sleep` stands in for a clock: it returns a future that completes
+    /// after the given time, as for [`Hooks`](crate::Hooks::pre_tool_use).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops that of whoever is asked.
+    /// Dropping the future drops the future of what is asked.
     pub async fn decide<S, F>(&self, request: PermissionRequest, sleep: S) -> Permission
     where
         S: Fn(Duration) -> F + Send + Sync,

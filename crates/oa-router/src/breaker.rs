@@ -21,18 +21,18 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// So many failures in a row open the circuit. 3 by default.
+    /// How many failures in a row open the circuit. 3 by default.
     pub failures: u32,
     /// How long it is open the first time; each failed trial doubles it. 1 second by default.
     pub open_for: Duration,
     /// The longest it is open. 30 seconds by default.
     pub max_open: Duration,
-    /// The longest `Retry-After` of a server that is honoured. 10 minutes by default.
+    /// The longest `Retry-After` that is honoured. 10 minutes by default.
     pub max_retry_after: Duration,
 }
 
 impl BreakerConfig {
-    /// Opens after so many failures in a row, otherwise as by default.
+    /// Opens after this many failures in a row; the rest is as by default.
     #[must_use]
     pub fn new(failures: u32) -> Self {
         Self {
@@ -184,7 +184,7 @@ pub enum Health {
     Trial,
     /// It is left alone.
     Open {
-        /// For so long.
+        /// For this long.
         left: Duration,
     },
 }

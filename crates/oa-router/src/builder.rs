@@ -60,9 +60,10 @@ impl RouterBuilder {
         self
     }
 
-    /// Bounds how many answers may be in progress at each server that has no
-    /// [cap of its own](Server::cap), from 1. A request takes its place when it is sent and gives it back
-    /// when its answer has ended or was dropped. Without bound by default.
+    /// Sets the default cap: how many answers may be in progress at each server that has no
+    /// [cap of its own](Server::cap), at least 1. A request takes its place when it is sent and gives it
+    /// back when its answer has ended or was dropped. Without bound by default. A default that every
+    /// server overrides is an error at [`build`](Self::build).
     pub fn cap(mut self, answers: usize) -> Self {
         self.cap = Some(answers);
         self
@@ -83,16 +84,16 @@ impl RouterBuilder {
         self
     }
 
-    /// Has a conversation go to the server that answered it last, where its prompt is in the cache, as long
-    /// as that is healthy; so many conversations are remembered, and the one that was not used for longest
-    /// goes. 4,096 by default with [`Policy::LeastBusy`]. With [`Policy::Failover`] it is off by default,
+    /// Sends a conversation to the server that answered it last, where its prompt is in the cache, as long
+    /// as that server is healthy. This many conversations are remembered; the least recently used one is
+    /// forgotten first. 4,096 by default with [`Policy::LeastBusy`]. With [`Policy::Failover`] it is off by default,
     /// so that everything returns to the first server once that is back.
     pub fn sticky(mut self, conversations: usize) -> Self {
         self.sticky = Some(Sticky::To(conversations));
         self
     }
 
-    /// Has a conversation go wherever the policy says, each time.
+    /// Sends each request of a conversation wherever the policy says.
     pub fn not_sticky(mut self) -> Self {
         self.sticky = Some(Sticky::Never);
         self
@@ -106,7 +107,7 @@ impl RouterBuilder {
         self
     }
 
-    /// Says when a server is left alone, and for how long.
+    /// Sets when a server is left alone, and for how long.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
         self.breaker = config;
         self
@@ -122,8 +123,8 @@ impl RouterBuilder {
     ///
     /// # Errors
     ///
-    /// `Config` for what cannot work or cannot act: no server or more than 64, two of one name, a cap of 0,
-    /// one that every server has its own in place of, stickiness to 0 conversations, patience without
+    /// `Config` for what cannot work or has no effect: no server or more than 64, two of one name, a cap of 0,
+    /// a default cap that every server overrides, stickiness to 0 conversations, patience without
     /// stickiness or without a queue, a longest wait without a queue, a seed for a policy that draws
     /// nothing, a breaker that never closes.
     pub fn build(self) -> Result<Router> {

@@ -44,8 +44,8 @@
 //! A request goes to a server that is healthy, has room, and has not failed it yet:
 //!
 //! 1. the one that answered its conversation last, if that is remembered
-//!    ([`sticky`](RouterBuilder::sticky)). Is that one busy, the request waits for it for
-//!    [`patience`](RouterBuilder::patience); is it not healthy, the request moves at once;
+//!    ([`sticky`](RouterBuilder::sticky)). If it is busy, the request waits for it for
+//!    [`patience`](RouterBuilder::patience); if it is unhealthy, the request moves at once;
 //! 2. else whichever the [`Policy`] says.
 //!
 //! If none has room it waits in one line for all, in the order of arrival; a place that comes free goes at
@@ -91,7 +91,7 @@
 //! # Why the balance stands where it stands
 //!
 //! [`Policy::LeastBusy`] is tower's [`balance::p2c`](tower::balance::p2c) over tower's
-//! [`Load`](tower::load::Load); the load is the answers in progress, since one is not over when its head is
+//! [`Load`](tower::load::Load); the load is the answers in progress, because one is not over when its head is
 //! there. A `Balance` cannot be cloned and does not look at requests. The usual way to share it is
 //! [`tower::buffer`](https://docs.rs/tower/0.5/tower/buffer/index.html): a task that takes requests one
 //! after the other. That would be a task of ours that somebody has to

@@ -70,7 +70,7 @@ impl Router {
         self.0.desk.with(|board, _| board.in_line())
     }
 
-    /// Returns how many conversations it is remembered of which server answered them last.
+    /// Returns the number of conversations whose last server is remembered.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.0.desk.with(|board, _| board.remembered())

@@ -4,7 +4,7 @@ use oa_client::{AnswerStream, AnyChat, ChatRequest, Endpoint};
 use tower::Service;
 
 /// One of the servers of a [`Router`](crate::Router): an endpoint, with a name and a cap if it has one of
-/// its own. An [`Endpoint`] as it is does as well wherever one of these is asked for.
+/// its own. An [`Endpoint`] is accepted wherever a `Server` is.
 ///
 /// ```
 /// use oa_client::Endpoint;
@@ -46,7 +46,7 @@ impl Server {
         Self { service: AnyChat::new(service), name, address: String::new(), cap: None }
     }
 
-    /// Names it, for its status and in errors. Otherwise its address counts.
+    /// Names it, for its status and in errors. Its name is its address otherwise.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

@@ -11,7 +11,7 @@ pub struct ServerStatus {
     pub name: String,
     /// Whether it is asked.
     pub health: Health,
-    /// How many answers may be in progress; `None` if as many as come.
+    /// How many answers may be in progress; `None` if there is no cap.
     pub cap: Option<usize>,
     /// How many answers are in progress.
     pub in_use: usize,

@@ -50,8 +50,8 @@ impl List {
     }
 }
 
-/// A place in a list. It stays good when sessions come, go and change: one that was written to since
-/// has moved to the front, and is not met again behind it.
+/// A place in a list. It stays good when sessions come, go and change: a session that was written to in
+/// the meantime has moved to the front, and is not met again behind it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Cursor {
     updated_at: Timestamp,

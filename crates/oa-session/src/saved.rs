@@ -11,8 +11,8 @@ use crate::session::{NewSession, Session};
 use crate::store::SessionStore;
 use crate::timestamp::Timestamp;
 
-/// A session of a store, and what was last written of it: whatever a program has to do to keep a
-/// conversation while it goes on.
+/// A session of a store, and what was last written of it: keeps a conversation for a program while it goes
+/// on.
 ///
 /// After each turn it is given the whole history, and writes what is new. It knows the revision, so
 /// that another program that goes on with the same session is noticed.
@@ -106,8 +106,8 @@ impl SavedSession {
         Ok(())
     }
 
-    /// Writes the conversation as it is now: what is new, and where it is no longer what was saved, that in
-    /// its place, in one step. A call that waited for permission waits no more. If nothing is new,
+    /// Writes the conversation as it is now, in one step: what is new is appended, and from the first message
+    /// on that differs from what was saved the new messages take the place of the old ones. A call that waited for permission waits no more. If nothing is new,
     /// nothing happens.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl SavedSession {
         self.set_pending(Some(pending), at).await
     }
 
-    /// Saves the call that waits for permission, or that none does any more.
+    /// Saves the call that waits for permission, or `None` when no call waits any more.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Se
 /// A place where conversations are kept.
 ///
 /// It is object safe, and passed around as `Arc<dyn SessionStore>`. What is written is there for good
-/// once its future has said so, all of it or nothing; of two writers of one session, the one that does
-/// not know what the other has written is told so ([`ErrorKind::Conflict`](crate::ErrorKind)). A store
+/// once its future has completed, all of it or nothing. Of two writers of one session, the one that has
+/// not seen what the other wrote gets a [`Conflict`](crate::ErrorKind::Conflict). A store
 /// holds valid conversations only: each call has its result behind it.
 ///
 /// Whoever implements it finds the checks in [`rules`](crate::rules), a thread for blocking work in
@@ -44,8 +44,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// `AlreadyExists`, also for a session that cannot be read.
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionInfo>;
 
-    /// Writes messages behind those that are there, all or none, and returns what is then known of the
-    /// session. A call that waited for permission waits no more.
+    /// Appends messages, all or none, and returns the new facts about the session. A call that waited for permission waits no more.
     ///
     /// # Errors
     ///
@@ -116,7 +115,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo>;
 
-    /// Saves the call that waits for permission, in place of any other; `None` if none does any more.
+    /// Saves the call that waits for permission, in place of any other; `None` says that no call waits any more.
     ///
     /// # Errors
     ///

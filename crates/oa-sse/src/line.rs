@@ -225,8 +225,8 @@ impl Lines {
         true
     }
 
-    /// Takes an empty buffer in exchange for a smaller one, if it is so large that one of its kind is
-    /// enough: the next line need not make the other one grow as well.
+    /// Swaps an empty buffer of the caller's for this one, if the caller's is large and this one is empty and
+    /// smaller: one large buffer is enough for both, and the next long line need not grow a second.
     pub(crate) fn offer(&mut self, buffer: &mut Vec<u8>) {
         const LARGE: usize = 16 << 10;
         let least = self.carried.capacity().max(LARGE);

@@ -49,7 +49,7 @@ pub use self::service::{Taped, TapedFuture};
 ///
 /// The transport is never called. A request is answered by the first interaction that was not used
 /// yet and is equal in method, path with query, and body; bodies of JSON are equal as values, so that
-/// the order of members does not matter, and ids of tool calls as what they pair, since clients make up
+/// the order of members does not matter, and ids of tool calls as what they pair, because clients make up
 /// those that a server leaves out. Scheme, host and headers are not compared, so that a cassette works
 /// on another machine, with another key or none.
 /// [`ignore`](CassetteBuilder::ignore) and [`normalise`](CassetteBuilder::normalise) say what else is

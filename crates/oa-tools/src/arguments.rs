@@ -20,7 +20,7 @@ const NAMED: usize = 20;
 /// Checks arguments against a JSON Schema and completes them.
 ///
 /// First, where the schema has `properties`, a missing one is filled in from its `default`, a `null` for
-/// one that is neither required nor may be null is dropped, since models write that for "not given",
+/// one that is neither required nor may be null is dropped, because models write that for "not given",
 /// and a whole number written as `3.0` becomes `3` where the type is `integer`. Then `type`, `enum`,
 /// `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`, `anyOf`, `oneOf` (any will do) and
 /// `$ref` within the schema are checked. What stands beside a `$ref` holds too (JSON Schema 2020-12); its

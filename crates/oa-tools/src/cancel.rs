@@ -178,7 +178,7 @@ impl Listeners {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // A loop, since a long line of parents may end with its last child.
+        // A loop, because a long line of parents may end with its last child.
         let mut parent = self.parent.take();
         while let Some((node, key)) = parent {
             node.lock().children.remove(&key);

@@ -73,7 +73,7 @@ impl From<(u64, u64)> for Progress {
 
 impl From<f64> for Progress {
     fn from(fraction: f64) -> Self {
-        // A number that is none casts to 0.
+        // NaN casts to 0.
         Self::new((fraction.clamp(0.0, 1.0) * 100.0).round() as u64, Some(100))
     }
 }

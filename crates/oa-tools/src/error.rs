@@ -33,7 +33,7 @@ impl Error {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// The text is whole, since it is what a model is told.
+    /// The text is whole, because it is what a model is told.
     pub(crate) fn arguments(tool: &str, error: &ArgumentError) -> Self {
         let message = format!("invalid arguments for the tool {tool}: {error}");
         Self::new(ErrorKind::InvalidInput, message)

@@ -134,7 +134,7 @@ impl Connection {
 
     /// Moves bytes, then polls what waits for them.
     ///
-    /// What waits is told of by the relay as well, since it may want another turn for reasons of
+    /// What waits is told of by the relay as well, because it may want another turn for reasons of
     /// its own (tokio's channels do when a task's budget is used up).
     fn poll_with<T>(
         &mut self,

@@ -15,7 +15,7 @@ pub enum ErrorKind {
     Closed,
     /// No connection came about: refused, unreachable, timed out.
     Connect,
-    /// A root certificate that is none.
+    /// A root certificate that cannot be read as one.
     InvalidCertificate,
     /// An [`ApiKey`](crate::ApiKey) that no header can carry.
     InvalidKey,

@@ -11,7 +11,7 @@ use crate::peer::Peer;
 /// Nobody watches them: that one was closed, or has been here too long, is found when something is
 /// taken or put.
 pub(crate) struct Pool {
-    /// A list, since there are few peers: mostly it is the first.
+    /// A list, because there are few peers: mostly it is the first.
     idle: Mutex<Vec<Place>>,
     max_per_peer: usize,
     timeout: Duration,

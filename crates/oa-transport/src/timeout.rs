@@ -20,7 +20,7 @@ pub struct Timeouts {
     pub idle: Option<Duration>,
     /// The longest time without content once the answer has begun. Without a change none.
     pub content: Option<Duration>,
-    /// For the whole answer. Without a change none, since a local model may stream for an hour.
+    /// For the whole answer. Without a change none, because a local model may stream for an hour.
     pub total: Option<Duration>,
 }
 

@@ -27,7 +27,7 @@ impl Guard {
         self.before = mem::take(&mut self.now);
     }
 
-    /// Counts a result: the how manieth without a round in between that lacks it.
+    /// Counts a result and returns how many identical ones have come, one round after the other.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
         let is_same =
             |seen: &Seen| seen.name == name && seen.input == *input && seen.result == *result;

@@ -23,9 +23,9 @@ pub struct Options {
     pub max_calls: Option<u32>,
     /// Tokens that one prompt may cost before calls are no longer run. Without a limit by default.
     pub max_tokens: Option<u64>,
-    /// After so many identical calls with identical results the model is told, and one later the turn
+    /// After this many identical calls with identical results the model is told, and after one more the turn
     /// ends. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
-    /// answer that did not ask for it. 3 by default; `None` is no guard.
+    /// answer that did not ask for it. 3 by default; `None` switches the guard off.
     pub repeat_guard: Option<u32>,
     /// Whether a limit is followed by one last request without tools.
     pub last_answer_without_tools: bool,

@@ -44,7 +44,7 @@ pub struct Turn {
     counts: bool,
     /// Go on once the last open call is answered.
     continues: bool,
-    /// The turn has ended since calls wait for somebody's permission.
+    /// The turn has ended because calls wait for somebody's permission.
     waits: bool,
     budget: Budget,
     guard: Guard,
@@ -493,7 +493,7 @@ impl Turn {
         !self.options.final_text_only
     }
 
-    /// Whether text behind a call is to be held back, since it is shown by [`Action::Show`] once the call
+    /// Whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
     /// has its result.
     #[must_use]
     pub fn fills_in(&self) -> bool {

@@ -30,8 +30,17 @@
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
 //! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop; [`fallback`] has calls in text for
-//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out. What a
-//! server can make a program hold stands in [`guide::limits`], and how agents are tested in [`guide::testing`].
+//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out.
+//!
+//! The manual has three pages: [`guide::limits`], what a server can make a program hold; [`guide::quirks`], what
+//! servers do differently and what is done about it (the "QUIRKS rows" of all crates' documentation); and
+//! [`guide::testing`], how agents are tested.
+//!
+//! # Runtime
+//!
+//! Everything async runs on tokio, on one thread or several, with time and I/O enabled: `#[tokio::main]` has both,
+//! and a runtime of your own takes `enable_all()`. Outside of a runtime the async functions panic. The modules [`sse`],
+//! [`aggregate`], [`turn`], [`hooks`], [`tools`] and [`types`] need none.
 //!
 //! # Features
 //!
@@ -108,9 +117,17 @@ pub mod guide {
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
 
+    #[doc = include_str!("guide/quirks.md")]
+    pub mod quirks {}
+
     #[doc = include_str!("guide/testing.md")]
     pub mod testing {}
 }
+
+/// Compiles the example of this crate's own page.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Page;
 
 /// Compiles the examples of the README, which take two features.
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]

@@ -98,7 +98,7 @@ async fn what_the_doctor_writes_is_read_back() {
 }
 
 #[tokio::test]
-async fn what_is_in_it_acts() {
+async fn what_a_profile_says_acts_in_requests_and_answers() {
     let script = Script::new()
         .expect("what the profile says", |request| {
             let body = request.json();

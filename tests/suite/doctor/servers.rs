@@ -24,7 +24,7 @@ const ABOUT_TOOLS: [Probe; 4] =
     [Probe::ForcedCalls, Probe::AutoCalls, Probe::ParallelCalls, Probe::ToolResults];
 
 #[tokio::test(start_paused = true)]
-async fn without_tools() {
+async fn a_refusal_of_tools_is_told_with_what_to_do() {
     let why = "registry.ollama.ai/library/gemma does not support tools";
     let report =
         report(but(move |request| has_tools(request).then(|| Reply::error(400, why)))).await;
@@ -130,7 +130,7 @@ async fn whose_calls_come_in_odd_fragments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_usage() {
+async fn usage_that_is_not_told_is_a_warning() {
     let report = report(but(|request| {
         is_plain(request).then(|| Reply::text("one, two, three, four").without_usage())
     }))
@@ -242,7 +242,7 @@ async fn that_answer_by_a_document() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_think_tags() {
+async fn think_tags_are_found_and_stand_in_the_profile() {
     for (text, expected) in [
         ("<think>Easy.</think>one, two, three", "split"),
         ("Easy.</think>one, two, three", "starts_in_thinking"),
@@ -376,7 +376,7 @@ async fn that_talk_garbage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_model() {
+async fn a_model_that_is_not_on_the_list_is_told() {
     let names = ["a", "b", "c", "d", "e", "f", "\u{1b}[31mred"];
     let script = Script::new().models(names).otherwise(Reply::error(404, "model not found"));
     assert_snapshot!(only(Probe::Models, script).await, @"
@@ -422,7 +422,7 @@ async fn with_a_small_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn under_another_name() {
+async fn a_server_under_another_name_is_recognised() {
     let server = MemoryServer::new(server(healthy));
     let options = AgentOptions::builder()
         .model(MODEL)
@@ -482,7 +482,7 @@ async fn are_not_known_where_a_service_chooses_them() {
 }
 
 #[tokio::test]
-async fn need_a_model() {
+async fn the_doctor_needs_a_model() {
     let options = AgentOptions::default();
     if options.model().is_empty() {
         let error = doctor(&options).await.unwrap_err();

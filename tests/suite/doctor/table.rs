@@ -80,7 +80,7 @@ async fn its_requests_are_such_as_strict_servers_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn as_json_it_has_the_same() {
+async fn the_report_as_json_has_every_finding_and_the_profile() {
     let report = report(server(healthy)).await;
     let value = serde_json::to_value(&report).unwrap();
     assert_eq!(value["provider"], "Ollama");

@@ -133,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn names_without_meaning() {
+    fn files_with_names_without_meaning_are_found() {
         check(file_names, "crates/a/src/utils.rs", "", &[0]);
         check(file_names, "tests/common/mod.rs", "", &[0]);
         check(file_names, "crates/a/src/commons.rs", "", &[]);
     }
 
     #[test]
-    fn length() {
+    fn files_longer_than_600_lines_are_found() {
         check(file_length, "a.rs", &"\n".repeat(600), &[]);
         check(file_length, "a.rs", &"\n".repeat(601), &[0]);
         check(file_length, "a.md", &"\n".repeat(601), &[]);
     }
 
     #[test]
-    fn unfinished_work() {
+    fn unfinished_work_is_found_outside_of_comments_and_strings() {
         let text = "todo!();\n// todo!()\n\"todo!()\"\n#[ignore = \"why\"]\nunimplemented!()";
         check(unfinished, "a.rs", text, &[4, 1, 5]);
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_a_machine() {
+    fn paths_of_a_machine_are_told_from_others() {
         let path = |before: &str, folder: &str| has_machine_path(&format!("{before}/{folder}/a"));
         for before in ["", "see ", "\"", "(", "=", "file://"] {
             assert!(path(before, "home"), "{before}");

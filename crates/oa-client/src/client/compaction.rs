@@ -79,6 +79,10 @@ impl Client {
     /// model that fails is no reason to stay too long:
     /// [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future closes the connection; history is as it was.
@@ -91,6 +95,10 @@ impl Client {
     /// # Errors
     ///
     /// As [`compact`](Self::compact).
+    ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send).
     ///
     /// # Cancel safety
     ///

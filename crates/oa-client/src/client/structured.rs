@@ -70,6 +70,10 @@ impl Client {
     /// `Config` if the schema or the output tool cannot be sent. All that [`send`](Self::send) and
     /// [`receive`](Self::receive) tell of.
     ///
+    /// # Panics
+    ///
+    /// As [`send`](Self::send), when it is awaited.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future before an answer begins takes the prompt back. Later it ends the turn as

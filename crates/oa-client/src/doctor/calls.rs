@@ -76,7 +76,7 @@ pub(super) async fn auto(chart: &mut Chart) -> Finding {
     let observed = match chart.patient.chat(&[Message::user(PROMPT)], offer).await {
         Ok(observed) => observed,
         Err(error) => {
-            // That is about tools, since without them there was an answer.
+            // That is about tools, because without them there was an answer.
             let is_about_tools = matches!(chart.plain, Some(Ok(_)))
                 && chart.learned.tools.is_none()
                 && chart.is_refusal(&error);

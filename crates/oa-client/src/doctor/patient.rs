@@ -40,7 +40,7 @@ const OURS: [&str; 9] = [
 pub(super) struct Patient {
     pub(super) settings: Arc<Settings>,
     pub(super) endpoint: Endpoint,
-    /// What the server wants to be different, as far as it is known by now.
+    /// The server's quirks, as far as they are known by now.
     pub(super) profile: Profile,
     pub(super) quotes: Quotes,
     pub(super) max_tokens: u32,

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::WRAP;
 
-/// An object around a value that is none.
+/// An object around a value that is no object itself.
 pub(super) struct Wrapped<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for Wrapped<T> {

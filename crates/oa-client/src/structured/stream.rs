@@ -91,6 +91,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only) an answer by
     /// [`OutputMode::Format`](crate::OutputMode::Format) comes in one piece.
     ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and
@@ -108,7 +112,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// and their results, thinking, the text of the answer, a refusal of its form; `None` at the end of the
     /// turn, however it ended.
     ///
-    /// A call of the output tool is seen as its pieces alone, since it stands for text; in auto mode one that does
+    /// A call of the output tool is seen as its pieces alone, because it stands for text; in auto mode one that does
     /// not fit is a `ToolUseError` with its result, as any malformed call. After each event
     /// [`partial`](Self::partial) has what there is of the answer. This and [`next`](Self::next) may be mixed; what
     /// the one has passed over the other does not come back to.
@@ -146,6 +150,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// # }
     /// ```
     ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
+    ///
     /// # Cancel safety
     ///
     /// As [`next`](Self::next).
@@ -176,6 +184,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     /// # Errors
     ///
     /// As [`Client::send_for`](crate::Client::send_for).
+    ///
+    /// # Panics
+    ///
+    /// As [`next`](Self::next).
     ///
     /// # Cancel safety
     ///

@@ -55,7 +55,7 @@ async fn only_what_is_marked_and_succeeded_is_kept() {
 }
 
 #[tokio::test]
-async fn the_least_used_goes() {
+async fn the_least_recently_used_result_makes_room() {
     let (count, _) = counting("count");
     let executor = executor([count], ExecutorOptions::new().cache(ToolCache::new(2)));
     let cached = async |n: u8| one(&executor, "count", json!({ "n": n })).await.cached;

@@ -100,7 +100,7 @@ async fn no_wakeup_is_lost_between_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn off_is_off() {
+async fn without_emissions_a_tool_emits_nothing() {
     let talks = tool("talks", "").build_with_context(|_, cx| async move {
         assert!(!cx.is_emitting());
         cx.emit_with("never", || unreachable!("nobody listens"));

@@ -27,7 +27,7 @@ fn tools() -> [FnTool; 4] {
 }
 
 #[tokio::test]
-async fn the_batch_goes_on() {
+async fn the_batch_goes_on_after_calls_that_fail() {
     let mut seen = Vec::new();
     for placement in [Placement::Inline, Placement::Spawned] {
         let executor =

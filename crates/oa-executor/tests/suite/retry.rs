@@ -26,7 +26,7 @@ fn flaky(fails: usize, error: ToolError) -> (FnTool, Arc<AtomicUsize>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn until_it_works() {
+async fn a_call_is_tried_again_until_it_works() {
     let (tool, _) = flaky(2, ToolError::new("busy"));
     let executor = executor([tool], ExecutorOptions::new().retry(RetryPolicy::new(3)));
     let mut events = executor.execute_batch_streaming(calls([("flaky", json!({}))]), Batch::new());

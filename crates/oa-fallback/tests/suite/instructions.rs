@@ -28,7 +28,7 @@ fn tool() -> [ToolSpec; 2] {
 }
 
 #[test]
-fn react() {
+fn react_tells_its_form_and_the_tools() {
     insta::assert_snapshot!(React::new().instructions(&tool()), @r#"
     You can use tools. To use one, write what you think, then the call in a line of its own, and stop:
 
@@ -61,7 +61,7 @@ fn react() {
 }
 
 #[test]
-fn markers() {
+fn markers_tell_their_form_and_the_tools() {
     insta::assert_snapshot!(Markers::new().instructions(&tool()[1..]), @r#"
     You can use tools. To use one, end your answer with a marker:
 
@@ -76,7 +76,7 @@ fn markers() {
 }
 
 #[test]
-fn markers_that_are_filled_in() {
+fn filled_in_markers_tell_that_results_take_their_place() {
     insta::assert_snapshot!(Markers::filled_in().instructions(&tool()[1..]), @r#"
     You can use tools. Where a result belongs into your answer, write a marker in its place:
 
@@ -91,7 +91,7 @@ fn markers_that_are_filled_in() {
 }
 
 #[test]
-fn tagged_json() {
+fn tagged_json_tells_its_form_and_the_tools() {
     insta::assert_snapshot!(TaggedJson::new().instructions(&tool()[1..]), @r#"
     You can use tools. Each line between these tags describes one:
 

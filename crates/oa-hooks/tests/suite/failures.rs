@@ -28,7 +28,7 @@ fn check(error: &Error, kind: ErrorKind, point: &str, words: &str) {
 }
 
 #[test]
-fn an_error_is_an_error() {
+fn the_error_of_a_hook_is_returned_and_nobody_is_asked_after_it() {
     let hooks = Hooks::new()
         .try_add_pre_tool_use(|_| async { Err("no database".into()) })
         .try_add_post_tool_use(|_| async { Err(HookError::new("no database")) })

@@ -39,7 +39,7 @@ fn a_group_is_about_some_tools() {
 }
 
 #[test]
-fn filters_narrow() {
+fn a_second_filter_leaves_only_tools_that_both_name() {
     let hooks = gate("a").for_tools(["add", "sub"]).for_tools(["sub", "mul"]);
     check(&hooks, &[("add", ""), ("sub", "a"), ("mul", "")]);
 }

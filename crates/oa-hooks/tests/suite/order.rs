@@ -156,7 +156,7 @@ fn decisions_tell_what_they_are() {
 }
 
 #[test]
-fn points_have_names() {
+fn each_hook_point_has_the_same_name_twice() {
     assert_eq!((PreToolUseEvent::NAME, HOOK_PRE_TOOL_USE), ("pre_tool_use", "pre_tool_use"));
     assert_eq!((PostToolUseEvent::NAME, HOOK_POST_TOOL_USE), ("post_tool_use", "post_tool_use"));
     let name = "user_prompt_submit";

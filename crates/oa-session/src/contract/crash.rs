@@ -29,7 +29,7 @@ const THREADS: usize = 4;
 
 /// Checks that a store in a folder survives processes that are killed while they write to it.
 ///
-/// To be called by the `main` of a test without harness (`harness = false`), since the program starts
+/// To be called by the `main` of a test without harness (`harness = false`) because the program starts
 /// itself: each round, two processes of four writers each write turns to six sessions and tell of each
 /// that was acknowledged, until both are killed (`SIGKILL`) at a random moment. What they were told is
 /// written has to be there then, whole, once and in order, with at most one more turn of each writer,

@@ -17,7 +17,7 @@ fn each(limits: &Limits, check: impl Fn(&dyn SessionStore)) {
 }
 
 #[test]
-fn of_messages() {
+fn a_session_takes_so_many_messages_and_no_more() {
     let mut limits = Limits::default();
     limits.messages = 5;
     each(&limits, |store| {

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_move_along() {
+    fn borders_move_with_the_text_when_a_secret_is_masked() {
         let mut secrets = Secrets::default();
         secrets.add("0123456789");
         let text = b"ab 0123456789 cd 0123456789";

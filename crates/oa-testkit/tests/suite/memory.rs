@@ -29,7 +29,7 @@ async fn check(reply: Reply, frames: &[&str], end: Option<ErrorKind>) {
 }
 
 #[tokio::test]
-async fn pieces_are_frames() {
+async fn each_piece_of_a_body_is_a_frame() {
     check(Reply::sse("one two").cut(Cut::At(vec![3])), &["one", " two"], None).await;
     check(Reply::sse(""), &[], None).await;
 }

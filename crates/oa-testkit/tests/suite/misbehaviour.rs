@@ -26,7 +26,7 @@ async fn closes_in_the_middle_of_a_chunk() {
 }
 
 #[tokio::test]
-async fn closes_between_chunks() {
+async fn a_connection_closes_between_chunks() {
     let reply = Reply::sse("one two").cut(Cut::At(vec![3]));
     check(reply.close_after(3), "3\r\none\r\n", ErrorKind::UnexpectedEof).await;
 }
@@ -44,13 +44,13 @@ async fn closes_before_the_length_is_full() {
 }
 
 #[tokio::test]
-async fn resets_in_the_body() {
+async fn a_reset_in_the_body_breaks_the_connection_there() {
     check(Reply::sse("one two").reset_after(3), "7\r\none", ErrorKind::ConnectionReset).await;
     check(Reply::sse("one two").reset_after(0), "", ErrorKind::ConnectionReset).await;
 }
 
 #[tokio::test]
-async fn answers_with_no_head() {
+async fn a_server_that_hangs_up_or_resets_sends_no_head() {
     for (reply, end) in
         [(Reply::hang_up(), ErrorKind::UnexpectedEof), (Reply::reset(), ErrorKind::ConnectionReset)]
     {

@@ -145,7 +145,7 @@ fn good_requests_pass() {
 }
 
 #[test]
-fn members_of_the_request() {
+fn members_that_some_server_refuses_are_refused() {
     let strict = Strict::new();
     for (path, value, line) in [
         ("/model", json!(""), "model is empty"),
@@ -229,7 +229,7 @@ fn members_of_the_request() {
 }
 
 #[test]
-fn tools() {
+fn tools_that_some_server_refuses_are_refused() {
     let strict = Strict::new();
     let name = "tools[0].function.name";
     for (path, value, line) in [

@@ -29,7 +29,7 @@ fn layered() -> Layered {
 }
 
 #[test]
-fn anything_becomes_one() {
+fn every_error_and_text_becomes_a_tool_error_that_shows_it() {
     fn of(cause: u8) -> Result<(), ToolError> {
         match cause {
             0 => Err("text")?,

@@ -41,7 +41,7 @@ async fn a_name_is_tried_at_each_of_its_addresses() {
 }
 
 #[tokio::test]
-async fn an_end_before_an_answer() {
+async fn a_connection_that_ends_before_an_answer_is_closed_and_not_asked_again() {
     let server = SocketServer::start(Script::new().reply(Reply::hang_up()).reply(Reply::reset()))
         .await
         .unwrap();
@@ -57,7 +57,7 @@ async fn an_end_before_an_answer() {
 }
 
 #[tokio::test]
-async fn what_is_no_http() {
+async fn an_answer_that_is_not_http_is_a_protocol_error() {
     async fn check(said: &'static [u8], text: &str) {
         let (address, _task) = serve(move |mut stream: TcpStream, _| async move {
             hear(&mut stream).await;

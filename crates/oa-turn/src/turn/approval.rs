@@ -111,7 +111,7 @@ impl Turn {
         Round::restored(calls.collect(), answer + 1)
     }
 
-    /// Whether the turn has ended since calls wait for permission, and can go on with them.
+    /// Whether the turn has ended because calls wait for permission, and can go on with them.
     #[must_use]
     pub fn waits_for_approval(&self) -> bool {
         self.waits

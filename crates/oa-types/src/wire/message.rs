@@ -83,7 +83,7 @@ pub enum ThinkingReplay {
 /// Appends a message to a list of messages: one JSON object, or one for each tool result, with commas
 /// between them and before them unless `out` ends with `[`.
 ///
-/// Messages that say nothing are left out, since servers refuse them (QUIRKS rows 85 and 86).
+/// Messages that say nothing are left out, because servers refuse them (QUIRKS rows 85 and 86).
 pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
     match message.role {
         MessageRole::Assistant => write_assistant(message, form, out),

@@ -45,7 +45,7 @@ fn images_make_parts() {
 }
 
 #[test]
-fn a_call_and_its_result() {
+fn a_call_and_its_result_are_written_with_id_name_and_arguments_as_text() {
     let mut result = ToolResultBlock::new("call_1", json!({"sum": 3}));
     result.name = Some("add".into());
     let text = ToolResultBlock::new("call_1", "three".into());

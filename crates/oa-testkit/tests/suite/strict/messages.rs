@@ -8,7 +8,7 @@ use super::{
 };
 
 #[test]
-fn contents() {
+fn content_that_some_server_refuses_is_refused() {
     let strict = Strict::new();
     for (path, value, line) in [
         ("/messages/0", json!("Hi"), "messages[0] is not an object"),
@@ -218,7 +218,7 @@ fn every_call_is_answered_once_and_in_order() {
 }
 
 #[test]
-fn ids() {
+fn ids_have_the_wanted_length_and_form_and_are_used_once() {
     let asks = |id: &str| {
         let calls = calls(json!([call(id, "add", "{}")]));
         conversation(json!([user(), calls, result(id, "add")]))
@@ -253,7 +253,7 @@ fn ids() {
 }
 
 #[test]
-fn roles() {
+fn roles_stand_in_the_order_that_every_server_takes() {
     let strict = Strict::new();
     for (messages, line) in [
         (json!([user(), system(), user()]), "messages[1].role is system, which stands only first"),
