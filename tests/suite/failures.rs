@@ -1,16 +1,24 @@
 //! Errors, broken streams and dropped futures: what is kept, what is taken back, and how it goes on.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::Response;
+use http_body::{Body, Frame};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, SocketServer};
 use open_agent::{
-    AgentEvent, AgentOptions, Client, ErrorKind, FinishReason, HookDecision, Hooks, json,
+    AgentEvent, AgentOptions, Client, ErrorKind, FinishReason, HookDecision, Hooks, RetryConfig,
+    json,
 };
 use tokio::time::Instant;
+use tower::service_fn;
 
 use crate::talk::{
-    Alive, adder, auto, client, echo, hanging, line, manual, poll_times, read, read_on, slow,
-    stalling, strict, talk, told,
+    Alive, adder, auto, client, echo, hanging, interrupt_after, line, manual, poll_times, read,
+    read_on, slow, stalling, strict, talk, told,
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -343,4 +351,72 @@ async fn whatever_failed_the_stream_of_blocks_ends_after_the_error() {
     assert_eq!(ends.iter().filter(|end| **end == Some(false)).count(), 1);
     assert_eq!(ends.last(), Some(&None));
     assert_eq!(talk(&mut client, "Hi.").await, ["Good."]);
+}
+
+#[tokio::test]
+async fn an_error_of_the_server_counts_however_much_else_could_not_be_read() {
+    let text = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}}]});
+    let error = json!({"error": {"message": "out of memory", "code": 500}});
+    let pings = "data: ping\n\n".repeat(100);
+    let stream = format!("{pings}data: {text}\n\n{pings}data: {error}\n\ndata: [DONE]\n\n");
+    let mut client = client(manual(&strict([Reply::sse(stream)])));
+    let error = client.ask("Go.").await.unwrap_err();
+    assert_eq!((error.kind(), error.api_code()), (ErrorKind::Api, Some("500")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
+    let server = strict([Reply::silence(), Reply::text("Hello.")]);
+    let mut client = client(manual(&server));
+    interrupt_after(&client, Duration::from_secs(1));
+    client.send("One.").await.unwrap();
+    client.send("Two.").await.unwrap();
+    let mut ends = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        if let AgentEvent::TurnEnd(reason) = event {
+            ends.push(reason);
+        }
+    }
+    assert_eq!(ends, [FinishReason::Stop]);
+}
+
+/// The end of an answer is there, and the server goes on and on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
+    struct Endless(usize);
+    impl Body for Endless {
+        type Data = Bytes;
+        type Error = Infallible;
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0 += 1;
+            let chunk = json!({"choices": [{"index": 0, "delta": {"content": "Hi."}}]});
+            Poll::Ready(Some(Ok(Frame::data(match self.0 {
+                1 => format!("data: {chunk}\n\ndata: [DONE]\n\n").into(),
+                _ => Bytes::from_static(b": more\n\n"),
+            }))))
+        }
+    }
+    let service = service_fn(|_| async { Ok::<_, Infallible>(Response::new(Endless(0))) });
+    let options = AgentOptions::builder().model("any").transport(service);
+    let mut client = client(options);
+    for _ in 0..3 {
+        assert_eq!(client.ask("Go.").await.unwrap().text, "Hi.");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_tools_is_told_also_where_another_answer_had_broken_before() {
+    let refusal = Reply::error(400, "registry.ollama.ai/library/gemma:2b does not support tools");
+    let server = strict([Reply::text("never").reset_after(0), refusal, Reply::text("Hello.")]);
+    let options = auto(&server).retry(RetryConfig::new(2)).tool(echo());
+    let mut client = client(options);
+    client.send("Go.").await.unwrap();
+    let mut told = 0;
+    while let Some(event) = client.next_event().await.unwrap() {
+        told += usize::from(matches!(event, AgentEvent::ToolsRefused(_)));
+    }
+    assert_eq!(told, 1);
 }

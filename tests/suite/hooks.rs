@@ -5,8 +5,8 @@ use std::time::Duration;
 use oa_hooks::HookError;
 use oa_testkit::Reply;
 use open_agent::{
-    Client, ContentBlock, ErrorKind, FinishReason, HookDecision, Hooks, ImageBlock, Message,
-    PostToolUseEvent, PreToolUseEvent, json,
+    AgentOptions, Client, ContentBlock, ErrorKind, FinishReason, HookDecision, Hooks, ImageBlock,
+    Message, PostToolUseEvent, PreToolUseEvent, json,
 };
 
 use crate::talk::{
@@ -351,4 +351,73 @@ async fn in_manual_mode_results_are_looked_at_when_the_turn_goes_on_before_the_r
     let sent = server.requests()[1].clone();
     let sent: Vec<_> = sent.messages()[2..].iter().map(|message| &message["content"]).collect();
     assert_eq!(sent, ["seen", "seen"]);
+}
+
+/// Hides what the model must not read.
+fn redacting() -> Hooks {
+    Hooks::new().add_post_tool_use(|event| async move {
+        let is_secret = event.tool_result.as_str().is_some_and(|text| text.contains("hunter2"));
+        is_secret.then(|| HookDecision::modify_result(json!("****"), "a secret"))
+    })
+}
+
+#[tokio::test]
+async fn no_change_of_the_conversation_takes_a_result_past_the_hooks() {
+    type Change = fn(&AgentOptions, Client) -> Client;
+    let changes: [(&str, Change); 4] = [
+        ("a message is changed", |_, mut client| {
+            client.history_mut()[0] = Message::user("Hello.");
+            client
+        }),
+        ("messages are left out", |_, mut client| {
+            client.history_mut().drain(..2);
+            client
+        }),
+        ("another message follows", |_, mut client| {
+            client.history_mut().push(Message::user("And be brief."));
+            client
+        }),
+        ("another program goes on", |options, client| {
+            Client::resume(options.clone(), client.history().to_vec()).unwrap()
+        }),
+    ];
+    for (what, change) in changes {
+        let call = Reply::new().call_with_id("1", "echo", json!({"say": "a"})).call_with_id(
+            "2",
+            "echo",
+            json!({"say": "b"}),
+        );
+        let server = strict([Reply::text("Hi."), call, Reply::text("Done.")]);
+        let options = manual(&server).tool(echo()).hooks(redacting()).build().unwrap();
+        let mut client = Client::new(options.clone()).unwrap();
+        talk(&mut client, "Hi.").await;
+        talk(&mut client, "Go.").await;
+        client.add_tool_result("1", json!("fine")).unwrap();
+        client.add_tool_result("2", json!("the password is hunter2")).unwrap();
+        let mut client = change(&options, client);
+        client.continue_turn().await.unwrap();
+        read(&mut client).await;
+        let sent = server.requests().pop().unwrap();
+        let sent = String::from_utf8_lossy(sent.body()).into_owned();
+        assert!(sent.contains("fine") && sent.contains("****"), "{what}: {sent}");
+        assert!(!sent.contains("hunter2"), "{what}: {sent}");
+        assert!(told(client.history()).iter().all(|line| !line.contains("hunter2")), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_was_changed_by_hand_is_looked_at_as_it_reads_now() {
+    let call = Reply::new().call_with_id("1", "echo", json!({"say": "a"}));
+    let server = strict([call, Reply::text("Done.")]);
+    let mut client = client(manual(&server).tool(echo()).hooks(redacting()));
+    talk(&mut client, "Go.").await;
+    client.add_tool_result("1", json!("fine")).unwrap();
+    if let Some(ContentBlock::ToolResult(result)) =
+        client.history_mut().last_mut().and_then(|message| message.content.first_mut())
+    {
+        result.content = json!("hunter2");
+    }
+    client.continue_turn().await.unwrap();
+    read(&mut client).await;
+    assert!(told(client.history())[2].contains("****"), "{:?}", told(client.history()));
 }

@@ -48,6 +48,17 @@ async fn in_the_middle_of_text_what_was_received_stays_and_is_marked() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_earlier_answer_cost_is_not_told_of_an_interrupted_one() {
+    let server = strict([Reply::text("Hello.").usage(7, 3), stalling(&["Hel"])]);
+    let mut client = client(manual(&server));
+    talk(&mut client, "Hi.").await;
+    assert_eq!(client.usage().and_then(|usage| usage.prompt_tokens), Some(7));
+    interrupted(&mut client).await;
+    assert_eq!((client.usage(), client.turn_metadata().usage), (None, None));
+    assert_eq!(client.turn_metadata().total_usage.prompt_tokens, Some(7));
+}
+
+#[tokio::test(start_paused = true)]
 async fn text_that_arrived_and_was_not_received_does_not_stand_in_history() {
     let all = Reply::text("one two three four").cut(Cut::Whole);
     let server = strict([all, Reply::text("Done.")]);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{
-    AgentOptionsBuilder, Client, ErrorKind, FinishReason, FnTool, HookDecision, Hooks, Permission,
-    PermissionMode, PermissionRequest, TerminalPrompt, ToolRule, json, tool,
+    AgentEvent, AgentOptionsBuilder, Client, ErrorKind, FinishReason, FnTool, HookDecision, Hooks,
+    Permission, PermissionMode, PermissionRequest, TerminalPrompt, ToolEvent, ToolRule, json, tool,
 };
 use tokio::time::Instant;
 
-use crate::talk::{Log, auto, client, echo, manual, read, strict, talk};
+use crate::talk::{Log, auto, client, echo, manual, read, read_on, strict, talk};
 
 /// Notes that it ran, and with what.
 fn noting(name: &str, category: Option<&str>, log: &Log) -> FnTool {
@@ -267,6 +267,61 @@ async fn approvals_that_never_come_are_answered_by_the_next_prompt() {
     assert_eq!(talk(&mut client, "Never mind.").await, ["Done."]);
     assert!(client.pending_approvals().is_empty() && log.lines().is_empty());
     assert!(result(&server, 1, "w").contains("not run"));
+}
+
+/// A client whose one call was approved, of a tool that takes five seconds and says what it does.
+async fn approved(server: &MemoryServer, log: &Log) -> Client {
+    let log = log.clone();
+    let slow = tool("slow", "Takes a while").build_with_context(move |_, cx| {
+        let log = log.clone();
+        async move {
+            for second in 1..=5 {
+                cx.emit_progress((second, 5));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            log.note("ran");
+            Ok(json!("slept"))
+        }
+    });
+    let mut client = client(auto(server).tool(slow).permission_mode(PermissionMode::Ask));
+    talk(&mut client, "Go.").await;
+    for call in client.pending_approvals() {
+        client.approve(&call.id).expect("it waits");
+    }
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn approved_calls_run_while_the_caller_receives_and_a_dropped_continuation_loses_none() {
+    let server = strict([Reply::new().call("slow", json!({})), Reply::text("Done.")]);
+    let log = Log::default();
+    let mut client = approved(&server, &log).await;
+    let begin = Instant::now();
+    // Nobody has to wait for it, so nobody gives it up in the middle.
+    client.continue_turn().await.unwrap();
+    assert_eq!((begin.elapsed(), log.lines().len()), (Duration::ZERO, 0));
+    let mut times = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        if let AgentEvent::Tool(ToolEvent::Progress(_)) = event {
+            times.push(begin.elapsed().as_secs());
+        }
+    }
+    assert_eq!(times, [0, 1, 2, 3, 4], "as it happens");
+    assert_eq!(log.lines(), ["ran"]);
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_approved_call_came_to_is_shown_though_the_server_fails_then() {
+    let down = Reply::error(503, "down");
+    let server = strict([Reply::new().call("slow", json!({})), down, Reply::text("Done.")]);
+    let mut client = approved(&server, &Log::default()).await;
+    client.continue_turn().await.unwrap();
+    let (seen, error) = read_on(&mut client).await;
+    assert!(seen.iter().any(|line| line.contains("slept")), "{seen:?}");
+    assert_eq!(error.unwrap().status(), Some(503));
+    client.continue_turn().await.unwrap();
+    assert_eq!(read(&mut client).await, ["Done."]);
 }
 
 #[tokio::test]

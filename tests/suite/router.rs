@@ -6,7 +6,7 @@ use oa_testkit::{MemoryServer, Reply, Script, Strict};
 use open_agent::router::{BreakerConfig, Health, Policy, Router, RouterBuilder, Server};
 use open_agent::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, FinishReason,
-    Provider, RetryConfig, json, query,
+    Provider, RetryConfig, ToolMode, json, query,
 };
 use tokio::time::Instant;
 
@@ -32,6 +32,36 @@ fn call(id: &str) -> Reply {
 
 fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
     MemoryServer::new(Script::from(replies).strict())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_stays_with_its_server_in_whatever_way_tools_are_offered() {
+    let text = Reply::text(r#"<tool_call>{"name": "echo", "arguments": {"say": "a"}}</tool_call>"#);
+    let ways = [
+        ("calls", ToolMode::Native, false, call("1")),
+        ("text", ToolMode::TaggedJson, false, text.clone()),
+        ("calls in text", ToolMode::Native, true, text),
+        ("words", ToolMode::React, false, Reply::text("Well.")),
+    ];
+    for (way, mode, recognises, first) in ways {
+        let [a, b] = [(); 2].map(|()| {
+            let first = first.clone();
+            let rule = Reply::by(move |request| match request.messages().len() {
+                1 | 2 => first.clone(),
+                _ => Reply::text("Done."),
+            });
+            MemoryServer::new(Script::new().otherwise(rule))
+        });
+        let router = over([&a, &b]).policy(Policy::LeastBusy).build().unwrap();
+        let options = served_by(&router).tool(echo()).auto_execute_tools(true);
+        let mut client = client(options.tool_mode(mode).recognise_calls(recognises));
+        for prompt in ["Go.", "And?", "Well?", "So?"] {
+            talk(&mut client, prompt).await;
+        }
+        assert_eq!(router.remembered(), 1, "{way}");
+        let served = [&a, &b].map(|server| server.requests().len());
+        assert!(served.contains(&0), "{way}: {served:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

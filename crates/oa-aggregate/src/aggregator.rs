@@ -451,7 +451,10 @@ impl State {
     }
 
     fn add_problem(&mut self, problem: Problem) {
-        if self.problems.len() < self.options.limits.problems {
+        // However much else is wrong, that the server gave up is told.
+        let is_first_error = matches!(problem, Problem::Server(_))
+            && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
+        if is_first_error || self.problems.len() < self.options.limits.problems {
             self.blocks.problem(self.problems.len());
             self.problems.push(problem);
         }

@@ -14,6 +14,10 @@ pub(crate) enum Part {
     Words(Words),
 }
 
+/// An answer may have so many parts in any case, and one more for each so many bytes of its limit.
+const FEW: usize = 1024;
+const BYTES_A_PART: usize = 64;
+
 /// Room for a short text, in bytes.
 pub(crate) const ROOM: usize = 1024;
 
@@ -55,11 +59,16 @@ impl Blocks {
         if self.text_bytes > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
+        let count = self.parts.len();
         let (start, end) = match self.parts.last_mut() {
             Some(Part::Words(last)) if last.voice == voice => last.add(words),
+            // Words that change their kind with each byte would take many times their size.
+            _ if count >= FEW + limit / BYTES_A_PART => {
+                return Err(Error::new(ErrorKind::TextTooLong, limit));
+            }
             _ => {
                 // The first few, which are often the only ones, need not grow from nothing.
-                let room = if self.parts.len() < 4 { ROOM } else { 0 };
+                let room = if count < 4 { ROOM } else { 0 };
                 let mut text = Words { voice, text: String::with_capacity(room) };
                 let added = text.add(words);
                 self.parts.push(Part::Words(text));

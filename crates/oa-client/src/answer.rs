@@ -27,6 +27,9 @@ use crate::work::BoxFuture;
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
+/// How many pieces of a body are read after that: who sends more will not stop.
+const LAST_FRAMES: u32 = 16;
+
 /// How long a server may go without a payload once it has reported an error inside the stream: mostly
 /// nothing follows, and some keep the connection open.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -260,11 +263,12 @@ impl AnswerStream {
             }
             if let Some(again) = &mut self.0.again {
                 match ready!(again.as_mut().poll(cx)) {
-                    Ok(answer) => {
+                    Ok(mut answer) => {
+                        answer.0.refusals.splice(0..0, self.take_refusals());
                         let credited = self.0.beginning.credited.take();
-                        *self = answer;
-                        let beginning = &mut self.0.beginning;
+                        let beginning = &mut answer.0.beginning;
                         beginning.credited = beginning.credited.take().or(credited);
+                        *self = answer;
                     }
                     Err(error) => self.stop(Some(error)),
                 }
@@ -397,7 +401,7 @@ impl AnswerStream {
         };
         // After a failure nothing of use can follow; closing tells the server to stop.
         let body = self.0.body.filter(|_| failure.is_none());
-        let closing = body.map(|body| Closing { body, timer: None });
+        let closing = body.map(|body| Closing { body, timer: None, frames: 0 });
         let mut message = AssistantMessage::from(answer);
         if let (Some(first_token), Some(whole)) = (self.0.beginning.first_token, self.0.whole) {
             let usage = message.usage.get_or_insert_default();
@@ -557,17 +561,18 @@ fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Er
 pub(crate) struct Closing {
     body: AnyBody,
     timer: Option<Pin<Box<Sleep>>>,
+    frames: u32,
 }
 
 impl Future for Closing {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { body, timer } = &mut *self;
+        let Self { body, timer, frames } = &mut *self;
         loop {
             match body.poll_frame(cx) {
-                Poll::Ready(Some(Ok(_))) => {}
-                Poll::Ready(None | Some(Err(_))) => return Poll::Ready(()),
+                Poll::Ready(Some(Ok(_))) if *frames < LAST_FRAMES => *frames += 1,
+                Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
                     let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
                     return timer.as_mut().poll(cx);

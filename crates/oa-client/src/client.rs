@@ -122,7 +122,7 @@ impl Client {
     }
 
     /// Creates a client that goes on with a conversation, made valid first (see
-    /// [`history_mut`](Self::history_mut)).
+    /// [`history_mut`](Self::history_mut)). Results in it are taken as they stand: no hook is asked about them.
     ///
     /// # Errors
     ///
@@ -134,8 +134,10 @@ impl Client {
     }
 
     /// Creates a client that goes on with a conversation which waits: made valid first, but for calls at
-    /// its end without a result. In auto mode these wait for [`approve`](Self::approve) or
-    /// [`deny`](Self::deny), and are decided about anew; in manual mode for their results.
+    /// its end without a result. In auto mode all of these wait for [`approve`](Self::approve) or
+    /// [`deny`](Self::deny), also those that a rule allows, with the input that the model gave; hooks and rules
+    /// decide about them anew when the turn goes on. In manual mode they wait for their results. Hooks are asked about
+    /// results at its end before the next request, since nobody knows whether they were.
     ///
     /// # Errors
     ///
@@ -157,6 +159,9 @@ impl Client {
     /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
     /// back: history is as it was, but that calls which were open stay answered.
+    ///
+    /// An interrupt is no error: then it returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
+    /// stays.
     ///
     /// # Cancel safety
     ///
@@ -182,7 +187,8 @@ impl Client {
     }
 
     /// Goes on from the conversation as it stands, with fresh budgets: after all calls are answered,
-    /// after an error, or after a limit. Waits for the head of the answer.
+    /// after an error, or after a limit. Waits for the head of the answer; but where calls waited for
+    /// permission it resolves at once, and they run while the caller receives.
     ///
     /// # Errors
     ///
@@ -443,7 +449,8 @@ impl Client {
         self.driver.metadata.finish_reason.as_ref()
     }
 
-    /// Returns what the last answer cost: tokens if the server said so, and time.
+    /// Returns what the last answer of this turn cost: tokens if the server said so, and time; `None` as long as none
+    /// has ended.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage

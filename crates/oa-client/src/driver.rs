@@ -166,12 +166,7 @@ impl Driver {
             }
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
-                for refusal in answer.take_refusals() {
-                    if let Some(trace) = &self.trace {
-                        trace.refused(&refusal);
-                    }
-                    self.events.push_back(refusal);
-                }
+                self.tell_refusals(&mut answer);
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }
@@ -202,7 +197,9 @@ impl Driver {
 
     /// Makes a message of an answer that has ended, and tells the state machine.
     #[inline(never)]
-    fn conclude(&mut self, ended: AnswerStream) -> Result<AgentEvent> {
+    fn conclude(&mut self, mut ended: AnswerStream) -> Result<AgentEvent> {
+        // Of an answer that took the place of another.
+        self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing } = ended.conclude();
         self.work.closing = closing;
         self.metadata.count(message.usage);
@@ -231,6 +228,15 @@ impl Driver {
             self.events.push_back(AgentEvent::PromptCut(cut));
         }
         Ok(event)
+    }
+
+    fn tell_refusals(&mut self, answer: &mut AnswerStream) {
+        for refusal in answer.take_refusals() {
+            if let Some(trace) = &self.trace {
+                trace.refused(&refusal);
+            }
+            self.events.push_back(refusal);
+        }
     }
 
     #[inline(never)]
@@ -336,7 +342,7 @@ impl Driver {
         self.run = Some(Run::new(self.settings.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
-        self.metadata.finish_reason = None;
+        (self.metadata.finish_reason, self.metadata.usage) = (None, None);
     }
 
     pub(crate) fn end_run(&mut self, reason: Option<FinishReason>) {
@@ -373,8 +379,7 @@ impl Driver {
     fn cut(&mut self, cut: Cut) {
         let answer = self.work.answer.take();
         self.work = Work::default();
-        self.events.clear();
-        self.began = false;
+        self.forget_events();
         self.run = None;
         // What nobody was shown is no part of the conversation.
         let answer = answer.filter(|_| self.turn.shows_text());
@@ -410,6 +415,12 @@ impl Driver {
         }
     }
 
+    /// What nobody has received of an earlier turn is no event of the next.
+    pub(crate) fn forget_events(&mut self) {
+        self.events.clear();
+        self.began = false;
+    }
+
     /// Acts upon an interrupt that nobody has waited for yet.
     pub(crate) fn settle(&mut self) {
         if self.is_interrupted() {
@@ -424,8 +435,7 @@ impl Driver {
 
     fn drop_work(&mut self) {
         self.work = Work::default();
-        self.events.clear();
-        self.began = false;
+        self.forget_events();
         self.end_run(None);
     }
 }

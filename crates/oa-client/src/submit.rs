@@ -20,6 +20,7 @@ impl Driver {
         self.check_usable()?;
         self.turn.check_prompt(&prompt).map_err(Error::turn)?;
         self.abandon();
+        self.forget_events();
         let mut this = Beginning::of(self);
         let prompt = if this.settings.hooks.has_user_prompt_submit() {
             // In a box, so that other prompts need no room for it.
@@ -43,12 +44,24 @@ impl Driver {
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         self.check_usable()?;
         self.settle();
+        if !self.turn.is_busy() {
+            self.forget_events();
+        }
+        let has_calls = self.turn.waits_for_approval();
         self.turn.continue_turn().map_err(Error::turn)?;
+        if has_calls {
+            // They run while the caller receives, as in any other round.
+            self.begin_run();
+            return Ok(());
+        }
         self.begun_again().await
     }
 
     /// As [`go_on`](Self::go_on), but in the middle of an answer's calls it only marks the wish.
     pub(crate) async fn go_on_when_answered(&mut self) -> Result<()> {
+        if self.turn.waits_for_approval() {
+            return self.go_on().await;
+        }
         self.check_usable()?;
         self.settle();
         if self.turn.continue_when_answered().map_err(Error::turn)? {

@@ -1,6 +1,8 @@
-use std::collections::VecDeque;
-
 use oa_types::{History, Message};
+
+/// How far ahead a message is looked for among those that stood there before, so that a change of a long
+/// conversation costs what its length does, not the square of that.
+const REACH: usize = 64;
 
 /// The messages, and a number for each that changes when the message does.
 #[derive(Debug, Default)]
@@ -31,23 +33,30 @@ impl Conversation {
         self.messages.make_mut()[place] = message;
     }
 
-    /// Takes other messages. Those that stood here before, in the same order, keep their numbers.
+    /// Takes other messages. Those that stood here before, in the same order, keep their numbers; but where
+    /// many have gone and others have changed, not all of them are found again.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
-        let mut old: VecDeque<(&Message, u64)> =
-            self.messages.iter().zip(self.revisions.iter().copied()).collect();
-        let mut next = self.next_revision;
-        let revisions = messages.iter().map(|message| {
-            if let Some(place) = old.iter().position(|(old, _)| *old == message) {
-                old.drain(..place);
-                if let Some((_, revision)) = old.pop_front() {
-                    return revision;
+        let same = |(old, new): &(&Message, &Message)| old == new;
+        let start = self.messages.iter().zip(&messages).take_while(same).count();
+        let (old, new) = (&self.messages[start..], &messages[start..]);
+        let end = old.iter().rev().zip(new.iter().rev()).take_while(same).count();
+        let mut old = &old[..old.len() - end];
+        let mut revisions = self.revisions[..start].to_vec();
+        for message in &new[..new.len() - end] {
+            match old.iter().take(REACH).position(|old| old == message) {
+                Some(place) => {
+                    let gone = self.messages.len() - end - old.len();
+                    revisions.push(self.revisions[gone + place]);
+                    old = &old[place + 1..];
+                }
+                None => {
+                    self.next_revision += 1;
+                    revisions.push(self.next_revision);
                 }
             }
-            next += 1;
-            next
-        });
-        self.revisions = revisions.collect();
-        self.next_revision = next;
+        }
+        revisions.extend_from_slice(&self.revisions[self.revisions.len() - end..]);
+        self.revisions = revisions;
         self.messages = messages.into();
     }
 
@@ -62,5 +71,60 @@ impl Conversation {
     fn revision(&mut self) -> u64 {
         self.next_revision += 1;
         self.next_revision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn conversation(words: &[u8]) -> Vec<Message> {
+        words.iter().map(|word| Message::user(word.to_string())).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_that_of_one_message_and_what_was_not_touched_keeps_it(
+            before in vec(any::<u8>(), 0..200),
+            after in vec(any::<u8>(), 0..20),
+            cut in any::<prop::sample::Index>(),
+            gone in 0..200_usize,
+        ) {
+            let mut this = Conversation::default();
+            this.set(conversation(&before));
+            let first: Vec<u64> = this.revisions().to_vec();
+            let start = cut.index(before.len() + 1);
+            let end = before.len().min(start + gone);
+            let words = [&before[..start], &after, &before[end..]].concat();
+            this.set(conversation(&words));
+            prop_assert_eq!(this.revisions().len(), words.len());
+            prop_assert_eq!(&this.revisions()[..start], &first[..start]);
+            let rest = before.len() - end;
+            prop_assert_eq!(&this.revisions()[words.len() - rest..], &first[end..]);
+            prop_assert!(this.revisions()[..start].iter().all(|number| *number > 0));
+            let mut numbers = this.revisions().to_vec();
+            numbers.sort_unstable();
+            numbers.dedup();
+            prop_assert_eq!(numbers.len(), words.len());
+            for (number, word) in this.revisions().iter().zip(&words) {
+                if let Some(place) = first.iter().position(|known| known == number) {
+                    prop_assert_eq!(before[place], *word);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn messages_that_all_change_are_compared_with_few_others() {
+        let mut this = Conversation::default();
+        let messages = |text: &str| (0..20_000).map(|_| Message::user(text)).collect::<Vec<_>>();
+        this.set(messages("before"));
+        // A comparison with each other one would be 400 million.
+        this.set(messages("after"));
+        assert_eq!(this.revisions()[0], 20_001);
+        assert_eq!(this.revisions().last(), Some(&40_000));
     }
 }

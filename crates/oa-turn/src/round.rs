@@ -41,7 +41,14 @@ impl Round {
     pub(crate) fn restored(calls: Vec<Call>, results_at: usize) -> Self {
         // Nobody is shown again what was answered then.
         let results_shown = calls.iter().take_while(|call| call.is_answered()).count();
-        Self { calls, results_at, results_shown, ..Self::default() }
+        let places = calls.iter().enumerate().filter(|(_, call)| call.awaits_review());
+        let reviews = places.map(|(place, _)| place).collect();
+        Self { calls, results_at, reviews, results_shown, ..Self::default() }
+    }
+
+    /// The call of this id, if nobody has looked at its result.
+    pub(crate) fn unreviewed(&self, id: &str) -> Option<&Call> {
+        self.calls.iter().find(|call| call.block.id == id && call.awaits_review())
     }
 
     /// Writes a result into history, at its place in call order.

@@ -432,15 +432,17 @@ impl Turn {
         }
     }
 
-    /// Replaces the conversation by a valid one made of these messages; see [`repair`].
+    /// Replaces the conversation by a valid one made of these messages; see [`repair`]. Results that nobody
+    /// has looked at are looked at before the next request, if they are still there.
     ///
     /// # Errors
     ///
     /// `Busy` while a turn is in progress.
     pub fn set_history(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         self.must_be_idle()?;
-        self.conversation.set(repair(messages));
-        self.round = Round::default();
+        let messages = repair(messages);
+        self.round = self.unreviewed_in(&messages);
+        self.conversation.set(messages);
         self.prompt = None;
         self.continues = false;
         self.waits = false;

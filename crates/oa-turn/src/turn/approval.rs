@@ -1,6 +1,8 @@
 //! Calls that wait until somebody permits them, in this program or a later one.
 
-use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
+use oa_types::{
+    ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock, ToolUseBlock,
+};
 
 use super::{Phase, Turn};
 use crate::action::Decision;
@@ -43,7 +45,8 @@ impl Turn {
 
     /// Takes over a conversation that waits: as [`set_history`](Self::set_history), but calls at its
     /// end without a result stay open. In auto mode they wait for permission, in manual mode for their
-    /// results.
+    /// results. Results at its end are looked at before the next request, since nobody knows whether they
+    /// were.
     ///
     /// # Errors
     ///
@@ -68,7 +71,7 @@ impl Turn {
                 Some(result) => CallState::Answered {
                     content: result.content.clone(),
                     outcome: if result.is_error { Outcome::Failed } else { Outcome::Ok },
-                    reviewed: true,
+                    reviewed: false,
                 },
                 None if self.options.mode == Mode::Auto => CallState::Waiting { decided: false },
                 None => CallState::Allowed,
@@ -80,10 +83,32 @@ impl Turn {
             .collect();
         let is_open = calls.iter().any(Call::is_open);
         self.conversation.set(messages);
-        self.round = if is_open { Round::restored(calls, results_at) } else { Round::default() };
+        self.round = Round::restored(calls, results_at);
         self.waits = is_open && self.options.mode == Mode::Auto;
         (self.prompt, self.continues) = (None, false);
         Ok(())
+    }
+
+    /// The round of those calls whose results nobody has looked at, where it stands in other messages.
+    pub(super) fn unreviewed_in(&self, messages: &[Message]) -> Round {
+        let is_unreviewed = |call: &ToolUseBlock| self.round.unreviewed(&call.id).is_some();
+        let asks = |message: &Message| calls_of(message).any(is_unreviewed);
+        let Some(answer) = messages.iter().rposition(asks) else { return Round::default() };
+        // One behind the other in call order, as repaired.
+        let results = messages[answer + 1..].iter().map_while(result_of);
+        let calls = calls_of(&messages[answer]).zip(results).map(|(block, result)| {
+            let known = self.round.unreviewed(&block.id);
+            let outcome = match known.map(|call| &call.state) {
+                Some(CallState::Answered { outcome, .. }) => *outcome,
+                _ if result.is_error => Outcome::Failed,
+                _ => Outcome::Ok,
+            };
+            let (content, reviewed) = (result.content.clone(), known.is_none());
+            let state = CallState::Answered { content, outcome, reviewed };
+            let input = known.map_or_else(|| block.input.clone(), |call| call.input.clone());
+            Call { state, input, ..Call::new(block.clone()) }
+        });
+        Round::restored(calls.collect(), answer + 1)
     }
 
     /// Whether the turn has ended since calls wait for permission, and can go on with them.

@@ -126,7 +126,7 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     let whole = turn.history().to_vec();
     let mut turn = Turn::new(Options::auto());
     turn.restore(whole.clone()).unwrap();
-    assert!(!turn.waits_for_approval() && turn.calls().is_empty());
+    assert!(!turn.waits_for_approval() && !turn.calls().iter().any(oa_turn::Call::is_open));
     assert_eq!(**turn.history(), whole[..]);
     turn.restore(Vec::new()).unwrap();
     assert!(turn.history().is_empty());

@@ -176,6 +176,30 @@ fn only_the_first_problems_are_kept() {
 }
 
 #[test]
+fn an_error_of_the_server_is_kept_however_many_problems_came_before() {
+    let error = r#"{"error":{"message":"out of memory"}}"#.to_owned();
+    for most in [0, 3] {
+        let options = options(|limits| limits.problems = most);
+        let bad: Vec<String> = vec!["ping".into(); 9];
+        let outcome = run(options, [&bad[..], &[error.clone(), error.clone()]].concat());
+        let errors = outcome.answer.problems.iter().filter(
+            |problem| matches!(problem, Problem::Server(error) if error.message == "out of memory"),
+        );
+        assert_eq!((errors.count(), outcome.answer.problems.len()), (1, most + 1));
+    }
+}
+
+#[test]
+fn words_that_change_their_kind_with_each_byte_pass_the_limit_before_their_bytes_do() {
+    let options = options(|limits| limits.text_bytes = 1 << 20);
+    let thinking = delta(r#""reasoning":"a""#);
+    let payloads = [text("a"), thinking].into_iter().cycle().take(100_000).collect::<Vec<_>>();
+    let outcome = run(options, &payloads);
+    assert_eq!(outcome.error, Some(ErrorKind::TextTooLong));
+    assert_eq!(outcome.answer.blocks.len(), 1024 + (1 << 20) / 64);
+}
+
+#[test]
 fn a_long_payload_that_is_not_json_is_kept_in_part() {
     let outcome = run(Options::default(), ["é".repeat(1_000)]);
     let Problem::Unreadable(unreadable) = &outcome.answer.problems[0] else { panic!() };
