@@ -66,7 +66,7 @@ impl Model {
         terminal.note("Looking for a model server ...");
         let named = env::var("OPEN_AGENT_BASE_URL").ok().filter(|url| !url.trim().is_empty());
         let usual = Provider::LOCAL
-            .into_iter()
+            .iter()
             .filter_map(|provider| Some((provider.name(), provider.base_url()?.to_owned())));
         let named = named.map(|url| ("OPEN_AGENT_BASE_URL", url.trim().to_owned()));
 

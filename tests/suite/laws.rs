@@ -337,7 +337,7 @@ struct Limits {
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    let calls = proptest::option::weighted(0.2, 0..6_u32);
+    let calls = proptest::option::weighted(0.2, 1..6_u32);
     let guard = proptest::option::weighted(0.5, 1..4_u32);
     let time = proptest::option::weighted(0.2, 1..20_u64);
     (any::<bool>(), 1..4_u32, calls, guard, time, any::<bool>(), 0..8_u8).prop_map(

@@ -36,7 +36,7 @@ fn every_default_in_the_manual_is_that_of_the_code() {
         ("RetryConfig::max_retries", retry.max_retries.into()),
         ("RetryConfig::budget", retry.budget.into()),
         ("RetryConfig::max_retry_after", retry.max_retry_after.as_secs()),
-        ("timeout", seconds(options.timeout())),
+        ("idle_timeout", seconds(options.idle_timeout())),
         ("first_token_timeout", seconds(options.first_token_timeout())),
         ("connect_timeout", seconds(options.connect_timeout())),
     ] {

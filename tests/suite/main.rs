@@ -22,6 +22,7 @@ mod leaks;
 mod limits;
 mod limits_table;
 mod log;
+mod options;
 mod permissions;
 mod prefixes;
 mod providers;

@@ -12,8 +12,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-pub(crate) const ALL: [Provider; 13] = Provider::ALL;
-
 /// What the real one refuses.
 fn strict(provider: Provider) -> Strict {
     match provider {
@@ -99,7 +97,7 @@ proptest! {
 
     #[test]
     fn every_conversation_is_taken_by_every_provider(exchanges in exchanges(), system in any::<bool>()) {
-        for provider in ALL {
+        for &provider in Provider::ALL {
             let script = Script::new()
                 .expect("what this provider wants", move |request| is_as_wanted(provider, request))
                 .reply(Reply::text("Seen."))
@@ -127,7 +125,7 @@ fn a_provider_without_an_address_wants_one() {
     let error = AgentOptions::builder().provider(Provider::Azure).model("any").build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert_eq!(error.to_string(), "Azure OpenAI has no usual address: set base_url");
-    for provider in ALL {
+    for &provider in Provider::ALL {
         let builder = AgentOptions::builder().provider(provider).model("any");
         match provider.base_url() {
             Some(address) => assert_eq!(builder.build().unwrap().base_url(), address),

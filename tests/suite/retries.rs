@@ -8,7 +8,7 @@ use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::client::TimeoutKind;
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, Client, Error, ErrorKind, FinishReason, Message, Result,
-    RetryConfig, json, query, retry_with_backoff,
+    RetryConfig, ToolMode, json, query, retry_with_backoff,
 };
 use proptest::prelude::*;
 use tokio::time::Instant;
@@ -274,6 +274,52 @@ async fn a_storm_makes_no_more_than_the_budgeted_requests_and_passes() {
     );
     assert!(requests <= asked + 50, "{requests} requests for {asked} questions");
     assert!(late < Duration::from_secs(15), "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_given_back_for_an_answer_that_begins_and_not_for_its_head() {
+    let lost = || Reply::text("Lost.").close_after(0);
+    for failing in [Reply::error(503, "down"), lost()] {
+        let server = MemoryServer::new(Script::new().otherwise(failing));
+        let config = RetryConfig::new(10).budget(2);
+        let mut client = Client::new(options(&server).retry(config).build().unwrap()).unwrap();
+        client.ask("Go.").await.unwrap_err();
+        assert_eq!(server.requests().len(), 3, "two retries");
+        client.ask("Go.").await.unwrap_err();
+        assert_eq!(server.requests().len(), 4, "none is left");
+    }
+    // Whole, broken off after it had begun, and begun inside of a dialect.
+    let delta = json!({"choices": [{"delta": {"content": "Half"}}]});
+    let half = format!("data: {delta}\n\ndata: {delta}");
+    let half = Reply::sse(half.clone()).close_after(half.len() - 5);
+    for (begun, mode) in [
+        (Reply::text("Done."), ToolMode::Auto),
+        (half.clone(), ToolMode::Auto),
+        (half, ToolMode::TaggedJson),
+    ] {
+        let script = [lost(), begun, lost(), lost()];
+        let server = MemoryServer::new(Script::from(script).otherwise(Reply::text("Late.")));
+        let config = RetryConfig::new(10).budget(1);
+        let options = options(&server).retry(config).tool_mode(mode).build().unwrap();
+        let _ = Client::new(options.clone()).unwrap().ask("Go.").await;
+        assert_eq!(server.requests().len(), 2);
+        Client::new(options).unwrap().ask("Go.").await.unwrap_err();
+        assert_eq!(server.requests().len(), 4, "what was spent had been given back");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_is_not_given_back_for_an_answer_that_is_given_up_before_it_begins() {
+    let lost = || Reply::text("Lost.").close_after(0);
+    let late = Reply::text("Late.").delay_first(Duration::from_secs(60));
+    let server = MemoryServer::new(Script::from([lost(), late, lost()]));
+    let config = RetryConfig::new(10).budget(1);
+    let mut client = Client::new(options(&server).retry(config).build().unwrap()).unwrap();
+    let asked = tokio::time::timeout(Duration::from_secs(20), client.ask("Go."));
+    assert!(asked.await.is_err());
+    client.interrupt();
+    client.ask("Go.").await.unwrap_err();
+    assert_eq!(server.requests().len(), 3);
 }
 
 proptest! {

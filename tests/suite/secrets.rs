@@ -32,7 +32,7 @@ impl Shown {
     }
 
     fn check(&self) {
-        for secret in [KEY, HEADER] {
+        for secret in [KEY, HEADER, "dXNlcjpzZWNyZXQgd29yZA=="] {
             let at = self.0.find(secret);
             let around = at.map(|at| &self.0[at.saturating_sub(200)..at]);
             assert!(at.is_none(), "{secret} after {around:?}");
@@ -119,6 +119,39 @@ async fn a_key_is_not_shown_whatever_the_server_repeats() {
     assert!(log.0.len() > 20, "{log:#?}");
     shown.add(&log);
     shown.check();
+}
+
+#[tokio::test]
+async fn a_key_is_not_shown_without_its_scheme_nor_if_it_is_short() {
+    let said = |set: fn(AgentOptionsBuilder) -> AgentOptionsBuilder| {
+        let words = "wrong: Bearer sk-12345, sk-12345, short, dXNlcjpwYXNz, client-0123456789, a plain word";
+        let server = MemoryServer::new(Script::new().otherwise(Reply::error(401, words)));
+        let options = AgentOptions::builder().model("any").transport(server);
+        let options = set(options).build().expect("these can work");
+        async move { query("Hi.", &options).await.expect_err("401").to_string() }
+    };
+    let mut errors = Vec::new();
+    for asked in [
+        said(|options| options),
+        said(|options| options.api_key("sk-12345")),
+        said(|options| options.header("Authorization", "Bearer sk-12345")),
+        said(|options| options.header("authorization", "Basic dXNlcjpwYXNz")),
+        said(|options| options.header("api-key", "sk-12345")),
+        said(|options| options.header("x-proxy", "Id client-0123456789")),
+        // Words, as far as anybody can tell.
+        said(|options| options.api_key("short").header("x-proxy", "sk-12345")),
+    ] {
+        errors.push(asked.await.replace("the server answered 401 Unauthorized: wrong: ", ""));
+    }
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    Bearer sk-12345, sk-12345, short, dXNlcjpwYXNz, client-0123456789, a plain word
+    Bearer ****, ****, short, dXNlcjpwYXNz, client-0123456789, a plain word
+    ****, ****, short, dXNlcjpwYXNz, client-0123456789, a plain word
+    Bearer sk-12345, sk-12345, short, ****, client-0123456789, a plain word
+    Bearer ****, ****, short, dXNlcjpwYXNz, client-0123456789, a plain word
+    Bearer sk-12345, sk-12345, short, dXNlcjpwYXNz, ****, a plain word
+    Bearer sk-12345, sk-12345, short, dXNlcjpwYXNz, client-0123456789, a plain word
+    ");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::retry::Budget;
 use crate::scan::Scan;
 use crate::service::AnyBody;
 use crate::work::BoxFuture;
@@ -86,6 +88,8 @@ struct Beginning {
     /// What to do if it breaks before that.
     early_end: Option<EarlyEnd>,
     on_begin: Option<OnBegin>,
+    /// What gets a retry back for it.
+    credited: Option<Arc<Budget>>,
 }
 
 /// Asks again, or gives the error back.
@@ -143,6 +147,11 @@ impl AnswerStream {
     /// Has calls found in the text.
     pub(crate) fn scan(&mut self, scan: Scan) {
         self.0.scan = Some(Box::new(scan));
+    }
+
+    /// Gives a retry back once the answer has begun, or has ended well.
+    pub(crate) fn credit(&mut self, budget: Arc<Budget>) {
+        self.0.beginning.credited = Some(budget);
     }
 
     /// Takes note of what the server refused.
@@ -256,6 +265,9 @@ impl AnswerStream {
                 match ready!(again.as_mut().poll(cx)) {
                     Ok(mut answer) => {
                         answer.0.refusals.splice(0..0, self.take_refusals());
+                        let credited = self.0.beginning.credited.take();
+                        let beginning = &mut answer.0.beginning;
+                        beginning.credited = beginning.credited.take().or(credited);
                         *self = answer;
                     }
                     Err(error) => self.stop(Some(error)),
@@ -375,7 +387,10 @@ impl AnswerStream {
         let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
         match &mut failure {
             Some(failure) => failure.mask(self.0.endpoint.0.secrets()),
-            None => self.0.endpoint.0.learned.keep_forms(forms),
+            None => {
+                self.0.endpoint.0.learned.keep_forms(forms);
+                self.0.beginning.give_back();
+            }
         }
         if let Some(told) = self.0.on_end.take() {
             told(failure.as_ref());
@@ -432,9 +447,17 @@ impl Beginning {
         if self.first_token.is_none() {
             self.first_token = Some(watch.elapsed());
             self.early_end = None;
+            self.give_back();
             if let Some(told) = self.on_begin.take() {
                 told();
             }
+        }
+    }
+
+    /// The server did what it was asked for.
+    fn give_back(&mut self) {
+        if let Some(budget) = self.credited.take() {
+            budget.give_back();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_executor::ExecutorOptions;
 use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
 use oa_tools::{Registry, State, Tool};
@@ -47,10 +47,11 @@ pub struct AgentOptionsBuilder {
     limits: Limits,
     think_tags: Option<ThinkTags>,
     thinking: Option<Thinking>,
-    repair: ArgumentRepair,
+    repair: Option<ArgumentRepair>,
     tools: Registry,
     hooks: Hooks,
     permissions: Permissions,
+    unanswered: Option<(Wait, Permission)>,
     tool_mode: ToolMode,
     recognises_calls: bool,
     turn: oa_turn::Options,
@@ -71,8 +72,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
-    /// the end is harmless. Without one `OPEN_AGENT_BASE_URL` counts, then the provider's, then LM
-    /// Studio's.
+    /// the end is harmless. Without one the address of the [`provider`](Self::provider) counts that is
+    /// named; if none is, `OPEN_AGENT_BASE_URL`, then LM Studio's.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.endpoint = self.endpoint.base_url(base_url);
         self
@@ -120,13 +121,15 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other. One of at least
+    /// 8 bytes is masked wherever the server repeats it; a shorter one is taken for a word.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.api_key(key);
         self
     }
 
-    /// Adds a header to every request; it replaces a default one of the same name.
+    /// Adds a header to every request; it replaces a default one of the same name. Which values are
+    /// masked where the server repeats them tells [`EndpointBuilder::header`](crate::EndpointBuilder::header).
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.header(name, value);
         self
@@ -210,6 +213,9 @@ impl AgentOptionsBuilder {
 
     /// Bounds how many calls are run for one prompt in auto mode.
     pub fn max_tool_calls(mut self, calls: u32) -> Self {
+        if calls == 0 {
+            self.refuse("max_tool_calls is 0".to_owned());
+        }
         self.turn.max_calls = Some(calls);
         self.auto_only("max_tool_calls")
     }
@@ -217,6 +223,9 @@ impl AgentOptionsBuilder {
     /// Bounds what one prompt may cost in auto mode, in tokens as the server counts them: once they
     /// are used up calls are no longer run, and the turn ends.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
+        if tokens == 0 {
+            self.refuse("max_run_tokens is 0".to_owned());
+        }
         self.turn.max_tokens = Some(tokens);
         self.auto_only("max_run_tokens")
     }
@@ -224,7 +233,7 @@ impl AgentOptionsBuilder {
     /// Bounds the time from a prompt to the end of its turn, tools included. The turn ends as by an
     /// interrupt, with a reason of its own.
     pub fn max_run_time(mut self, time: impl Into<Wait>) -> Self {
-        self.max_run_time = Wait::or(Some(time.into()), None);
+        self.max_run_time = self.endpoint.wait("max_run_time", time).duration();
         self
     }
 
@@ -330,17 +339,14 @@ impl AgentOptionsBuilder {
 
     /// Uses `unanswered` if [`can_use_tool`](Self::can_use_tool) has not answered within `limit`. By
     /// default it may take as long as it likes.
-    pub fn can_use_tool_timeout(
-        mut self,
-        limit: impl Into<Duration>,
-        unanswered: Permission,
-    ) -> Self {
-        self.permissions = self.permissions.timeout(limit.into(), unanswered);
+    pub fn can_use_tool_timeout(mut self, limit: impl Into<Wait>, unanswered: Permission) -> Self {
+        let limit = self.endpoint.wait("can_use_tool_timeout", limit);
+        self.unanswered = Some((limit, unanswered));
         self.auto_only("can_use_tool_timeout")
     }
 
-    /// Says whether tools may or must be called. Without tools, and where calls are text, it is
-    /// an error at [`build`](Self::build).
+    /// Says whether tools may or must be called. Without tools, where calls are text, and if it names a
+    /// tool that is not offered it is an error at [`build`](Self::build).
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
         self.request.tool_choice = Some(choice);
         self
@@ -378,22 +384,29 @@ impl AgentOptionsBuilder {
     }
 
     /// Bounds the silence once an answer has begun: whole seconds, a `Duration`, or `None`; 60 seconds
-    /// by default. Any byte ends a silence. This is no limit on the whole answer.
-    pub fn timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.idle = Some(timeout.into());
+    /// by default. Any byte ends a silence. This is no limit on the whole answer: see
+    /// [`total_timeout`](Self::total_timeout).
+    pub fn idle_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.idle = Some(self.endpoint.wait("idle_timeout", timeout));
         self
     }
 
-    /// As [`timeout`](Self::timeout), but only content ends the silence; none by default.
+    /// Another name of [`idle_timeout`](Self::idle_timeout): it bounds silence, not the whole answer.
+    pub fn timeout(mut self, timeout: impl Into<Wait>) -> Self {
+        self.idle = Some(self.endpoint.wait("timeout", timeout));
+        self
+    }
+
+    /// As [`idle_timeout`](Self::idle_timeout), but only content ends the silence; none by default.
     pub fn content_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.content = Some(timeout.into());
+        self.content = Some(self.endpoint.wait("content_timeout", timeout));
         self
     }
 
     /// Bounds the wait for an answer to begin; 300 seconds by default, because loading a model takes
     /// minutes and is not a dead server.
     pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.first_token = Some(timeout.into());
+        self.first_token = Some(self.endpoint.wait("first_token_timeout", timeout));
         self
     }
 
@@ -407,7 +420,7 @@ impl AgentOptionsBuilder {
     /// their pauses, and all servers of a router. None by default. A retry whose pause would take longer
     /// is not waited for. A turn may have many requests: see [`max_run_time`](Self::max_run_time).
     pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.total = Some(timeout.into());
+        self.total = Some(self.endpoint.wait("total_timeout", timeout));
         self
     }
 
@@ -424,7 +437,9 @@ impl AgentOptionsBuilder {
     }
 
     /// Says how much the model is to think: `true`, `false`, or an effort such as `"low"`. Needs a
-    /// [`provider`](Self::provider) that can be told, because each is told in a way of its own.
+    /// [`provider`](Self::provider) that can be told, because each is told in a way of its own; without
+    /// one it is an error at [`build`](Self::build). Whom a [`chat_service`](Self::chat_service) asks is
+    /// not known until then: there a request to a server that cannot be told is the error.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
         self.thinking = Some(thinking.into());
         self
@@ -437,9 +452,18 @@ impl AgentOptionsBuilder {
         self
     }
 
+    /// Says what the server does differently and its bytes cannot tell: which choices are the answer, and
+    /// whether each piece of text repeats all before it (QUIRKS rows 53 and 55). Its `think_tags` and
+    /// `repair` count where [`think_tags`](Self::think_tags) and
+    /// [`lenient_tool_json`](Self::lenient_tool_json) say nothing.
+    pub fn quirks(mut self, quirks: Quirks) -> Self {
+        self.endpoint = self.endpoint.quirks(quirks);
+        self
+    }
+
     /// Mends arguments whose JSON is cut off or slightly broken.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
-        self.repair = if lenient { ArgumentRepair::On } else { ArgumentRepair::Off };
+        self.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
         self
     }
 

@@ -1,11 +1,12 @@
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{fmt, iter};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::Body;
+use oa_aggregate::Quirks;
 use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
 use tower::Service;
@@ -17,7 +18,6 @@ use crate::learned::Learned;
 use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::service::AnyService;
-use crate::structured::Asking;
 use crate::wait::Wait;
 use crate::work::BoxFuture;
 
@@ -54,14 +54,31 @@ pub struct Endpoint(pub(crate) Arc<Destination>);
 pub(crate) struct Destination {
     pub(crate) base_url: BaseUrl,
     pub(crate) provider: Option<Provider>,
+    /// What it wants to be different, whatever the model.
     pub(crate) profile: Profile,
+    /// What is known beforehand of one of its models.
+    pub(crate) known: Option<KnownModel>,
     /// Its own name for the agent's model.
     pub(crate) model: Option<ModelName>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) headers: HeaderMap,
+    pub(crate) quirks: Option<Quirks>,
     pub(crate) connect_timeout: Option<Duration>,
+    /// An option that was set, and acts on the built-in transport alone.
+    of_own_transport: Option<&'static str>,
     pub(crate) service: AnyService,
     pub(crate) learned: Learned,
+}
+
+/// What is known of a model before it is asked: what a [`ServerProfile`](crate::ServerProfile) says.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownModel {
+    pub(crate) name: String,
+    pub(crate) profile: Profile,
+    /// The server refuses requests for it that have tools.
+    pub(crate) lacks_tools: bool,
+    /// Its answers do not keep to a schema.
+    pub(crate) lacks_schema: bool,
 }
 
 impl Endpoint {
@@ -88,26 +105,42 @@ impl Endpoint {
     }
 
     /// The same place, asked over another transport.
-    pub(crate) fn over(&self, service: AnyService) -> Self {
-        let Destination { base_url, provider, profile, model, api_key, headers, .. } = &*self.0;
-        Self(Arc::new(Destination {
+    pub(crate) fn over(&self, service: AnyService) -> Result<Self> {
+        if let Some(option) = self.0.of_own_transport {
+            return Err(no_effect(option));
+        }
+        let Destination { base_url, provider, profile, known, model, api_key, headers, .. } =
+            &*self.0;
+        Ok(Self(Arc::new(Destination {
             base_url: base_url.clone(),
             provider: *provider,
             profile: *profile,
+            known: known.clone(),
             model: model.clone(),
             api_key: api_key.clone(),
             headers: headers.clone(),
+            quirks: self.0.quirks,
             connect_timeout: self.0.connect_timeout,
+            of_own_transport: None,
             service,
-            learned: Learned::default(),
-        }))
+            learned: Learned::of(known.as_ref()),
+        })))
     }
 }
 
-/// What is shorter is no secret but a word, such as the key that local servers are given in its place.
+/// What is shorter is no secret but a word.
 const SHORTEST_SECRET: usize = 16;
 
+/// The same for what is there to be a secret. Words in its place, such as `EMPTY` or `ollama`, are shorter.
+const SHORTEST_KEY: usize = 8;
+
 impl Destination {
+    /// What it wants to be different for a model.
+    pub(crate) fn profile(&self, model: &str) -> &Profile {
+        let known = self.known.as_ref().filter(|known| known.name == model);
+        known.map_or(&self.profile, |known| &known.profile)
+    }
+
     /// The address of something beside what chats are sent to, from the root of the server.
     pub(crate) fn at_root(&self, path: &str) -> Result<Uri> {
         let base_url = self.base_url.as_str();
@@ -116,12 +149,29 @@ impl Destination {
         address.map_err(|_| Error::config(format!("no address: {root}{path}")))
     }
 
-    /// What may not be shown though a server repeats it: the key, and the values of headers.
+    /// What may not be shown though a server repeats it: the key, the values of headers, and each word of
+    /// them, since a server repeats a key without its scheme. Not told from words, and so shown, are keys
+    /// of less than 8 bytes and headers of less than 16, but for those that are there for a key.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
         let key = self.api_key.as_ref().map(ApiKey::expose);
-        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
-        key.into_iter().chain(headers).filter(|secret| secret.len() >= SHORTEST_SECRET)
+        let key = key.filter(|key| key.len() >= SHORTEST_KEY);
+        let of_headers = self.headers.iter().flat_map(|(name, value)| {
+            let shortest = if holds_key(name) { SHORTEST_KEY } else { SHORTEST_SECRET };
+            let value = value.to_str().unwrap_or_default();
+            let words = value.split_whitespace();
+            // The first of several is the scheme, a common word.
+            let scheme = usize::from(words.clone().nth(1).is_some());
+            let secrets = iter::once(value).chain(words.skip(scheme));
+            secrets.filter(move |secret| secret.len() >= shortest)
+        });
+        key.into_iter().chain(of_headers)
     }
+}
+
+/// Whether a header is there for a key: `Authorization`, `X-Api-Key` and their like.
+fn holds_key(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    name.ends_with("authorization") || name.ends_with("-key")
 }
 
 impl Service<ChatRequest> for Endpoint {
@@ -163,12 +213,10 @@ pub struct EndpointBuilder {
     model: Option<String>,
     api_key: Option<ApiKey>,
     headers: HeaderMap,
+    quirks: Option<Quirks>,
     connect: Option<Wait>,
     service: Option<AnyService>,
-    /// A model of which it is known that it has no tools there.
-    pub(crate) without_tools: Option<String>,
-    /// One of which it is known that its answers do not keep to a schema.
-    pub(crate) without_schema: Option<String>,
+    pub(crate) known: Option<KnownModel>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
     error: Option<Error>,
@@ -194,7 +242,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other.
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other. One of at least
+    /// 8 bytes is masked wherever the server repeats it; a shorter one is taken for a word.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         match ApiKey::new(key) {
             Ok(key) => self.api_key = Some(key),
@@ -203,7 +252,9 @@ impl EndpointBuilder {
         self
     }
 
-    /// Adds a header to every request; it replaces a default one of the same name.
+    /// Adds a header to every request; it replaces a default one of the same name. A value of at least
+    /// 16 bytes, and in it each word but the first, is masked wherever the server repeats it; in
+    /// `Authorization` and in headers whose name ends in `-key`, of at least 8.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         match header(name.as_ref(), value.as_ref()) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),
@@ -212,9 +263,17 @@ impl EndpointBuilder {
         self
     }
 
+    /// Says what this server does differently and its bytes cannot tell: which choices are the answer, and
+    /// whether each piece of text repeats all before it (QUIRKS rows 53 and 55). What its members leave at
+    /// their default, the agent's options and the provider decide.
+    pub fn quirks(mut self, quirks: Quirks) -> Self {
+        self.quirks = Some(quirks);
+        self
+    }
+
     /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
     pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.connect = Some(timeout.into());
+        self.connect = Some(self.wait("connect_timeout", timeout));
         self
     }
 
@@ -250,27 +309,27 @@ impl EndpointBuilder {
         if let Some(error) = self.take_error() {
             return Err(error);
         }
-        self.check_effects()?;
+        let of_own_transport = self.of_own_transport();
+        if let (Some(option), Some(_)) = (of_own_transport, &self.service) {
+            return Err(no_effect(option));
+        }
         let base_url = self.address()?;
         let model = self.model.take().map(ModelName::new).transpose()?;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
         let profile = || self.provider.map(Provider::profile).unwrap_or_default();
-        let learned = Learned::default();
-        if let Some(model) = &self.without_tools {
-            learned.without_tools.note(model, ());
-        }
-        if let Some(model) = &self.without_schema {
-            learned.asking.note(model, Asking::Object);
-        }
+        let learned = Learned::of(self.known.as_ref());
         Ok(Endpoint(Arc::new(Destination {
             base_url,
             provider: self.provider,
             profile: self.profile.unwrap_or_else(profile),
+            known: self.known,
             model,
             api_key: self.api_key,
             headers: self.headers,
+            quirks: self.quirks,
             connect_timeout,
+            of_own_transport,
             service,
             learned,
         })))
@@ -279,6 +338,15 @@ impl EndpointBuilder {
     /// Keeps the first thing that is wrong.
     pub(crate) fn refuse(&mut self, message: String) {
         self.error.get_or_insert_with(|| Error::config(message));
+    }
+
+    /// A time that this option waits; none at all is refused.
+    pub(crate) fn wait(&mut self, option: &str, wait: impl Into<Wait>) -> Wait {
+        let wait = wait.into();
+        if wait.is_zero() {
+            self.refuse(format!("{option} is not above 0: None is for ever"));
+        }
+        wait
     }
 
     /// As [`refuse`](Self::refuse).
@@ -298,27 +366,22 @@ impl EndpointBuilder {
             (self.api_key.is_some(), "api_key"),
             (!self.headers.is_empty(), "header"),
             (self.service.is_some(), "transport"),
+            (self.quirks.is_some(), "quirks"),
+        ]
+        .into_iter()
+        .find_map(|(is_set, name)| is_set.then_some(name))
+        .or_else(|| self.of_own_transport())
+    }
+
+    /// The name of something that was set and acts on the built-in transport alone.
+    fn of_own_transport(&self) -> Option<&'static str> {
+        [
             (self.connect.is_some(), "connect_timeout"),
             #[cfg(feature = "tls")]
             (!self.roots.is_empty(), "root_certificates"),
         ]
         .into_iter()
         .find_map(|(is_set, name)| is_set.then_some(name))
-    }
-
-    /// Refuses what cannot act.
-    fn check_effects(&self) -> Result<()> {
-        let refused = [
-            (self.connect.is_some(), "connect_timeout"),
-            #[cfg(feature = "tls")]
-            (!self.roots.is_empty(), "root_certificates"),
-        ];
-        match refused.into_iter().find(|(is_set, _)| *is_set && self.service.is_some()) {
-            Some((_, name)) => {
-                Err(Error::config(format!("{name} has no effect on a transport of your own")))
-            }
-            None => Ok(()),
-        }
     }
 
     fn address(&mut self) -> Result<BaseUrl> {
@@ -371,6 +434,10 @@ impl fmt::Debug for EndpointBuilder {
             .field("headers", &Masked(&self.headers))
             .finish_non_exhaustive()
     }
+}
+
+fn no_effect(option: &str) -> Error {
+    Error::config(format!("{option} has no effect on a transport of your own"))
 }
 
 /// Headers without their values: any of them may be a secret.

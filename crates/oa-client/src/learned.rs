@@ -3,6 +3,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oa_aggregate::Forms;
 
+use crate::endpoint::KnownModel;
 use crate::structured::Asking;
 
 /// What was learned about a server; shared by all who ask it.
@@ -22,6 +23,20 @@ pub(crate) struct Learned {
 const MOST_FORMS: usize = 8;
 
 impl Learned {
+    /// What is known from the start, and nothing else.
+    pub(crate) fn of(known: Option<&KnownModel>) -> Self {
+        let learned = Self::default();
+        if let Some(known) = known {
+            if known.lacks_tools {
+                learned.without_tools.note(&known.name, ());
+            }
+            if known.lacks_schema {
+                learned.asking.note(&known.name, Asking::Object);
+            }
+        }
+        learned
+    }
+
     /// The forms of chunk that an answer may come in; only one answer has them at a time.
     pub(crate) fn take_forms(&self) -> Forms {
         self.forms().pop().unwrap_or_default()

@@ -2,9 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_aggregate::{ArgumentRepair, ThinkTags};
+use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_executor::ExecutorOptions;
-use oa_hooks::{Hooks, Permissions};
+use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
 use oa_turn::Mode;
@@ -250,6 +250,12 @@ impl AgentOptions {
         &self.0.permissions
     }
 
+    /// Returns what holds for calls that no rule is about.
+    #[must_use]
+    pub fn permission_mode(&self) -> PermissionMode {
+        self.0.permissions.effective_mode()
+    }
+
     /// Returns whether tools may or must be called.
     #[must_use]
     pub fn tool_choice(&self) -> Option<&ToolChoice> {
@@ -275,6 +281,12 @@ impl AgentOptions {
     }
 
     /// Returns the longest silence once an answer has begun.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        self.0.timeouts.idle
+    }
+
+    /// Another name of [`idle_timeout`](Self::idle_timeout).
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.0.timeouts.idle
@@ -325,14 +337,19 @@ impl AgentOptions {
     /// Returns where thinking stands in text.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
-        let profile = self.0.endpoint().map(|endpoint| endpoint.0.profile);
-        self.0.think_tags.unwrap_or_else(|| profile.unwrap_or_default().think_tags)
+        self.0.own_quirks().think_tags
+    }
+
+    /// Returns how answers are read, with what is known of the provider.
+    #[must_use]
+    pub fn quirks(&self) -> Quirks {
+        self.0.own_quirks()
     }
 
     /// Whether broken argument JSON is mended.
     #[must_use]
     pub fn lenient_tool_json(&self) -> bool {
-        self.0.quirks.repair == ArgumentRepair::On
+        self.0.own_quirks().repair == ArgumentRepair::On
     }
 }
 

@@ -4,11 +4,13 @@
 mod advice;
 mod signs;
 
-use std::env;
+use std::str::FromStr;
+use std::{env, fmt};
 
 use oa_aggregate::ThinkTags;
 use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
 
+use crate::error::{Error, Result};
 use crate::profile::Profile;
 use crate::thinking::ThinkingField;
 
@@ -49,7 +51,7 @@ pub enum Provider {
 
 impl Provider {
     /// All of them, by the alphabet.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: &'static [Self] = &[
         Self::Azure,
         Self::DeepSeek,
         Self::Gemini,
@@ -66,7 +68,7 @@ impl Provider {
     ];
 
     /// The providers that run on one's own machine, in the order in which one is looked for.
-    pub const LOCAL: [Self; 6] = [
+    pub const LOCAL: &'static [Self] = &[
         Self::LmStudio,
         Self::Ollama,
         Self::LlamaCpp,
@@ -85,11 +87,6 @@ impl Provider {
     #[must_use]
     pub fn base_url(self) -> Option<&'static str> {
         self.row().base_url
-    }
-
-    /// The one that its makers call so.
-    pub(crate) fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.name() == name)
     }
 
     /// Its quirks.
@@ -153,6 +150,29 @@ impl Provider {
     }
 }
 
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = Error;
+
+    /// Finds a provider by the name that its makers use, in upper or lower case.
+    ///
+    /// # Errors
+    ///
+    /// `Config`, with all names, if there is none.
+    fn from_str(name: &str) -> Result<Self> {
+        let is_it = |provider: &&Self| provider.name().eq_ignore_ascii_case(name);
+        Self::ALL.iter().find(is_it).copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|provider| provider.name()).collect();
+            Error::config(format!("no provider {name:?}, only {}", names.join(", ")))
+        })
+    }
+}
+
 struct Row {
     name: &'static str,
     base_url: Option<&'static str>,
@@ -196,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_address_is_one() {
-        for provider in Provider::LOCAL {
+        for &provider in Provider::LOCAL {
             let address = provider.base_url().unwrap();
             assert_eq!(BaseUrl::new(address).unwrap().as_str(), address);
         }

@@ -1,6 +1,7 @@
 //! Trying again: when, after which pause, and how often altogether.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -39,8 +40,9 @@ pub struct RetryConfig {
     pub max_delay: Duration,
     /// The longest `Retry-After` that is waited for; a longer one ends the tries. 60 seconds by default.
     pub max_retry_after: Duration,
-    /// How many retries all requests of one agent may have beyond its successes, so that a server in
-    /// trouble is not buried. Each success gives one back. 50 by default.
+    /// How many retries all requests of one agent's options, and of their clones, may have beyond their
+    /// successes, so that a server in trouble is not buried. An answer that begins gives one back, and a
+    /// head alone none. 50 by default.
     pub budget: u32,
 }
 
@@ -189,7 +191,7 @@ impl Budget {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    fn give_back(&self) {
+    pub(crate) fn give_back(&self) {
         let more = |left: u32| (left < self.most).then_some(left + 1);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
@@ -242,7 +244,7 @@ fn tries(
 
 /// An answer that is asked for again if it breaks before it has begun.
 fn watched(mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
-    request.settings.retry_budget.give_back();
+    answer.credit(Arc::clone(&request.settings.retry_budget));
     if retry < request.settings.retry.max_retries {
         answer.on_early_end(move |error| match pause(&request, &error, retry) {
             Some(pause) => Ok(ask_after(Some(pause), request, retry + 1)),

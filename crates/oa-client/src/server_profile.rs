@@ -207,10 +207,7 @@ impl Serialize for Provider {
 impl<'de> Deserialize<'de> for Provider {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::by_name(&name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.into_iter().map(Self::name).collect();
-            serde::de::Error::custom(format!("no provider {name:?}, only {}", names.join(", ")))
-        })
+        name.parse().map_err(serde::de::Error::custom)
     }
 }
 

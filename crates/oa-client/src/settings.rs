@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use oa_aggregate::{Quirks, ThinkTags};
+use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
@@ -21,6 +21,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::options::{Limits, SystemRole};
+use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::retry::{Budget, RetryConfig};
 use crate::server_profile::ServerProfile;
@@ -49,7 +50,7 @@ pub(crate) struct Settings {
     pub(crate) system_role: SystemRole,
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
-    pub(crate) quirks: Quirks,
+    pub(crate) repair: Option<ArgumentRepair>,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
     pub(crate) permissions: Permissions,
@@ -149,6 +150,11 @@ impl Settings {
         destination.model.as_ref().map_or(&self.request.model, ModelName::as_str)
     }
 
+    /// What a server wants to be different for the model.
+    pub(crate) fn profile<'a>(&self, destination: &'a Destination) -> &'a Profile {
+        destination.profile(self.model_at(destination))
+    }
+
     /// How a conversation is written for a server.
     pub(crate) fn manner(
         &self,
@@ -156,7 +162,7 @@ impl Settings {
         spoken: Option<&Arc<Spoken>>,
         asking: Asking,
     ) -> Manner {
-        let profile = &destination.profile;
+        let profile = self.profile(destination);
         let system_prompt = spoken.map(|spoken| &spoken.system_prompt);
         let system_prompt = || system_prompt.or(self.system_prompt.as_ref());
         let is_said = self.system_role == SystemRole::User;
@@ -178,9 +184,23 @@ impl Settings {
 
     /// How the answers of a server are read.
     pub(crate) fn quirks(&self, destination: &Destination) -> Quirks {
-        let mut quirks = self.quirks;
-        quirks.think_tags = self.think_tags.unwrap_or(destination.profile.think_tags);
+        let mut quirks = destination.quirks.unwrap_or_default();
+        let said = (quirks.think_tags != ThinkTags::default()).then_some(quirks.think_tags);
+        let usual = || self.profile(destination).think_tags;
+        quirks.think_tags = self.think_tags.or(said).unwrap_or_else(usual);
+        quirks.repair = self.repair.unwrap_or(quirks.repair);
         quirks
+    }
+
+    /// As [`quirks`](Self::quirks), as far as the server that is asked is known.
+    pub(crate) fn own_quirks(&self) -> Quirks {
+        let unknown = || {
+            let mut quirks = Quirks::default();
+            quirks.think_tags = self.think_tags.unwrap_or_default();
+            quirks.repair = self.repair.unwrap_or_default();
+            quirks
+        };
+        self.endpoint().map_or_else(unknown, |Endpoint(destination)| self.quirks(destination))
     }
 
     /// Asks the same server over another transport.
@@ -188,7 +208,7 @@ impl Settings {
         let Asked::Server(endpoint) = &mut self.asked else {
             return Err(Error::config("a chat service of your own has its own transports"));
         };
-        *endpoint = endpoint.over(service);
+        *endpoint = endpoint.over(service)?;
         Ok(())
     }
 
@@ -219,7 +239,7 @@ impl Settings {
     #[inline(never)]
     fn new_envelope(&self, endpoint: &Endpoint, in_text: bool, asking: Asking) -> Result<Envelope> {
         let destination = &*endpoint.0;
-        let profile = &destination.profile;
+        let profile = self.profile(destination);
         let mut request = self.request.clone();
         self.model_at(destination).clone_into(&mut request.model);
         let spoken = self.spoken.as_ref().filter(|_| in_text);
@@ -314,8 +334,7 @@ impl fmt::Debug for Settings {
             .field("system_prompt", &self.system_prompt)
             .field("timeouts", &self.timeouts)
             .field("limits", &self.limits)
-            .field("think_tags", &self.think_tags)
-            .field("quirks", &self.quirks)
+            .field("quirks", &self.own_quirks())
             .field("tools", &self.tools)
             .field("tool_mode", &self.tool_mode)
             .field("hooks", &self.hooks)

@@ -11,6 +11,11 @@ impl Wait {
         self.0
     }
 
+    /// Whether it is no wait at all: what would never let anything happen.
+    pub(crate) fn is_zero(self) -> bool {
+        self.0 == Some(Duration::ZERO)
+    }
+
     pub(crate) fn or(wait: Option<Self>, default: Option<Duration>) -> Option<Duration> {
         wait.map_or(default, |Self(wait)| wait)
     }

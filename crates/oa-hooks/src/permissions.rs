@@ -218,7 +218,9 @@ impl Permissions {
         })
     }
 
-    fn effective_mode(&self) -> PermissionMode {
+    /// Returns what holds for calls that no rule is about, also where nothing was said of it.
+    #[must_use]
+    pub fn effective_mode(&self) -> PermissionMode {
         let unsaid =
             if self.asked.is_some() { PermissionMode::Ask } else { PermissionMode::AllowAll };
         self.mode.unwrap_or(unsaid)

@@ -26,7 +26,7 @@ pub struct RouterBuilder {
     queue: Option<usize>,
     longest_wait: Option<Wait>,
     sticky: Option<Sticky>,
-    patience: Option<Duration>,
+    patience: Option<Wait>,
     breaker: BreakerConfig,
     seed: Option<u64>,
 }
@@ -101,9 +101,9 @@ impl RouterBuilder {
 
     /// Says how long a conversation waits for room at its own server while others have room; after that it
     /// moves, and stays where it moved to. 2 seconds by default, about what it takes to read a prompt of
-    /// some thousand tokens again.
-    pub fn patience(mut self, wait: Duration) -> Self {
-        self.patience = Some(wait);
+    /// some thousand tokens again. With 0 it does not wait.
+    pub fn patience(mut self, wait: impl Into<Wait>) -> Self {
+        self.patience = Some(wait.into());
         self
     }
 
@@ -125,7 +125,7 @@ impl RouterBuilder {
     ///
     /// `Config` for what cannot work or has no effect: no server or more than 64, two of one name, a cap of 0,
     /// a default cap that every server overrides, stickiness to 0 conversations, patience without
-    /// stickiness or without a queue, a longest wait without a queue, a seed for a policy that draws
+    /// stickiness or without a queue, a longest wait without a queue or of 0, a seed for a policy that draws
     /// nothing, a breaker that never closes.
     pub fn build(self) -> Result<Router> {
         if let Some(fault) = self.fault() {
@@ -135,16 +135,13 @@ impl RouterBuilder {
         let rules = Rules {
             policy: self.policy,
             queue: self.queue.unwrap_or(256),
-            longest_wait: self
-                .longest_wait
-                .map_or(Some(Duration::from_secs(300)), Wait::duration)
-                .map_or(FOREVER, |wait| wait.min(FOREVER)),
+            longest_wait: at_most(self.longest_wait, Duration::from_secs(300)),
             sticky: match self.sticky {
                 None => default,
                 Some(Sticky::Never) => None,
                 Some(Sticky::To(conversations)) => Some(conversations),
             },
-            patience: self.patience.unwrap_or(Duration::from_secs(2)).min(FOREVER),
+            patience: at_most(self.patience, Duration::from_secs(2)),
         };
         let seat = |server: &Server| {
             Seat::new(Breaker::new(self.breaker.clone()), server.cap.or(self.cap))
@@ -190,6 +187,10 @@ impl RouterBuilder {
                 "longest_wait has no effect without a queue",
             ),
             (
+                self.longest_wait.and_then(Wait::duration) == Some(Duration::ZERO),
+                "longest_wait is not above 0: None is for ever, and queue(0) lets nobody wait",
+            ),
+            (
                 self.seed.is_some() && self.policy != Policy::LeastBusy,
                 "seed has no effect: nothing is drawn",
             ),
@@ -198,6 +199,11 @@ impl RouterBuilder {
         let fault = fault.or_else(|| self.breaker.fault()).map(str::to_owned);
         fault.or_else(|| Some(format!("two servers are named {}", named(twice?)?)))
     }
+}
+
+/// How long is waited, as the board counts it.
+fn at_most(wait: Option<Wait>, default: Duration) -> Duration {
+    wait.map_or(Some(default), Wait::duration).map_or(FOREVER, |wait| wait.min(FOREVER))
 }
 
 /// What servers are called; those that would be called the same are numbered.

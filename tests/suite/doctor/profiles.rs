@@ -116,6 +116,51 @@ async fn what_a_profile_says_acts_in_requests_and_answers() {
     server.verify();
 }
 
+#[tokio::test]
+async fn what_is_in_it_counts_for_its_model_alone_whichever_is_asked_first() {
+    let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hm.</think>Yes.")));
+    for first in [MODEL, "other"] {
+        let options = AgentOptions::builder().profile(profile(&full())).model(first).max_tokens(5);
+        let mut client = Client::new(options.transport(server.clone()).build().unwrap()).unwrap();
+        for model in [first, "other", MODEL, "other"] {
+            client.set_model(model).unwrap();
+            let tags = client.options().think_tags();
+            let text = client.ask("Well?").await.unwrap().text;
+            let body = server.requests().last().unwrap().json().clone();
+            let limits = (body.get("max_completion_tokens"), body.get("max_tokens"));
+            let five = json!(5);
+            if model == MODEL {
+                assert_eq!((&*text, tags), ("Yes.", ThinkTags::StartsInThinking));
+                assert_eq!(limits, (Some(&five), None));
+            } else {
+                // As this provider has it.
+                assert_eq!((&*text, tags), ("Hm.</think>Yes.", ThinkTags::Split));
+                assert_eq!(limits, (None, Some(&five)));
+            }
+            assert!(body.get("stream_options").is_none(), "that is said of the server");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_it_counts_over_another_transport_too() {
+    let mut said = full();
+    for member in ["tools", "forced_calls", "schema"] {
+        said[member] = json!(false);
+    }
+    let options = AgentOptions::builder().profile(profile(&said)).tool(adder()).build().unwrap();
+    let answer = Reply::text("</think>{\"n\": 1}");
+    let server = MemoryServer::new(Script::new().otherwise(answer));
+    let mut client = Client::with_transport(options, server.clone()).unwrap();
+    client.ask("Well?").await.unwrap();
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    client.send_for_format("Well?", ResponseFormat::new("number", schema)).await.unwrap();
+    let [plain, formed] = &server.requests()[..] else { panic!("{}", server.story()) };
+    assert!(plain.json().get("tools").is_none(), "{}", plain.json());
+    assert!(plain.messages()[0].to_string().contains("<tool_call>"), "{}", plain.json());
+    assert_ne!(formed.json()["response_format"]["type"], "json_schema");
+}
+
 #[test]
 fn what_is_set_by_name_wins() {
     let builder = || AgentOptions::builder().profile(profile(&full()));

@@ -74,7 +74,7 @@ async fn over_a_socket_it_is_the_same() {
 #[tokio::test(start_paused = true)]
 async fn its_requests_are_such_as_strict_servers_take() {
     let strict = server(healthy).strict();
-    let good = Probe::ALL.into_iter().filter(|probe| *probe != Probe::BadRequest);
+    let good = Probe::ALL.iter().copied().filter(|probe| *probe != Probe::BadRequest);
     let report = Doctor::new(&options(strict)).unwrap().only(good).examine().await;
     assert_eq!(report.verdict(), Verdict::Ok, "{report}");
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use oa_aggregate::Quirks;
 use oa_executor::ToolExecutor;
 use oa_transport::Timeouts;
 use oa_turn::Mode;
 use oa_types::ModelName;
+use oa_types::wire::ToolChoice;
 
 use super::AgentOptionsBuilder;
 use crate::dialect::ToolMode;
-use crate::endpoint::EndpointBuilder;
+use crate::endpoint::{EndpointBuilder, KnownModel};
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::provider::{self, Provider};
@@ -33,7 +33,6 @@ impl AgentOptionsBuilder {
         Self::default().assemble(Model::Optional).unwrap_or_else(|error| {
             let builder = Self {
                 endpoint: EndpointBuilder::default().base_url(provider::DEFAULT_BASE_URL),
-                model: Some("unusable".to_owned()),
                 unusable: Some(error.to_string()),
                 ..Self::default()
             };
@@ -54,17 +53,25 @@ impl AgentOptionsBuilder {
         if let Some(error) = self.endpoint.take_error() {
             return Err(error);
         }
+        if let Some((limit, unanswered)) = self.unanswered.take()
+            && let Some(limit) = limit.duration()
+        {
+            self.permissions = self.permissions.timeout(limit, unanswered);
+        }
         let offered = offered(&self.tools, &self.permissions);
         self.request.tools = offered.specs();
         self.check_effects()?;
         self.adopt_profile()?;
-        match self.model.take().or_else(provider::model_from_environment) {
+        // An environment that cannot be used is not read again.
+        let model = match self.model.take() {
+            None if self.unusable.is_none() => provider::model_from_environment(),
+            named => named,
+        };
+        match model {
             Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
-            None => self.unusable = Some(NO_MODEL.to_owned()),
+            None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),
         }
-        let mut quirks = Quirks::default();
-        quirks.repair = self.repair;
         let executor = self.executor.take().unwrap_or_default();
         let executor = ToolExecutor::with_options(offered, executor)
             .map_err(|error| Error::config(error.to_string()))?;
@@ -81,7 +88,7 @@ impl AgentOptionsBuilder {
             system_role: self.system_role.unwrap_or_default(),
             timeouts,
             limits: self.limits,
-            quirks,
+            repair: self.repair,
             tools: self.tools,
             hooks: self.hooks,
             permissions: self.permissions,
@@ -124,20 +131,22 @@ impl AgentOptionsBuilder {
         let mut profile = endpoint.provider.map(Provider::profile).unwrap_or_default();
         profile.asks_for_usage = learned.ask_for_usage.unwrap_or(profile.asks_for_usage);
         let model = self.model.get_or_insert_with(|| learned.model.clone());
-        if *model == learned.model {
-            profile.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
-            profile.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
-            endpoint.without_schema = (learned.schema == Some(false)).then(|| model.clone());
-            if learned.tools == Some(false) && !self.tools.is_empty() {
-                if let ToolMode::Native = self.tool_mode {
-                    return Err(Error::config(format!(
-                        "the profile says that {model} cannot be offered tools here: leave them out, \
-                         let tool_mode be another, or have the doctor look again"
-                    )));
-                }
-                endpoint.without_tools = Some(model.clone());
-            }
+        let lacks_tools = learned.tools == Some(false) && !self.tools.is_empty();
+        if lacks_tools && *model == learned.model && matches!(self.tool_mode, ToolMode::Native) {
+            return Err(Error::config(format!(
+                "the profile says that {model} cannot be offered tools here: leave them out, \
+                 let tool_mode be another, or have the doctor look again"
+            )));
         }
+        let mut of_model = profile;
+        of_model.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
+        of_model.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
+        endpoint.known = Some(KnownModel {
+            name: learned.model.clone(),
+            profile: of_model,
+            lacks_tools,
+            lacks_schema: learned.schema == Some(false),
+        });
         endpoint.profile = Some(profile);
         Ok(())
     }
@@ -164,6 +173,7 @@ impl AgentOptionsBuilder {
                 return Err(Error::config(message));
             }
         }
+        self.check_choice()?;
         let fill_in = self.turn.fill_in.then_some("ToolMode::MarkersFilledIn");
         let auto_only = self.auto_only.first().copied().or(fill_in);
         if let (Mode::Manual, Some(option)) = (self.turn.mode, auto_only) {
@@ -177,6 +187,18 @@ impl AgentOptionsBuilder {
             }
         }
         self.permissions.check().map_err(Error::config)
+    }
+
+    /// Refuses to have a tool called that is not offered.
+    fn check_choice(&self) -> Result<()> {
+        let Some(ToolChoice::Tool(name)) = &self.request.tool_choice else { return Ok(()) };
+        let is_offered = self.request.tools.iter().any(|tool| tool.name == *name);
+        // Those set there win, and are the caller's matter.
+        if is_offered || self.request.extra_body.contains_key("tools") {
+            return Ok(());
+        }
+        let why = if self.tools.contains(name) { "is not allowed" } else { "does not exist" };
+        Err(Error::config(format!("tool_choice names the tool {name:?}, which {why}")))
     }
 
     fn all_timeouts(&self) -> Timeouts {

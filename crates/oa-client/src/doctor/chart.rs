@@ -35,7 +35,7 @@ impl Chart {
         let base_url = endpoint.base_url();
         let patient = Patient {
             settings: Arc::clone(settings),
-            profile: endpoint.0.profile,
+            profile: *settings.profile(&endpoint.0),
             quotes: Quotes::new(endpoint),
             endpoint: endpoint.clone(),
             max_tokens: 256,

@@ -43,7 +43,7 @@ pub enum Probe {
 
 impl Probe {
     /// All of them, in the order in which they are made.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: &'static [Self] = &[
         Self::Reach,
         Self::Models,
         Self::Context,

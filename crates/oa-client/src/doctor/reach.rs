@@ -75,7 +75,7 @@ async fn recognised(chart: &Chart) -> Option<(Provider, &'static str)> {
     if let Some(found) = provider::recognise(evidence) {
         return Some(found);
     }
-    for provider in Provider::LOCAL {
+    for &provider in Provider::LOCAL {
         if let Some(page) = provider.page()
             && value(&chart.patient, page).await.is_some()
         {

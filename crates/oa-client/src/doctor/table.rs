@@ -11,7 +11,7 @@ const VERDICT: usize = 7;
 
 /// Writes a finding: name, verdict and what was seen; then, behind an arrow, what to do.
 pub(super) fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
-    let name = Probe::ALL.into_iter().map(|probe| probe.name().len()).max().unwrap_or_default();
+    let name = Probe::ALL.iter().map(|probe| probe.name().len()).max().unwrap_or_default();
     let indent = name + 2 + VERDICT + 2;
     write!(f, "{:name$}  {:VERDICT$}  ", finding.probe, finding.verdict)?;
     write_wrapped(f, &finding.seen, indent)?;

@@ -46,7 +46,7 @@ pub(crate) enum Tokenizer {
 
 /// By whom a server was recognised, and by what.
 pub(crate) fn recognise(evidence: Evidence<'_>) -> Option<(Provider, &'static str)> {
-    Provider::ALL.into_iter().find_map(|provider| {
+    Provider::ALL.iter().copied().find_map(|provider| {
         let by = provider.signs().seen_in(evidence).or_else(|| {
             let address = provider.base_url()?.split_once("://")?.1;
             let host = address.split(['/', ':']).next()?;

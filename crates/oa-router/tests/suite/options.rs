@@ -18,7 +18,7 @@ async fn what_cannot_work_or_act_is_an_error_at_build() {
     let server = saying("A");
     let own_cap = Router::builder().endpoint(Server::new(endpoint(&server)).cap(2));
     let second = Duration::from_secs(1);
-    let refused: [(&str, Set); 15] = [
+    let refused: [(&str, Set); 16] = [
         ("a cap of 0", |router| router.cap(0)),
         ("sticky to 0", |router| router.sticky(0)),
         ("patience has no effect: nothing", |router| router.patience(Duration::ZERO)),
@@ -29,6 +29,7 @@ async fn what_cannot_work_or_act_is_an_error_at_build() {
             router.policy(Policy::LeastBusy).queue(0).patience(Duration::ZERO)
         }),
         ("longest_wait has no effect", |router| router.queue(0).longest_wait(1)),
+        ("longest_wait is not above 0", |router| router.longest_wait(0)),
         ("seed has no effect", |router| router.seed(1)),
         ("a breaker that opens after 0", |router| router.breaker(BreakerConfig::new(0))),
         ("a breaker that opens for no time", |router| {

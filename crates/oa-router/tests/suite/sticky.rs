@@ -73,7 +73,7 @@ async fn it_moves_when_its_server_fails_and_stays_where_it_moved_to() {
 #[tokio::test(start_paused = true)]
 async fn it_waits_a_while_for_its_own_server_and_then_moves() {
     let (a, b) = (slow(10_000, "A"), saying("B"));
-    let router = balanced([&a, &b]).cap(1).patience(Duration::from_secs(3)).build().unwrap();
+    let router = balanced([&a, &b]).cap(1).patience(3).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
     // Somebody else has the only place.
     let other = occupy(&router).await;

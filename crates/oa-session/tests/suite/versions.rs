@@ -24,7 +24,7 @@ fn a_newer_version_is_refused_and_left_alone() {
         assert_eq!(kind(append(&store, &known, turn(2))), ErrorKind::NewerVersion);
         let rewind = block_on(store.rewind(&known.id, known.revision, 0, at(1)));
         assert_eq!(kind(rewind), ErrorKind::NewerVersion);
-        let fork = oa_session::NewSession::new(id("b"), at(1));
+        let fork = NewSession::new(id("b"), at(1));
         assert_eq!(kind(block_on(store.fork(&known.id, 0, fork))), ErrorKind::NewerVersion);
         let page = block_on(store.list(List::new(5))).unwrap();
         assert_eq!(page.unreadable[0].error.kind(), ErrorKind::NewerVersion);
