@@ -14,6 +14,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let recorded =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/live/llamacpp-tools-parallel.sse");
     let path = std::env::args().nth(1).unwrap_or_else(|| recorded.to_owned());
+    if path == "--help" || path == "-h" {
+        println!("cargo run --example custom_transport [FILE.sse]");
+        return Ok(());
+    }
     let mut file = File::open(path)?;
 
     let mut parser = Parser::new();

@@ -44,6 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             match block {
                 ContentBlock::Text(text) => terminal.say(&text.text),
                 ContentBlock::ToolUse(call) => calls.push(call),
+                // A call that was cut off stands in no history: ask for it in words if it matters.
                 other => terminal.block(&other),
             }
         }

@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
 use insta::assert_snapshot;
 use oa_client::{AgentOptions, Error, ErrorKind, Limits, RetryConfig, list_models, query};
 use oa_testkit::{Cut, Framing, MemoryServer, Reply, Script, SocketServer};
 use oa_types::ContentBlock;
 use serde_json::json;
+use tower::service_fn;
 
 /// The text that came before the error, and the error in one line.
 async fn outcome(options: &AgentOptions) -> (String, Option<Error>) {
@@ -123,6 +126,40 @@ async fn error_statuses_carry_the_words_of_the_server() {
     let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
     assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @r#""", Api: the server answered 502 Bad Gateway: 502 Bad Gateway 502 Bad Gateway [status: 502] [retryable]"#);
     assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the address itself [status: 302]"#);
+}
+
+#[tokio::test]
+async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it() {
+    let unknown = r#"{"error": "Unexpected endpoint or method. (POST /chat/completions)"}"#;
+    let page = "<html><body>Welcome to Open WebUI</body></html>";
+    let mut lines = Vec::new();
+    for (status, content_type, body) in [
+        (404, "application/json", r#"{"detail": "Not Found"}"#),
+        (405, "text/plain", ""),
+        (200, "text/html", page),
+        (200, "application/json", unknown),
+    ] {
+        let service = service_fn(move |_| async move {
+            let response = Response::builder().status(status).header("content-type", content_type);
+            response.body(Full::new(Bytes::from(body)))
+        });
+        for base_url in ["http://gpu:8080", "http://gpu:8080/v1"] {
+            let options = AgentOptions::builder().model("any").base_url(base_url);
+            let options = options.transport(service).retry(RetryConfig::none()).build().unwrap();
+            let (text, error) = outcome(&options).await;
+            lines.push(line(&text, error.as_ref()));
+        }
+    }
+    assert_snapshot!(lines.join("\n"), @r#"
+    "", Api: the server answered 404 Not Found: Not Found (base_url is http://gpu:8080, and most servers want /v1 at its end) [status: 404]
+    "", Api: the server answered 404 Not Found: Not Found [status: 404]
+    "", Api: the server answered 405 Method Not Allowed (base_url is http://gpu:8080, and most servers want /v1 at its end) [status: 405]
+    "", Api: the server answered 405 Method Not Allowed [status: 405]
+    "", Stream: no event stream but 47 bytes of text/html: Welcome to Open WebUI (base_url is http://gpu:8080, and most servers want /v1 at its end) [received: 47]
+    "", Stream: no event stream but 47 bytes of text/html: Welcome to Open WebUI [received: 47]
+    "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) (base_url is http://gpu:8080, and most servers want /v1 at its end) [received: 68]
+    "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) [received: 68]
+    "#);
 }
 
 #[tokio::test]

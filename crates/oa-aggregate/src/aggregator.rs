@@ -88,6 +88,9 @@ impl Default for Aggregator {
 
 impl Aggregator {
     /// Creates an aggregator for one stream of a server of which nothing is known.
+    ///
+    /// Ids that it makes up are the same in each such stream. In a conversation of several answers give each
+    /// an [`Options::id_seed`] of its own.
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(Options::default())

@@ -15,7 +15,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use tokio::time::{Sleep, sleep};
 
 use crate::endpoint::Endpoint;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::retry::Budget;
@@ -385,6 +385,12 @@ impl AnswerStream {
         let forms = self.0.pipeline.take_forms();
         let answer = self.0.pipeline.take_answer();
         let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
+        if let Some(failure) = &mut failure
+            && self.0.beginning.first_token.is_none()
+            && matches!(failure.kind(), ErrorKind::Api | ErrorKind::Stream)
+        {
+            failure.add(self.0.endpoint.0.hint());
+        }
         match &mut failure {
             Some(failure) => failure.mask(self.0.endpoint.0.secrets()),
             None => {

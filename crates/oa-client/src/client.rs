@@ -156,7 +156,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a prompt that says nothing, `MaxTurns`, `Blocked` and `Hook` if a hook does not
+    /// `InvalidInput` for a prompt that says nothing, or an empty one with nothing to continue; `MaxTurns`, `Blocked` and `Hook` if a hook does not
     /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
     /// back and history is as it was, except that calls which were open stay answered.
     ///
@@ -250,7 +250,9 @@ impl Client {
     /// # Errors
     ///
     /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
-    /// [`send`](Self::send) tells of the server. What was completed stays in history.
+    /// [`send`](Self::send) tells of the server. What was completed stays in history, and so does the prompt once
+    /// an answer to it has begun: [`continue_turn`](Self::continue_turn) asks again, and a further prompt
+    /// is one message with it on the wire.
     ///
     /// # Panics
     ///

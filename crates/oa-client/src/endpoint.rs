@@ -135,6 +135,18 @@ const SHORTEST_SECRET: usize = 16;
 const SHORTEST_KEY: usize = 8;
 
 impl Destination {
+    /// What may be wrong with the address when a server does not know it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let base_url = self.base_url.as_str();
+        let is_version = |part: &str| {
+            part.strip_prefix('v')
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let has_version = base_url.split('/').any(is_version);
+        (!has_version)
+            .then(|| format!("base_url is {base_url}, and most servers want /v1 at its end"))
+    }
+
     /// What it wants to be different for a model.
     pub(crate) fn profile(&self, model: &str) -> &Profile {
         let known = self.known.as_ref().filter(|known| known.name == model);

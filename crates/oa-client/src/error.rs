@@ -210,6 +210,13 @@ impl Error {
         error
     }
 
+    /// Adds what may help.
+    pub(crate) fn add(&mut self, hint: Option<String>) {
+        if let Some(hint) = hint {
+            self.0.message = format!("{} ({hint})", self.0.message);
+        }
+    }
+
     fn from_server(server: &ServerError, status: Option<StatusCode>) -> Self {
         let is_overflow = server.is_context_overflow();
         let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use oa_transport::{RequestBody, RequestHead, ResponseBody, ResponseFuture, Transport, Watch};
 use tower::Service as _;
@@ -220,6 +220,9 @@ pub(crate) async fn refusal(
     // What can be read of it is better than nothing.
     let body = collect(body, watch).await.unwrap_or_default();
     let mut error = Error::response(head.status, &head.headers, &body);
+    if matches!(head.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        error.add(endpoint.0.hint());
+    }
     error.mask(endpoint.0.secrets());
     error
 }

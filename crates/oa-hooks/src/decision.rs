@@ -121,21 +121,21 @@ impl<E: Blockable> HookDecision<E> {
 
 impl HookDecision<PreToolUseEvent> {
     /// Runs the tool with other arguments. The model is not told; the conversation keeps its own, and a
-    /// call that was shown already was shown with those.
+    /// call that was shown already was shown with those. Hooks behind this one are not asked.
     pub fn modify_input(input: Value, reason: impl Into<String>) -> Self {
         Self::modify(input, reason)
     }
 }
 
 impl HookDecision<PostToolUseEvent> {
-    /// Shows the model another result.
+    /// Shows the model another result. Hooks behind this one are not asked.
     pub fn modify_result(result: Value, reason: impl Into<String>) -> Self {
         Self::modify(result, reason)
     }
 }
 
 impl HookDecision<UserPromptSubmitEvent> {
-    /// Sends another prompt.
+    /// Sends another prompt. Hooks behind this one are not asked.
     pub fn modify_prompt(prompt: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::modify(prompt.into(), reason)
     }

@@ -12,6 +12,9 @@ use crate::handler::Handler;
 /// followed. `None` and [`continue_`](HookDecision::continue_) decide nothing: a logger in front does
 /// not switch off the gate behind it.
 ///
+/// **A hook that modifies decides: hooks behind it are not asked.** Put gates before what rewrites
+/// arguments, and hide everything that is to be hidden in one hook.
+///
 /// Every hook gets the event by value, to take apart as it likes. The conversation in it is shared;
 /// the rest is copied for every hook but the last.
 ///

@@ -183,8 +183,11 @@ impl Turn {
         }
         match self.history().last().map(|message| message.role) {
             Some(MessageRole::Tool | MessageRole::User) => {}
-            _ => {
-                let message = "there is nothing to continue: the last message is an answer";
+            last => {
+                let message = match last {
+                    None => "there is nothing to continue: nothing was said yet",
+                    Some(_) => "there is nothing to continue: the last message is an answer",
+                };
                 return Err(Error::new(ErrorKind::NothingToContinue, message));
             }
         }
