@@ -465,3 +465,15 @@ impl fmt::Debug for Driver {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_is_of_a_size_that_allocators_have_at_hand() {
+        // Each prompt of a new client makes one. Beyond this glibc looks for room in ways that cost more than
+        // all else that is allocated for it.
+        assert!(size_of::<Driver>() <= 1_032, "{}", size_of::<Driver>());
+    }
+}

@@ -6,9 +6,12 @@ use serde_json::Value;
 
 /// Counts identical results: those of one round together, and on from the round before if that had them too.
 ///
-/// It holds what two rounds have had, no more.
+/// It holds what two rounds have had, no more, and that in a box: most turns have no call.
 #[derive(Debug, Default)]
-pub(crate) struct Guard {
+pub(crate) struct Guard(Option<Box<Rounds>>);
+
+#[derive(Debug, Default)]
+struct Rounds {
     before: Vec<Seen>,
     now: Vec<Seen>,
 }
@@ -24,20 +27,23 @@ struct Seen {
 impl Guard {
     /// Begins the next round. What the last one did not have starts anew.
     pub(crate) fn begin_round(&mut self) {
-        self.before = mem::take(&mut self.now);
+        if let Some(rounds) = &mut self.0 {
+            rounds.before = mem::take(&mut rounds.now);
+        }
     }
 
     /// Counts a result and returns how many identical ones have come, one round after the other.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
+        let Rounds { before, now } = &mut **self.0.get_or_insert_default();
         let is_same =
             |seen: &Seen| seen.name == name && seen.input == *input && seen.result == *result;
-        if let Some(seen) = self.now.iter_mut().find(|seen| is_same(seen)) {
+        if let Some(seen) = now.iter_mut().find(|seen| is_same(seen)) {
             seen.count = seen.count.saturating_add(1);
             return seen.count;
         }
-        let seen = match self.before.iter().position(is_same) {
+        let seen = match before.iter().position(is_same) {
             Some(place) => {
-                let seen = self.before.swap_remove(place);
+                let seen = before.swap_remove(place);
                 Seen { count: seen.count.saturating_add(1), ..seen }
             }
             None => Seen {
@@ -48,7 +54,7 @@ impl Guard {
             },
         };
         let count = seen.count;
-        self.now.push(seen);
+        now.push(seen);
         count
     }
 
@@ -87,7 +93,8 @@ mod tests {
             for call in 0..3 {
                 assert_eq!(guard.count("a", &json!(round), &json!(call)), 1);
             }
-            assert!(guard.before.len() <= 3 && guard.now.len() == 3);
+            let Rounds { before, now } = guard.0.as_deref().unwrap();
+            assert!(before.len() <= 3 && now.len() == 3);
         }
     }
 }

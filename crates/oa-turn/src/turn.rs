@@ -37,7 +37,7 @@ pub struct Turn {
     /// What the caller is shown next.
     out: VecDeque<ContentBlock>,
     /// The text that is shown when the turn ends, if no other is.
-    final_text: String,
+    final_text: Box<str>,
     /// The prompt's place in history, as long as no answer to it has begun.
     prompt: Option<usize>,
     /// Whether the turn in progress counts as one.
@@ -97,7 +97,7 @@ impl Turn {
             phase: Phase::Idle,
             round: Round::default(),
             out: VecDeque::new(),
-            final_text: String::new(),
+            final_text: Box::default(),
             prompt: None,
             counts: false,
             continues: false,
@@ -233,7 +233,7 @@ impl Turn {
         });
         let calls: Vec<Call> = calls.collect();
         if self.options.final_text_only {
-            self.final_text = message.text();
+            self.final_text = message.text().into();
         }
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
@@ -559,7 +559,7 @@ impl Turn {
         self.round.take_back();
         self.round.hide();
         self.out.clear();
-        self.final_text.clear();
+        self.final_text = Box::default();
         self.phase = Phase::Idle;
         self.continues = false;
         self.last = None;

@@ -24,7 +24,7 @@ impl Turn {
         if is_over || is_spent || !self.round.calls.is_empty() {
             return false;
         }
-        self.final_text.clear();
+        self.final_text = Box::default();
         self.prompt = Some(self.history().len());
         self.conversation.push(message);
         self.phase = Phase::Requesting { sent: false };

@@ -28,7 +28,7 @@ impl Turn {
         if !self.options.final_text_only {
             self.out.extend((!rest.is_empty()).then(|| TextBlock::new(rest).into()));
         } else if filled {
-            self.final_text.clone_from(&text);
+            self.final_text = text.as_str().into();
         }
         if filled && !text.is_empty() {
             self.conversation.push(Message::assistant(vec![TextBlock::new(text).into()]));
