@@ -29,10 +29,12 @@ pub struct Limits {
     pub argument_bytes: usize,
     /// Tool calls of one answer. 128 by default.
     pub calls: usize,
-    /// How many problems are kept; later ones are dropped. 32 by default.
+    /// How many problems are kept; later ones are dropped, but for the first error of the server. 32 by
+    /// default.
     pub problems: usize,
     /// Text, thinking and refusal together, in bytes; and as much again for what only the server
-    /// understands and wants back. 16 MiB by default.
+    /// understands and wants back. 16 MiB by default. An answer has 1,024 runs of words at the most, and one more
+    /// for every 64 bytes of this: each takes room beside its words.
     pub text_bytes: usize,
 }
 
