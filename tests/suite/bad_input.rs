@@ -138,6 +138,9 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
         (405, "text/plain", ""),
         (200, "text/html", page),
         (200, "application/json", unknown),
+        // Nothing is said of an address.
+        (200, "text/event-stream", ""),
+        (401, "text/plain", "who are you"),
     ] {
         let service = service_fn(move |_| async move {
             let response = Response::builder().status(status).header("content-type", content_type);
@@ -159,6 +162,10 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
     "", Stream: no event stream but 47 bytes of text/html: Welcome to Open WebUI [received: 47]
     "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) (base_url is http://gpu:8080, and most servers want /v1 at its end) [received: 68]
     "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) [received: 68]
+    "", Stream: the server answered with success and an empty body [received: 0]
+    "", Stream: the server answered with success and an empty body [received: 0]
+    "", Api: the server answered 401 Unauthorized: who are you [status: 401]
+    "", Api: the server answered 401 Unauthorized: who are you [status: 401]
     "#);
 }
 

@@ -387,7 +387,8 @@ impl AnswerStream {
         let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
         if let Some(failure) = &mut failure
             && self.0.beginning.first_token.is_none()
-            && matches!(failure.kind(), ErrorKind::Api | ErrorKind::Stream)
+            && received > 0
+            && (failure.kind() == ErrorKind::Api || self.0.pipeline.payloads() == 0)
         {
             failure.add(self.0.endpoint.0.hint());
         }
