@@ -183,18 +183,15 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Checks a text; `simdutf8` answers as std does, only sooner.
+/// Returns the bytes as text if they are UTF-8.
 #[inline]
 fn utf8(bytes: &[u8]) -> Option<&str> {
-    #[cfg(feature = "simd")]
-    {
-        // A short text is checked before a call would have paid.
-        const LONG: usize = 128;
-        if bytes.len() >= LONG {
-            return simdutf8::basic::from_utf8(bytes).ok();
-        }
+    // Below this length std's check is done before a call of the other one would have paid.
+    const LONG: usize = 128;
+    if bytes.len() < LONG {
+        return str::from_utf8(bytes).ok();
     }
-    str::from_utf8(bytes).ok()
+    simdutf8::basic::from_utf8(bytes).ok()
 }
 
 fn event_type(name: &[u8]) -> Cow<'_, str> {

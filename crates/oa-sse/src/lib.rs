@@ -33,21 +33,22 @@
 //! # What it costs
 //!
 //! An event that lies inside one chunk is lent as slices of that chunk: no allocation, no reference
-//! count. What straddles chunks is copied once into a buffer that is reused. Text is checked
-//! for UTF-8 when it is asked for as text; [`Event::raw_data`] hands out bytes unchecked, for readers
-//! that check anyway.
+//! count. An event that straddles chunks is copied once, into a buffer that is reused. Reads much smaller
+//! than events are cheapest through [`Parser::push_slice`], from a buffer that the caller reuses. Text is
+//! checked for UTF-8 when you ask for text; [`Event::raw_data`] returns bytes unchecked, for readers that
+//! check anyway.
 //!
 //! # Features
 //!
 //! All are off by default: `stream` adds [`EventStream`] over any stream of `Bytes`, `body` adds
-//! [`BodyEvents`] over any `http_body::Body`, `simd` has text checked by the `simdutf8` crate, with
-//! the same results in a third of the time.
+//! [`BodyEvents`] over any `http_body::Body`.
 
 mod parser;
 
 mod error;
 mod event;
 mod frame;
+mod limits;
 mod line;
 
 #[cfg(feature = "body")]
@@ -62,6 +63,7 @@ pub use crate::error::ReadError;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::event::{Event, EventBuf, Item};
 pub use crate::frame::Frame;
-pub use crate::parser::{Limits, Parser};
+pub use crate::limits::Limits;
+pub use crate::parser::Parser;
 #[cfg(feature = "stream")]
 pub use crate::stream::EventStream;

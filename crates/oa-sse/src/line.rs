@@ -6,6 +6,9 @@ use std::mem;
 use bytes::Bytes;
 use memchr::memchr2;
 
+/// How nearly every line begins that is not blank.
+pub(crate) const DATA: &[u8] = b"data:";
+
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// Where something lies in a chunk.
@@ -47,6 +50,15 @@ pub(crate) enum Step {
     Skipped,
     /// The line in progress has outgrown the room there is; the rest of it is skipped.
     TooLong,
+}
+
+/// The rest of a block whose only line is one of data that began in an earlier chunk.
+#[derive(Debug)]
+pub(crate) struct Straddling {
+    /// The end of that line.
+    pub(crate) part: Span,
+    /// Where the next block begins, behind the blank line.
+    pub(crate) next: usize,
 }
 
 #[derive(Debug, Default)]
@@ -92,27 +104,43 @@ impl Start {
 }
 
 impl Lines {
-    /// Accepts a chunk; `room` is how many bytes the line in progress may have.
+    /// Accepts a chunk.
     #[inline]
-    pub(crate) fn push(&mut self, chunk: Bytes, room: usize) {
-        if !self.is_spent() {
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        if self.is_spent() {
+            self.set_chunk(chunk, 0);
+        } else {
             self.queue.push_back(chunk);
-            return;
         }
-        self.searched = 0;
-        if self.in_line {
-            // Small reads mostly bring a part of a line and nothing else: it is carried at once, and
-            // the chunk is not even stored.
-            match find_unlikely_line_end(&chunk) {
-                None if self.carried.len() + chunk.len() <= room => {
-                    append(&mut self.carried, &chunk);
-                    return;
-                }
-                end => self.searched = end.unwrap_or(chunk.len()),
+    }
+
+    /// Whether all input was read and ended in the middle of a line.
+    #[inline]
+    pub(crate) fn is_in_line(&self) -> bool {
+        self.in_line && self.is_spent()
+    }
+
+    /// Takes a chunk that holds nothing but a part of the line in progress, as most small reads do: it is
+    /// carried at once. `room` is how many bytes the line may have.
+    ///
+    /// Any other chunk is left alone: an error, with the number of bytes at its start that hold no line end.
+    #[inline]
+    pub(crate) fn continue_line(&mut self, chunk: &[u8], room: usize) -> Result<(), usize> {
+        match find_unlikely_line_end(chunk) {
+            None if self.carried.len() + chunk.len() <= room => {
+                append(&mut self.carried, chunk);
+                Ok(())
             }
+            end => Err(end.unwrap_or(chunk.len())),
         }
+    }
+
+    /// Goes on with this chunk, of which `searched` bytes are known to hold no line end.
+    #[inline]
+    pub(crate) fn set_chunk(&mut self, chunk: Bytes, searched: usize) {
         self.chunk = chunk;
         self.position = 0;
+        self.searched = searched;
     }
 
     /// Whether everything that was pushed has been looked at.
@@ -127,9 +155,7 @@ impl Lines {
         let Some(chunk) = self.queue.pop_front() else {
             return false;
         };
-        self.chunk = chunk;
-        self.position = 0;
-        self.searched = 0;
+        self.set_chunk(chunk, 0);
         true
     }
 
@@ -193,6 +219,27 @@ impl Lines {
             return None;
         }
         Some(from + memchr2(b'\n', b'\r', &self.chunk[from..])?)
+    }
+
+    /// Finds the end of the line in progress if it is one of data and a blank line follows it.
+    #[inline]
+    pub(crate) fn straddling(&self) -> Option<Straddling> {
+        if !self.in_line || !self.carried.starts_with(DATA) {
+            return None;
+        }
+        let chunk = &self.chunk[..];
+        let part = Span { start: self.position, end: self.line_end(self.position)? };
+        let next = after_line_break(after_line_break(&chunk[part.end..])?)?;
+        Some(Straddling { part, next: chunk.len() - next.len() })
+    }
+
+    /// Ends the line in progress and its block; the line goes where `held` was.
+    #[inline]
+    pub(crate) fn end_straddling(&mut self, end: &Straddling, held: &mut Vec<u8>) {
+        append(&mut self.carried, end.part.of(&self.chunk));
+        self.in_line = false;
+        self.position = end.next;
+        mem::swap(held, &mut self.carried);
     }
 
     /// Ends a line that began in an earlier chunk with the part that lies in this one; false if it is
@@ -277,6 +324,27 @@ impl Lines {
             };
         }
     }
+}
+
+/// Returns what follows the line break that `bytes` begin with; `None` if that cannot be said yet.
+#[inline]
+pub(crate) fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
+    match bytes {
+        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
+/// Where the first line ends.
+///
+/// Made for the rest of a chunk behind an event: a long rest mostly holds a line end, a short one does not.
+#[inline]
+pub(crate) fn find_line_end(bytes: &[u8]) -> Option<usize> {
+    const SHORT: usize = 64;
+    if bytes.len() <= SHORT {
+        return find_unlikely_line_end(bytes);
+    }
+    memchr2(b'\n', b'\r', bytes)
 }
 
 /// Where the first line ends in bytes that probably hold no line end.

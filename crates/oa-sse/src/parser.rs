@@ -7,22 +7,8 @@ use memchr::memchr2;
 
 use crate::error::Error;
 use crate::event::{Event, Item, Place};
-use crate::line::{Line, Lines, Span, Step, append, empty};
-
-/// What a peer may make the parser hold.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Limits {
-    /// The size of one event in bytes: its data and name so far and the line in progress.
-    /// 8 MiB by default.
-    pub event_bytes: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { event_bytes: 8 << 20 }
-    }
-}
+use crate::limits::Limits;
+use crate::line::{DATA, Line, Lines, Span, Step, after_line_break, append, empty, find_line_end};
 
 /// A push parser for event streams.
 ///
@@ -124,6 +110,12 @@ impl Parser {
     /// the last one that [`finish_lenient`](Self::finish_lenient) would have delivered among them.
     #[inline]
     pub fn push(&mut self, chunk: Bytes) {
+        if self.is_in_line() {
+            if let Err(searched) = self.lines.continue_line(&chunk, self.room()) {
+                self.lines.set_chunk(chunk, searched);
+            }
+            return;
+        }
         if self.end != End::Open {
             self.restart();
         }
@@ -131,7 +123,31 @@ impl Parser {
         if !self.lent && self.refers_to_chunk() {
             self.detach();
         }
-        self.lines.push(chunk, self.room());
+        self.lines.push(chunk);
+    }
+
+    /// Accepts the next chunk of input from a buffer that the caller goes on using, and copies it.
+    ///
+    /// The events are the same as with [`push`](Self::push). This is the cheaper one where reads are much
+    /// smaller than events and land in a buffer of the caller's: the middle of a line goes straight to where
+    /// it is needed, without a `Bytes` of its own.
+    #[inline]
+    pub fn push_slice(&mut self, chunk: &[u8]) {
+        if !self.is_in_line() {
+            return self.push(Bytes::copy_from_slice(chunk));
+        }
+        if let Err(searched) = self.lines.continue_line(chunk, self.room()) {
+            self.lines.set_chunk(Bytes::copy_from_slice(chunk), searched);
+        }
+    }
+
+    /// Whether all input was read and ended in the middle of a line. Nothing is lent then, and nothing
+    /// refers to the last chunk: a line that is carried into the next one has let go of it.
+    #[inline]
+    fn is_in_line(&self) -> bool {
+        let is_in_line = self.end == End::Open && self.lines.is_in_line();
+        debug_assert!(!is_in_line || !self.lent && !self.refers_to_chunk());
+        is_in_line
     }
 
     /// Returns the next event, or `None` when it needs more input.
@@ -159,6 +175,9 @@ impl Parser {
             && let Some((name, data)) = self.whole_event()
         {
             return Ok(Some(self.event_in_chunk(name, data)));
+        }
+        if self.straddling_event() {
+            return Ok(Some(self.lend_event()));
         }
         Ok(if self.find_event()? { Some(self.lend_event()) } else { None })
     }
@@ -196,8 +215,8 @@ impl Parser {
             let start = chunk.len() - value.len();
             name = Span { start, end: start + end };
         }
-        let value = rest.strip_prefix(b"data:")?;
-        let Some(end) = memchr2(b'\n', b'\r', value) else {
+        let value = rest.strip_prefix(DATA)?;
+        let Some(end) = find_line_end(value) else {
             // The full reading need not search the only line there is again.
             if chunk.len() - rest.len() == lines.position {
                 lines.searched = chunk.len();
@@ -212,6 +231,28 @@ impl Parser {
         let space = usize::from(value[0] == b' ');
         lines.position = chunk.len() - next.len();
         Some((name, Span { start: start + space, end: start + end }))
+    }
+
+    /// Ends a block whose one line, of data, began in an earlier chunk and ends in this one, with the blank
+    /// line right behind it. Most events that straddle reads end so; any other is left for the full
+    /// reading, and nothing is changed.
+    ///
+    /// A line in progress rules out whatever else the edge of a chunk may bring: half a line break, half a
+    /// byte order mark, a line that is passed over.
+    #[inline]
+    fn straddling_event(&mut self) -> bool {
+        let Some(end) = self.lines.straddling() else { return false };
+        let is_whole = matches!((self.data, self.name), (Data::None, Name::None))
+            && !self.discarding
+            && self.lines.carried.len() + end.part.len() <= self.limits.event_bytes;
+        if !is_whole {
+            return false;
+        }
+        self.lines.end_straddling(&end, &mut self.held);
+        let start = DATA.len() + usize::from(self.held.get(DATA.len()) == Some(&b' '));
+        self.data = Data::Held(start);
+        self.used = self.held.len() - start;
+        self.end_block() == Found::Event
     }
 
     /// Returns the next event, comment or line of no known field, or `None` when it needs more input.
@@ -234,6 +275,9 @@ impl Parser {
             && let Some((name, data)) = self.whole_event()
         {
             return Ok(Some(Item::Event(self.event_in_chunk(name, data))));
+        }
+        if self.straddling_event() {
+            return Ok(Some(Item::Event(self.lend_event())));
         }
         Ok(match self.advance(Want::Everything) {
             Found::Nothing => None,
@@ -327,7 +371,7 @@ impl Parser {
         if self.discarding {
             return Found::Nothing;
         }
-        if let Some(value) = bytes.strip_prefix(b"data:") {
+        if let Some(value) = bytes.strip_prefix(DATA) {
             let start = bytes.len() - value.len();
             let start = start + usize::from(value.first() == Some(&b' '));
             self.add_data(line, start);
@@ -533,15 +577,6 @@ impl Parser {
             Data::Held(start) => Place::Held(&mut self.held, start),
         };
         Event::new(place, name, self.id.as_ref())
-    }
-}
-
-/// What follows the line break that `bytes` begin with; none if that cannot be said yet.
-#[inline]
-fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
-    match bytes {
-        [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => Some(rest),
-        _ => None,
     }
 }
 

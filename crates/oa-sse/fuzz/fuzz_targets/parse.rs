@@ -54,7 +54,7 @@ fn items(setup: Setup, chunks: &[Bytes]) -> Outcome {
     let mut parser = setup.parser();
     let mut seen = Vec::new();
     for chunk in chunks {
-        parser.push(chunk.clone());
+        parser.push_slice(chunk);
         drain_items(setup, &mut parser, &mut seen);
     }
     setup.finish(&mut parser);

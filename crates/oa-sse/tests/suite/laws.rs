@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// Whoever checks it, which the length and the feature `simd` decide.
+    /// Short and long texts are checked by different functions.
     #[test]
     fn text_is_what_std_makes_of_the_bytes(
         pieces in vec(

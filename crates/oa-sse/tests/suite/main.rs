@@ -24,15 +24,19 @@ pub(crate) enum End {
     Lenient,
 }
 
-/// Feeds `chunks` to `parser` and collects everything that comes out.
+/// Feeds `chunks` to `parser`, some as `Bytes` and some as slices, and collects everything that comes out.
 pub(crate) fn run<'a>(
     mut parser: Parser,
     chunks: impl IntoIterator<Item = &'a [u8]>,
     end: End,
 ) -> (Vec<Seen>, Parser) {
     let mut seen = Vec::new();
-    for chunk in chunks {
-        parser.push(chunk.to_vec().into());
+    for (number, chunk) in chunks.into_iter().enumerate() {
+        if (number + chunk.len()).is_multiple_of(2) {
+            parser.push_slice(chunk);
+        } else {
+            parser.push(chunk.to_vec().into());
+        }
         drain(&mut parser, &mut seen);
     }
     match end {
