@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if count == 0 {
             parser.finish_lenient();
         } else {
-            parser.push(buffer[..count].to_vec().into());
+            parser.push_slice(&buffer[..count]);
         }
         while let Some(event) = parser.next_event()? {
             let progress = aggregator.push(event.raw_data())?;

@@ -84,8 +84,8 @@ fn each_tells_how_it_is_used_and_takes_nothing_else() {
     let mut count = 0;
     for source in sources.filter(|path| path.extension().is_some_and(|end| end == "rs")) {
         let name = source.file_stem().and_then(|name| name.to_str()).expect("a name");
-        // It shows what can be done without any of our helpers.
-        if name == "custom_transport" {
+        // They show what can be done without any of our helpers.
+        if name == "custom_transport" || name == "layers" {
             continue;
         }
         let usage = format!("    cargo run --example {name}");
@@ -235,6 +235,12 @@ fn executor_events() {
 #[test]
 fn custom_transport() {
     check(&mut example("custom_transport"), &["call ", "finish reason: tool_calls"]);
+}
+
+#[test]
+fn layers() {
+    let expected = ["a transport.", "call read_file({\"path\":\"a.txt\"})", "next request: 1"];
+    check(&mut example("layers"), &expected);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::answers::{PAGE, WORD, page};
 
-const BODY: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"Tell me a story."}],"stream":true,"stream_options":{"include_usage":true}}"#;
+pub(crate) const BODY: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"Tell me a story."}],"stream":true,"stream_options":{"include_usage":true}}"#;
 
 /// Around the messages of a conversation.
 const BEGIN: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"Read the book."}"#;

@@ -6,15 +6,47 @@
 //! - C: the arguments of one call, a fragment to an event; framed as A. `query` hands the call out
 //!   when it is whole, `Client::next_event` each fragment too.
 //! - C': the same, paced as A'.
-//! - tiny: requests on a warm connection, each answered with one piece of text.
+//! - tiny: requests on a warm connection, each answered with one piece of text; by `query`, and by the layers
+//!   alone, which must not take more.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::by_hand::Loop;
+use crate::by_hand::{self, Loop};
 use crate::instructions::{Valgrind, grouped};
+use crate::layers::Layers;
 use crate::process::measured;
 use crate::replay::{BURSTS, CALL, LARGE, PACED, PACED_CALL, Server};
-use crate::{PIECES, Who, instructions, ours, runtime};
+use crate::{PIECES, instructions, ours, runtime};
+
+/// Who asks the server.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Query,
+    Client,
+    Layers,
+    Loop,
+}
+
+impl Who {
+    const ALL: [Self; 4] = [Self::Query, Self::Client, Self::Layers, Self::Loop];
+
+    /// Its place, to tell a child.
+    fn place(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Query => "query",
+            Self::Client => "Client",
+            Self::Layers => "layers",
+            Self::Loop => "loop",
+        })
+    }
+}
 
 /// A row of the tables.
 struct Case {
@@ -53,7 +85,7 @@ impl Case {
     }
 }
 
-const CASES: [Case; 8] = [
+const CASES: [Case; 9] = [
     Case::pieces("A: an event per HTTP chunk", Who::Query, BURSTS)
         .targets([Some(5_000.0), Some(8_800.0)]),
     Case::pieces("A': the same, paced", Who::Query, PACED).paced(),
@@ -66,6 +98,15 @@ const CASES: [Case; 8] = [
     Case {
         name: "tiny: a request",
         ours: Who::Query,
+        form: BURSTS,
+        unit: Unit::Request,
+        units: 200,
+        targets: [None; 2],
+        timed: Some(2_000),
+    },
+    Case {
+        name: "tiny: the same",
+        ours: Who::Layers,
         form: BURSTS,
         unit: Unit::Request,
         units: 200,
@@ -160,8 +201,9 @@ fn time(port: usize, case: &Case, who: Who, units: usize, turns: usize) -> Durat
     runtime().block_on(async {
         let mut by_hand = match who {
             Who::Loop => Some(Loop::connect(port).await),
-            Who::Client | Who::Query => None,
+            Who::Client | Who::Layers | Who::Query => None,
         };
+        let mut layers = Layers::new(port, &path, by_hand::BODY);
         let mut best = Duration::MAX;
         for _ in 0..turns {
             let start = Instant::now();
@@ -170,6 +212,7 @@ fn time(port: usize, case: &Case, who: Who, units: usize, turns: usize) -> Durat
                 let on_pieces = |pieces| came += pieces;
                 match (who, &mut by_hand) {
                     (_, Some(by_hand)) => by_hand.ask(&path, on_pieces).await,
+                    (Who::Layers, None) => layers.ask(on_pieces).await,
                     (Who::Client, None) => ours::ask_client(&options, on_pieces).await,
                     (_, None) => ours::ask(&options, on_pieces).await,
                 }

@@ -22,6 +22,7 @@ mod rounds;
 mod streams;
 
 mod by_hand;
+mod layers;
 mod ours;
 
 mod answers;

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -57,6 +58,30 @@ impl ResponseBody {
             Some(reading)
         };
         Self { reading, received: 0 }
+    }
+
+    /// Waits for the next bytes; `None` at the end of the body.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`](crate::ErrorKind::Broken), and then `None`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            match poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
+                // Trailers are no bytes of the body.
+                Some(Ok(frame)) => {
+                    if let Ok(bytes) = frame.into_data() {
+                        return Ok(Some(bytes));
+                    }
+                }
+                Some(Err(error)) => return Err(error),
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Returns how many bytes of the body were read so far.

@@ -6,7 +6,6 @@
 //! [`Watch`] that knows how long to wait for what.
 //!
 //! ```
-//! use http_body_util::BodyExt;
 //! use oa_transport::{RequestBody, Transport};
 //! use tower::{Service, ServiceExt};
 //!
@@ -20,10 +19,8 @@
 //!     .body(RequestBody::new(r#"{"model": "any", "messages": [], "stream": true}"#))?;
 //! let response = transport.ready().await?.call(request).await?;
 //! let mut body = response.into_body();
-//! while let Some(frame) = body.frame().await {
-//!     if let Ok(chunk) = frame?.into_data() {
-//!         assert!(chunk.starts_with(b"data: "));
-//!     }
+//! while let Some(chunk) = body.chunk().await? {
+//!     assert!(chunk.starts_with(b"data: "));
 //! }
 //! assert_eq!(transport.idle_connections(), 1); // for the next request
 //! # Ok(())

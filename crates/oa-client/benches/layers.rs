@@ -1,0 +1,62 @@
+//! The layers without the client: `oa-transport`, `oa-sse` and `oa-aggregate`, put together as
+//! `examples/layers.rs` shows. What requests have in common is written once, and the templates learned from
+//! one answer serve the next.
+
+use std::hint::black_box;
+use std::mem;
+
+use bytes::Bytes;
+use oa_aggregate::{Aggregator, Delta, Forms, Options, Progress};
+use oa_sse::Parser;
+use oa_transport::{RequestBody, RequestHead, Transport};
+
+pub(crate) struct Layers {
+    transport: Transport,
+    head: RequestHead,
+    body: RequestBody,
+    forms: Forms,
+}
+
+impl Layers {
+    pub(crate) fn new(port: usize, path: &str, body: &'static str) -> Self {
+        let request =
+            http::Request::post(format!("http://127.0.0.1:{port}{path}/chat/completions"))
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(());
+        let (parts, ()) = request.expect("the request is valid").into_parts();
+        Self {
+            transport: Transport::new(),
+            head: RequestHead::new(parts).expect("the address is valid"),
+            body: RequestBody::new(body),
+            forms: Forms::default(),
+        }
+    }
+
+    /// Asks, and tells of the pieces as they come.
+    pub(crate) async fn ask(&mut self, mut on_pieces: impl FnMut(usize)) {
+        let response = self.transport.send(&self.head, self.body.clone()).await;
+        let mut body = response.expect("the server answers").into_body();
+        let mut parser = Parser::new();
+        let mut aggregator = Aggregator::with_forms(Options::default(), mem::take(&mut self.forms));
+        // Read to its very end, so that the connection serves the next request.
+        while let Some(bytes) = body.chunk().await.expect("the answer is whole") {
+            parser.push(bytes);
+            while let Some(event) = parser.next_event().expect("events are small") {
+                let progress = aggregator.push(event.raw_data()).expect("the answer is small");
+                while let Some(delta) = aggregator.next_delta() {
+                    if let Delta::Text(text) = delta {
+                        black_box(text.to_owned());
+                        on_pieces(1);
+                    }
+                }
+                if progress == Progress::Done {
+                    break;
+                }
+            }
+            // The parser lets go of the read, so that the transport can use its buffer again.
+            parser.push(Bytes::new());
+        }
+        self.forms = aggregator.take_forms();
+        black_box(aggregator.into_answer());
+    }
+}
