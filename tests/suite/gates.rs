@@ -42,6 +42,11 @@ fn calling(input: Value) -> MemoryServer {
     strict([Reply::new().call_with_id("1", "list", input), Reply::text("Done.")])
 }
 
+/// A model whose only answer is the call.
+fn calling_once(input: Value) -> MemoryServer {
+    strict([Reply::new().call_with_id("1", "list", input)])
+}
+
 const EFFECTIVE: &str = r#"{"depth":2,"page":{"size":20},"path":"/"}"#;
 
 /// Every gate that there is, noting what it sees.
@@ -140,13 +145,13 @@ async fn in_manual_mode_and_in_a_query_the_hook_and_the_caller_see_it() {
         });
         manual(&server).tool(list(&Log::default())).hooks(hooks)
     };
-    let mut client = client(options(calling(json!({}))));
+    let mut client = client(options(calling_once(json!({}))));
     assert_eq!(talk(&mut client, "Go.").await, [format!("[1 list {EFFECTIVE}]")]);
     assert_eq!(told(client.history())[1], "assistant: [1 list {}]");
     // What does not fit stays as it is.
-    let mut client = crate::talk::client(options(calling(json!({ "path": 5 }))));
+    let mut client = crate::talk::client(options(calling_once(json!({ "path": 5 }))));
     assert_eq!(talk(&mut client, "Go.").await, [r#"[1 list {"path":5}]"#]);
-    let options = options(calling(json!({ "depth": 3.0 }))).build().unwrap();
+    let options = options(calling_once(json!({ "depth": 3.0 }))).build().unwrap();
     let mut answer = query("Go.", &options).await.unwrap();
     let Some(Ok(ContentBlock::ToolUse(call))) = answer.next().await else { panic!("a call") };
     assert_eq!(call.input, json!({ "path": "/", "page": { "size": 20 }, "depth": 3 }));
@@ -271,10 +276,10 @@ async fn a_tool_that_prepares_differently_each_time_runs_with_what_was_seen() {
 /// A client whose call waits for permission, with more options.
 async fn waiting(
     log: &Log,
-    input: Value,
+    server: &MemoryServer,
     more: impl FnOnce(AgentOptionsBuilder) -> AgentOptionsBuilder,
 ) -> Client {
-    let options = auto(&calling(input)).tool(list(log)).permission_mode(PermissionMode::Ask);
+    let options = auto(server).tool(list(log)).permission_mode(PermissionMode::Ask);
     let mut client = client(more(options));
     talk(&mut client, "Go.").await;
     assert_eq!(client.pending_approvals().len(), 1);
@@ -284,7 +289,7 @@ async fn waiting(
 #[tokio::test]
 async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     let log = Log::default();
-    let mut client = waiting(&log, json!({}), |options| options).await;
+    let mut client = waiting(&log, &calling(json!({})), |options| options).await;
     assert_eq!(client.pending_approvals()[0].input.to_string(), EFFECTIVE);
     client.approve("1").unwrap();
     client.set_permission_mode(PermissionMode::Plan).unwrap();
@@ -297,7 +302,7 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     let root = || ToolRule::deny("list").when(|input| input["path"] == "/");
     let log = Log::default();
     let mut client =
-        waiting(&log, json!({ "path": "a" }), |options| options.tool_rule(root())).await;
+        waiting(&log, &calling(json!({ "path": "a" })), |options| options.tool_rule(root())).await;
     let error = client.approve_with("1", json!({ "path": 5 })).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("`path`"), "{error}");
@@ -333,7 +338,7 @@ async fn a_call_that_was_allowed_beside_one_that_waits_is_held_to_the_mode_that_
 #[tokio::test]
 async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
     let log = Log::default();
-    let mut first = waiting(&log, json!({ "path": "a" }), |options| options).await;
+    let mut first = waiting(&log, &calling_once(json!({ "path": "a" })), |options| options).await;
     first.approve_with("1", json!({ "path": "privileged" })).unwrap();
     let saved = serde_json::to_string(first.history()).unwrap();
     assert!(!saved.contains("privileged"), "what was approved is not kept");
@@ -365,7 +370,7 @@ async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
 #[tokio::test]
 async fn a_tool_that_takes_the_place_of_another_gets_nothing_that_does_not_fit_it() {
     let log = Log::default();
-    let mut client = waiting(&log, json!({}), |options| options).await;
+    let mut client = waiting(&log, &calling(json!({})), |options| options).await;
     client.approve("1").unwrap();
     let ran = log.clone();
     let other = tool("list", "").param("folder", "string").build(move |_| {

@@ -8,7 +8,7 @@ use open_agent::{
 };
 use proptest::prelude::*;
 
-use super::{calling, result};
+use super::{calling, calling_once, result};
 use crate::talk::{auto, cases, client, manual, told};
 
 /// What one call of a law goes through.
@@ -130,8 +130,10 @@ async fn check_law(case: Case) -> Result<(), TestCaseError> {
                 async { None }
             })
     };
-    let server = calling(case.input.clone());
-    let options = if case.is_manual { manual(&server) } else { auto(&server) };
+    let options = match case.is_manual {
+        true => manual(&calling_once(case.input.clone())),
+        false => auto(&calling(case.input.clone())),
+    };
     let mut options = options.tool(tool.clone()).hooks(hooks);
     if !case.is_manual {
         let ruled = ruled.clone();
