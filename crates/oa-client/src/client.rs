@@ -449,8 +449,8 @@ impl Client {
         Ok(())
     }
 
-    /// Sets what happens to calls that no rule is about, from now on: for example to leave a mode in which only
-    /// plans are made.
+    /// Sets what happens to calls that no rule is about, from now on: for example to leave [`PermissionMode::Plan`],
+    /// which also stops calls that were permitted before, unless those of their answer have started.
     ///
     /// # Errors
     ///

@@ -98,8 +98,8 @@ impl Permissions {
         self
     }
 
-    /// Asks this about calls that lists, rules and mode neither allow nor deny. If it panics the call is denied.
-    /// Without it such calls wait: [`Permission::Later`].
+    /// Sets the callback that is asked about calls that lists, rules and mode neither allow nor deny. If it panics the
+    /// call is denied. Without it such calls wait: [`Permission::Later`].
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
