@@ -111,7 +111,7 @@ async fn every_gate_sees_the_input_that_runs() {
         let mut lines = log.lines();
         lines.retain(|line| line != "end");
         let (mut seen, what): (Vec<_>, Vec<_>) =
-            lines.iter().filter_map(|line| line.split_once(' ')).map(|(a, b)| (a, b)).unzip();
+            lines.iter().filter_map(|line| line.split_once(' ')).unzip();
         assert!(what.iter().all(|input| *input == EFFECTIVE), "{given}: {lines:?}");
         seen.dedup();
         assert_eq!(seen, ["hook", "rule", "asked", "rule", "start", "ran", "ok", "post"]);
