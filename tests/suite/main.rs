@@ -15,6 +15,7 @@ mod error_bodies;
 mod failures;
 mod faults;
 mod filled_in;
+mod gates;
 mod hooks;
 mod interrupts;
 mod laws;

@@ -21,7 +21,7 @@ use oa_types::{
 };
 use serde_json::{Value, json};
 
-use crate::decision::denied;
+use crate::decision::Denial;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
@@ -135,8 +135,8 @@ impl Client {
 
     /// Creates a client that goes on with a conversation which waits: made valid first, but for calls at
     /// its end without a result. In auto mode all of these wait for [`approve`](Self::approve) or
-    /// [`deny`](Self::deny), also those that a rule allows, with the input that the model gave; hooks and rules
-    /// decide about them anew when the turn goes on. In manual mode they wait for their results. Hooks are asked about
+    /// [`deny`](Self::deny), also those that a rule allows, with the input that the model gave, completed by the tool's
+    /// defaults: what was decided before is not stored. Hooks and rules decide about them anew when the turn goes on. In manual mode they wait for their results. Hooks are asked about
     /// results at its end before the next request, since nobody knows whether they were.
     ///
     /// # Errors
@@ -145,6 +145,7 @@ impl Client {
     pub fn resume(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.driver.turn.restore(messages).map_err(Error::turn)?;
+        client.driver.prepare_open_calls();
         Ok(client)
     }
 
@@ -330,22 +331,26 @@ impl Client {
     /// Permits a call that waits. Once none waits any more, [`continue_turn`](Self::continue_turn) runs
     /// what was permitted.
     ///
+    /// Rules and mode are asked again when the call is about to run: a rule that denies it and
+    /// [`PermissionMode::Plan`] win over an approval.
+    ///
     /// # Errors
     ///
     /// `InvalidInput` if no call of the last answer has this id, or it does not wait.
     pub fn approve(&mut self, id: &str) -> Result<()> {
         let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
         let input = call.map(|call| call.input.clone()).unwrap_or_default();
-        self.approve_with(id, input)
+        self.driver.turn.approve(id, Decision::Run(input)).map_err(Error::turn)
     }
 
-    /// Permits a call that waits, with another input.
+    /// Permits a call that waits, with another input, which is completed by the tool's defaults.
     ///
     /// # Errors
     ///
-    /// As [`approve`](Self::approve).
+    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not fit the tool's schema: then the call
+    /// still waits.
     pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
-        self.driver.turn.approve(id, Decision::Run(input)).map_err(Error::turn)
+        self.driver.approve_with(id, input)
     }
 
     /// Denies a call that waits; the model reads why.
@@ -356,7 +361,7 @@ impl Client {
     pub fn deny(&mut self, id: &str, reason: impl Into<String>) -> Result<()> {
         let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
         let name = call.map_or("", |call| &call.block.name);
-        let content = denied(name, reason.into());
+        let content = Denial::by_permission(reason.into()).to_value(name);
         self.driver.turn.approve(id, Decision::Refuse(content)).map_err(Error::turn)
     }
 
@@ -439,11 +444,13 @@ impl Client {
         self.change(|settings| {
             settings.set_tools(tools);
             Ok(())
-        })
+        })?;
+        self.driver.check_open_calls();
+        Ok(())
     }
 
-    /// Sets what happens to calls that no rule is about, from now on: for example to leave a mode in which only
-    /// plans are made.
+    /// Sets what happens to calls that no rule is about, from now on: for example to leave [`PermissionMode::Plan`],
+    /// which also stops calls that were permitted before, unless those of their answer have started.
     ///
     /// # Errors
     ///

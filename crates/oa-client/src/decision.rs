@@ -1,48 +1,162 @@
-//! What becomes of a call: the hooks' word, then that of the permissions.
+//! What becomes of a call: its tool prepares the input, then hooks and permissions look at what would run.
 
-use oa_hooks::{Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent, Verdict};
-use oa_tools::ErrorBody;
-use oa_turn::Decision;
+use std::sync::Arc;
+
+use oa_hooks::{
+    History, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent, Verdict,
+};
+use oa_tools::{ErrorBody, Tool};
+use oa_turn::Fit;
+use oa_types::contain::contain;
+use serde_json::Value;
 use tokio::time::sleep;
 
-/// Who is asked about one call.
-pub(crate) struct Judges {
-    pub(crate) hooks: Hooks,
-    /// None for a call that nobody needs to permit: of a tool that does not exist, or one that somebody
-    /// has permitted who was asked in vain before.
-    pub(crate) permissions: Option<Permissions>,
-    /// What the call's tool says it does.
-    pub(crate) category: Option<String>,
+/// An input as its tool has completed it, or as it was given if it does not fit.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) input: Value,
+    pub(crate) fit: Fit,
 }
 
-impl Judges {
-    /// Hears them. An error is a hook that failed: the turn ends.
-    pub(crate) async fn decide(self, event: PreToolUseEvent) -> Result<Decision, oa_hooks::Error> {
-        let Self { hooks, permissions, category } = self;
-        let PreToolUseEvent { tool_name, mut tool_input, tool_use_id, history, .. } = event.clone();
-        match hooks.pre_tool_use(event, sleep).await? {
-            Verdict::Allow => {}
-            Verdict::Block { reason } => {
-                let body = ErrorBody::new(tool_name, "a hook blocked the call");
-                return Ok(Decision::Refuse(body.with_reason(reason).to_value()));
+impl Prepared {
+    pub(crate) fn by(tool: Option<&Arc<dyn Tool>>, input: Value) -> Self {
+        let Some(tool) = tool else {
+            // Should a tool of this name appear before the call runs, nobody has asked about it.
+            let fit = Fit::Unfit("there was no such tool when the call was decided".to_owned());
+            return Self { input, fit };
+        };
+        let why = match contain(|| tool.prepare(input.clone())) {
+            Ok(Ok(input)) => return Self { input, fit: Fit::Fits },
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => {
+                format!("checking them panicked: {}", panic.excerpt().unwrap_or_default())
             }
-            Verdict::Modify(change) => tool_input = change.value,
-        }
-        let Some(permissions) = permissions else { return Ok(Decision::Run(tool_input)) };
-        let request = PermissionRequest::new(&*tool_name, tool_input.clone(), tool_use_id, history);
-        let request = request.with_category(category);
-        Ok(match permissions.decide(request, sleep).await {
-            Permission::Allow => Decision::Run(tool_input),
-            Permission::AllowWith(input) => Decision::Run(input),
-            Permission::Later => Decision::Wait(tool_input),
-            Permission::Deny(reason) => Decision::Refuse(denied(&tool_name, reason)),
-            // What is not known here lets nothing pass.
-            _ => Decision::Refuse(denied(&tool_name, "it was not allowed".to_owned())),
-        })
+        };
+        Self { input, fit: Fit::Unfit(why) }
     }
 }
 
-/// What the model reads of a call that was denied.
-pub(crate) fn denied(tool: &str, reason: String) -> serde_json::Value {
-    ErrorBody::new(tool, "permission denied").with_reason(reason).to_value()
+/// The gates of one call. Whatever they change is prepared again, so that the input which runs is the one that
+/// the last of them has seen.
+pub(crate) struct Judges {
+    /// `None` if none is about this tool.
+    pub(crate) hooks: Option<Hooks>,
+    /// `None` for a call that needs no permission, and for one of a tool that does not exist.
+    pub(crate) permissions: Option<Permissions>,
+    /// Whether somebody has permitted the call already: then nobody is asked, but what is denied stays denied.
+    pub(crate) is_approved: bool,
+    pub(crate) tool: Option<Arc<dyn Tool>>,
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) history: History,
+    pub(crate) prepared: Prepared,
+}
+
+/// What the gates have said of a call, and the input that they have seen.
+pub(crate) struct Ruling {
+    pub(crate) tool: Option<Arc<dyn Tool>>,
+    pub(crate) prepared: Prepared,
+    pub(crate) word: Word,
+}
+
+pub(crate) enum Word {
+    Allow,
+    Deny(Denial),
+    Later,
+}
+
+/// Why a call does not run.
+pub(crate) struct Denial {
+    error: &'static str,
+    pub(crate) reason: String,
+}
+
+impl Judges {
+    /// Asks everybody. An error is a hook that failed: the turn ends.
+    pub(crate) async fn decide(mut self) -> Result<Ruling, oa_hooks::Error> {
+        Ok(match self.before_question().await? {
+            Some(word) => self.rule(word),
+            None => self.question().await,
+        })
+    }
+
+    /// Asks the hooks and looks at rules and mode; `None` if a permission is still needed.
+    pub(crate) async fn before_question(&mut self) -> Result<Option<Word>, oa_hooks::Error> {
+        if let Some(hooks) = &self.hooks {
+            let event = PreToolUseEvent::new(
+                &*self.name,
+                self.prepared.input.clone(),
+                &*self.id,
+                self.history.clone(),
+            );
+            match hooks.pre_tool_use(event, sleep).await? {
+                Verdict::Allow => {}
+                Verdict::Block { reason } => return Ok(Some(Word::Deny(Denial::by_hook(reason)))),
+                Verdict::Modify(change) => self.prepare(change.value),
+            }
+        }
+        let Some(permissions) = &self.permissions else { return Ok(Some(Word::Allow)) };
+        if let Some(reason) = self.denial(permissions) {
+            return Ok(Some(Word::Deny(Denial::by_permission(reason))));
+        }
+        // Nobody is bothered about a call that cannot run: its result says what does not fit.
+        let is_settled = self.is_approved || self.prepared.fit != Fit::Fits;
+        Ok(is_settled.then_some(Word::Allow))
+    }
+
+    /// Asks for permission.
+    pub(crate) async fn question(mut self) -> Ruling {
+        let Some(permissions) = self.permissions.take() else { return self.rule(Word::Allow) };
+        let request = PermissionRequest::new(
+            &*self.name,
+            self.prepared.input.clone(),
+            &*self.id,
+            self.history.clone(),
+        );
+        let word = match permissions.decide(request.with_category(self.category()), sleep).await {
+            Permission::Allow => Word::Allow,
+            Permission::AllowWith(input) => {
+                self.prepare(input);
+                // A rule may forbid what somebody has put in the place of what was asked.
+                let denial = self.denial(&permissions);
+                denial.map_or(Word::Allow, |reason| Word::Deny(Denial::by_permission(reason)))
+            }
+            Permission::Later => Word::Later,
+            Permission::Deny(reason) => Word::Deny(Denial::by_permission(reason)),
+            // What is not known here lets nothing pass.
+            _ => Word::Deny(Denial::by_permission("it was not allowed".to_owned())),
+        };
+        self.rule(word)
+    }
+
+    pub(crate) fn rule(self, word: Word) -> Ruling {
+        Ruling { tool: self.tool, prepared: self.prepared, word }
+    }
+
+    fn prepare(&mut self, input: Value) {
+        self.prepared = Prepared::by(self.tool.as_ref(), input);
+    }
+
+    fn denial(&self, permissions: &Permissions) -> Option<String> {
+        permissions.denies(&self.name, &self.prepared.input, self.category())
+    }
+
+    fn category(&self) -> Option<&str> {
+        self.tool.as_ref().and_then(|tool| tool.category())
+    }
+}
+
+impl Denial {
+    pub(crate) fn by_hook(reason: String) -> Self {
+        Self { error: "a hook blocked the call", reason }
+    }
+
+    pub(crate) fn by_permission(reason: String) -> Self {
+        Self { error: "permission denied", reason }
+    }
+
+    /// What the model reads.
+    pub(crate) fn to_value(&self, tool: &str) -> Value {
+        ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
+    }
 }

@@ -6,15 +6,14 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use oa_executor::{Batch, BatchStream, ToolEvent};
-use oa_hooks::{PostToolUseEvent, PreToolUseEvent};
-use oa_turn::{Action, Answer, Call, CallState, Decision, Turn};
-use oa_types::{AssistantMessage, FinishReason, ToolUseBlock};
+use oa_executor::ToolEvent;
+use oa_hooks::PostToolUseEvent;
+use oa_turn::{Action, Answer, Call, CallState, Turn};
+use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::{Instant, sleep};
 
 use crate::answer::{AnswerStream, Concluded};
 use crate::chat::ChatRequest;
-use crate::decision::Judges;
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::gauge::Gauge;
@@ -43,7 +42,7 @@ pub(crate) struct Driver {
     /// Judges answers while one of a form is wanted.
     pub(crate) output: Option<Box<Output>>,
     trace: Option<Trace>,
-    work: Work,
+    pub(crate) work: Work,
     transcript: Transcript,
     gauge: Gauge,
     /// A number of its own.
@@ -118,14 +117,22 @@ impl Driver {
                 return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
             }
             match self.turn.next_action() {
-                Some(Action::Decide { call }) => self.decide(call),
+                Some(Action::Decide { call }) => {
+                    if let Some(denied) = self.decide(call) {
+                        return Poll::Ready(Ok(Some(denied)));
+                    }
+                }
                 Some(Action::End { reason }) => {
                     self.end_run(Some(reason.clone()));
                     return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
                 }
                 Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
                 Some(Action::Review { call }) => self.review(call),
-                Some(Action::Run { calls }) => self.work.batch = Some(self.batch(&calls)),
+                Some(Action::Run { calls }) => {
+                    if let Some(denied) = self.run(&calls) {
+                        return Poll::Ready(Ok(Some(denied)));
+                    }
+                }
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
@@ -153,9 +160,9 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
-            Done::Decision(call, decision) => {
-                let decision = decision.map_err(|error| self.fail(Error::hook(error)))?;
-                self.turn.decide(call, decision);
+            Done::Decisions(rulings) => {
+                let rulings = rulings.map_err(|error| self.fail(Error::hook(error)))?;
+                return Ok(self.take_rulings(rulings));
             }
             Done::Delta(event) => {
                 // What is wrong with a stream is no word of an answer.
@@ -240,27 +247,6 @@ impl Driver {
     }
 
     #[inline(never)]
-    fn decide(&mut self, call: usize) {
-        let Call { block, input, is_approved, .. } = &self.turn.calls()[call];
-        let Settings { hooks, permissions, tools, .. } = &*self.settings;
-        let tool = tools.get(&block.name).filter(|_| !is_approved);
-        let permissions = tool.map(|_| permissions).filter(|them| !them.allow_everything());
-        if !hooks.has_pre_tool_use(&block.name) && permissions.is_none() {
-            let input = input.clone();
-            return self.turn.decide(call, Decision::Run(input));
-        }
-        let history = self.turn.history().clone();
-        let event = PreToolUseEvent::new(&*block.name, input.clone(), &*block.id, history);
-        let judges = Judges {
-            hooks: hooks.clone(),
-            permissions: permissions.cloned(),
-            category: tool.and_then(|tool| tool.category()).map(str::to_owned),
-        };
-        self.work.hooks =
-            Some(Box::pin(async move { Done::Decision(call, judges.decide(event).await) }));
-    }
-
-    #[inline(never)]
     fn review(&mut self, call: usize) {
         let Call { block, input, state, .. } = &self.turn.calls()[call];
         let CallState::Answered { content, outcome, .. } = state else { return };
@@ -284,21 +270,6 @@ impl Driver {
             Some(Box::pin(
                 async move { Done::Review(call, hooks.post_tool_use(event, sleep).await) },
             ));
-    }
-
-    #[inline(never)]
-    fn batch(&mut self, calls: &[usize]) -> Box<BatchStream> {
-        let calls = calls.iter().map(|&call| {
-            let Call { block, input, .. } = &self.turn.calls()[call];
-            let mut call = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
-            call.extra.clone_from(&block.extra);
-            call
-        });
-        let mut batch = Batch::new().state(self.settings.state.clone());
-        if let Some(run) = &mut self.run {
-            batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
-        }
-        Box::new(self.settings.executor.execute_batch_streaming(calls.collect(), batch))
     }
 
     #[inline(never)]

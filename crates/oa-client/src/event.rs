@@ -3,6 +3,7 @@ use std::sync::Arc;
 use oa_aggregate::{Delta, Problem};
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason};
+use serde_json::Value;
 
 use crate::stream::block;
 
@@ -17,6 +18,9 @@ pub enum AgentEvent {
     /// What [`Client::receive`](crate::Client::receive) returns: text and thinking as they are
     /// generated, calls, what was wrong with them, and their results.
     Block(ContentBlock),
+    /// A call was denied by a hook, a rule, the mode or whoever was asked. It comes when that is decided, before any
+    /// call of the answer starts; the error and the result that the model reads follow as blocks, in call order.
+    CallDenied(CallDenied),
     /// The server does not take the form that an answer is to have, in these words: it was asked once more,
     /// and is from now on, for any JSON object or in words alone, as
     /// [`OutputMode::Auto`](crate::OutputMode::Auto) has it.
@@ -34,6 +38,20 @@ pub enum AgentEvent {
     ToolUseDelta(ToolUseDelta),
     /// The turn is over, or waits for the caller to answer calls.
     TurnEnd(FinishReason),
+}
+
+/// A call that will not run.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CallDenied {
+    /// The id of the call.
+    pub call_id: String,
+    /// The name of the tool.
+    pub tool_name: String,
+    /// The input that was denied: the one that would have run.
+    pub input: Value,
+    /// Why it was denied, as the model reads it.
+    pub reason: String,
 }
 
 /// A prompt that the model has not seen all of: the server reports far fewer tokens than were sent (QUIRKS

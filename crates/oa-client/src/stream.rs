@@ -14,7 +14,8 @@ use crate::event::{AgentEvent, PromptCut};
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///
 /// Each piece of text or thinking is a block of its own; tool calls come whole, after the text, with the
-/// input that a hook may have given them; a call that a hook blocked comes as
+/// input that would run: with the defaults of the tool, or the input that a hook has put in its place. An input that does
+/// not fit the tool's schema comes as it is. A call that a hook blocked comes as
 /// `ToolUseError` and the result that says so. When
 /// it has ended, [`message`](Self::message) has the whole answer, [`usage`](Self::usage) what the server said
 /// about it, and [`finish_reason`](Self::finish_reason) tells whether it is whole: a limit that ends it early,

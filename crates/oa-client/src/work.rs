@@ -1,15 +1,16 @@
 //! What is being waited for: a response, an answer, a hook, tools.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::Change;
-use oa_turn::Decision;
 use serde_json::Value;
 
 use crate::answer::{AnswerStream, Closing};
+use crate::decision::Ruling;
 use crate::error::Result;
 use crate::event::AgentEvent;
 
@@ -32,8 +33,8 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// It has ended, and is to be concluded.
     Answer(AnswerStream),
-    /// Of a call, by its place.
-    Decision(usize, Result<Decision, oa_hooks::Error>),
+    /// Of calls, by their places and in their order; the first is the one that was handed out.
+    Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
     Delta(AgentEvent),
     Response(Result<AnswerStream>),
     /// Of a result, by the place of its call.

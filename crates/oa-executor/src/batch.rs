@@ -1,4 +1,6 @@
-use oa_tools::{Cancel, State};
+use std::collections::HashMap;
+
+use oa_tools::{ArgumentError, Cancel, State};
 
 use crate::caps::Run;
 use crate::dependencies::Dependencies;
@@ -22,6 +24,8 @@ pub struct Batch {
     pub(crate) emits: bool,
     pub(crate) dependencies: Dependencies,
     pub(crate) run: Run,
+    /// The calls whose input was prepared before.
+    pub(crate) prepared: HashMap<String, Result<(), ArgumentError>>,
 }
 
 impl Batch {
@@ -33,6 +37,7 @@ impl Batch {
             emits: true,
             dependencies: Dependencies::new(),
             run: Run::new(),
+            prepared: HashMap::new(),
         }
     }
 
@@ -57,6 +62,20 @@ impl Batch {
     /// Sets which calls wait for which. A call that waits for one which is not in the batch is not run.
     pub fn dependencies(mut self, dependencies: Dependencies) -> Self {
         self.dependencies = dependencies;
+        self
+    }
+
+    /// Sets the outcome of [preparing](oa_tools::Tool::prepare) a call's input before the batch.
+    ///
+    /// With `Ok` the call runs with its input exactly as given; with the error it is not run and ends as
+    /// [`InvalidInput`](oa_types::Outcome::InvalidInput). Either way the executor does not prepare the input again, so
+    /// whatever approved the call has seen the input that runs. All other calls are prepared when they begin.
+    pub fn prepared(
+        mut self,
+        call_id: impl Into<String>,
+        outcome: Result<(), ArgumentError>,
+    ) -> Self {
+        self.prepared.insert(call_id.into(), outcome);
         self
     }
 

@@ -99,7 +99,8 @@ pub struct CallStart {
     pub call_id: String,
     /// The name that is called.
     pub tool_name: String,
-    /// The arguments as the model wrote them.
+    /// The arguments that run, with defaults; as given if they do not fit or the call is cancelled before it
+    /// begins.
     pub input: Value,
 }
 

@@ -13,7 +13,7 @@ pub struct ExecutionResult {
     pub call_id: String,
     /// The name that was called.
     pub tool_name: String,
-    /// The arguments that ran: with defaults, if they fit the schema.
+    /// The arguments that ran, with defaults; as given if they do not fit or the call was cancelled before it began.
     pub input: Value,
     /// How it ended.
     pub outcome: Outcome,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use oa_tools::{Cancel, Cancelled, ToolContext};
+use oa_tools::{Cancel, Cancelled, Tool, ToolContext};
 use oa_types::ToolUseBlock;
 use oa_types::contain::contain;
 use serde_json::Value;
@@ -157,8 +157,10 @@ impl BatchStream {
 
     /// Takes up a call: it runs, or ends at once.
     fn begin(&mut self, place: usize) {
+        let prepared = self.prepare(place);
+        // The start tells the input that runs.
         self.tell_start(place);
-        match self.prepare(place) {
+        match prepared.and_then(|tool| self.admit(place, tool)) {
             Ok(job) => {
                 self.crew.add(place, job);
                 let running = self.schedule.running() as u64;
@@ -168,9 +170,8 @@ impl BatchStream {
         }
     }
 
-    /// Makes a call ready to run, or says how it ends without that.
-    fn prepare(&mut self, place: usize) -> Result<Job, Box<Ended>> {
-        let options = self.executor.options();
+    /// Finds a call's tool and prepares its input, unless that was done before the batch.
+    fn prepare(&mut self, place: usize) -> Result<Arc<dyn Tool>, Box<Ended>> {
         let tools = self.executor.tools();
         let block = &self.calls[place].block;
         let tool = tools.get(&block.name).ok_or_else(|| {
@@ -181,13 +182,26 @@ impl BatchStream {
         if let Some(reason) = self.unmet(&block.id) {
             return Err(Ended::not_run(reason));
         }
-        let input = block.input.clone();
-        // Tools and policies are foreign code: their panics end the call, not the batch.
-        let input = contain(|| tool.prepare(input))
-            .map_err(|panic| Ended::panicked(&panic))?
-            .map_err(|error| Ended::invalid_input(&error))?;
+        let tool = Arc::clone(tool);
+        match self.batch.prepared.get(&block.id) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => return Err(Ended::invalid_input(error)),
+            None => {
+                let input = block.input.clone();
+                // Tools and policies are foreign code: their panics end the call, not the batch.
+                let input = contain(|| tool.prepare(input))
+                    .map_err(|panic| Ended::panicked(&panic))?
+                    .map_err(|error| Ended::invalid_input(&error))?;
+                self.calls[place].block.input = input;
+            }
+        }
+        Ok(tool)
+    }
+
+    /// Makes a job of a call with prepared input, or says how it ends without running.
+    fn admit(&mut self, place: usize, tool: Arc<dyn Tool>) -> Result<Job, Box<Ended>> {
+        let options = self.executor.options();
         let call = &mut self.calls[place];
-        call.block.input = input;
         let block = &call.block;
         if let Some(skip) = &options.skip {
             let reason = contain(|| skip.reason(block, &self.ended))
@@ -205,7 +219,7 @@ impl BatchStream {
             }
             call.key = Some(key);
         }
-        let timeout = contain(|| options.timeouts.of(&block.name, tool))
+        let timeout = contain(|| options.timeouts.of(&block.name, &tool))
             .map_err(|panic| Ended::panicked(&panic))?;
         options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
         let sender = || Sender { mailbox: Arc::clone(&self.mailbox), call: place };
@@ -216,7 +230,7 @@ impl BatchStream {
             cx = cx.with_emitter(Arc::new(sender()));
         }
         Ok(Job {
-            tool: Arc::clone(tool),
+            tool,
             input: block.input.clone(),
             cx,
             timeout,

@@ -120,8 +120,9 @@ impl<E: Blockable> HookDecision<E> {
 }
 
 impl HookDecision<PreToolUseEvent> {
-    /// Runs the tool with other arguments. The model is not told; the conversation keeps its own, and a
-    /// call that was shown already was shown with those. Hooks behind this one are not asked.
+    /// Runs the tool with other arguments, completed and checked like those of the model. The model is not told; the
+    /// conversation keeps its own, and a call that was shown already was shown with those. Hooks behind this one are
+    /// not asked; rules and permissions are, about the new arguments.
     pub fn modify_input(input: Value, reason: impl Into<String>) -> Self {
         Self::modify(input, reason)
     }

@@ -14,7 +14,8 @@ pub const HOOK_USER_PROMPT_SUBMIT: &str = "user_prompt_submit";
 pub struct PreToolUseEvent {
     /// The tool's name.
     pub tool_name: String,
-    /// The arguments, as the model wrote them.
+    /// The arguments that would run: the model's, with defaults filled in and values converted by the tool's schema.
+    /// As the model wrote them if they do not fit it.
     pub tool_input: Value,
     /// The call's id.
     pub tool_use_id: String,
@@ -46,7 +47,8 @@ impl PreToolUseEvent {
 pub struct PostToolUseEvent {
     /// The tool's name.
     pub tool_name: String,
-    /// The arguments that the tool ran with.
+    /// The arguments that the tool ran with, or those that were denied. As the model wrote them for a call that ended
+    /// before anybody decided about it.
     pub tool_input: Value,
     /// The call's id.
     pub tool_use_id: String,

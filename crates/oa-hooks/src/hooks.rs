@@ -15,6 +15,16 @@ use crate::handler::Handler;
 /// **A hook that modifies decides: hooks behind it are not asked.** Put gates before what rewrites
 /// arguments, and hide everything that is to be hidden in one hook.
 ///
+/// # The input that a hook sees
+///
+/// A hook before a tool sees the input that would run: the tool has filled in defaults and converted values. An input
+/// that a hook puts in its place is completed in the same way before rules and permissions look at it, and the tool
+/// runs with exactly what the last of them saw.
+///
+/// An input that does not fit the tool's schema reaches the hooks as the model wrote it, and a hook may replace it by one
+/// that fits. If none does, lists, rules and mode may still deny the call, but nobody is asked for permission: the call
+/// does not run, and the model reads which argument is wrong.
+///
 /// Every hook gets the event by value, to take apart as it likes. The conversation in it is shared;
 /// the rest is copied for every hook but the last.
 ///

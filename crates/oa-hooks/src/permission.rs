@@ -7,7 +7,8 @@ use serde_json::Value;
 pub enum Permission {
     /// It runs.
     Allow,
-    /// It runs, with this input in place of its own.
+    /// It runs, with this input in place of its own. Defaults are filled in, and the input is held to the tool's schema
+    /// and to the rules that deny calls.
     AllowWith(Value),
     /// It does not run; the model reads why.
     Deny(String),
@@ -29,7 +30,7 @@ impl Permission {
 pub struct PermissionRequest {
     /// The tool's name.
     pub tool_name: String,
-    /// What it would run with.
+    /// The input that would run, with defaults filled in.
     pub tool_input: Value,
     /// The call's id.
     pub tool_use_id: String,

@@ -62,6 +62,7 @@ pub struct Permissions {
     rules: Vec<ToolRule>,
     asked: Option<Asked>,
     timeout: Option<(Duration, Permission)>,
+    asks_at_once: bool,
 }
 
 type Asked = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
@@ -97,8 +98,8 @@ impl Permissions {
         self
     }
 
-    /// Asks this about calls that lists, rules and mode neither allow nor deny. If it panics the call is denied.
-    /// Without it such calls wait: [`Permission::Later`].
+    /// Sets the callback that is asked about calls that lists, rules and mode neither allow nor deny. If it panics the
+    /// call is denied. Without it such calls wait: [`Permission::Later`].
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
@@ -118,6 +119,19 @@ impl Permissions {
     pub fn timeout(mut self, limit: Duration, unanswered: Permission) -> Self {
         self.timeout = Some((limit, unanswered));
         self
+    }
+
+    /// Sets whether the questions of one answer are asked at the same time. By default they are asked one after
+    /// another, in the order of the calls.
+    pub fn ask_at_once(mut self, at_once: bool) -> Self {
+        self.asks_at_once = at_once;
+        self
+    }
+
+    /// Returns whether the questions of one answer are asked at the same time.
+    #[must_use]
+    pub fn asks_at_once(&self) -> bool {
+        self.asks_at_once
     }
 
     /// Whether a tool is offered to the model: not if it never runs.
@@ -149,6 +163,9 @@ impl Permissions {
     /// What it is, in words: a timeout without anybody to be asked, or somebody who is never asked.
     pub fn check(&self) -> Result<(), &'static str> {
         if self.asked.is_none() {
+            if self.asks_at_once {
+                return Err("can_use_tool_at_once has no effect without can_use_tool");
+            }
             return match self.timeout {
                 Some(_) => Err("can_use_tool_timeout has no effect without can_use_tool"),
                 None => Ok(()),
@@ -185,6 +202,18 @@ impl Permissions {
             (None, PermissionMode::AllowReads) if category == Some(CATEGORY_READ) => {
                 Some(Permission::Allow)
             }
+            _ => None,
+        }
+    }
+
+    /// Returns why a call is denied without asking: by the lists, the mode or a rule.
+    ///
+    /// It wins over any approval, so whoever runs calls asks for it when a call is about to run, too: rules, mode or
+    /// input may have changed since the call was permitted.
+    #[must_use]
+    pub fn denies(&self, tool: &str, input: &Value, category: Option<&str>) -> Option<String> {
+        match self.known(tool, input, category) {
+            Some(Permission::Deny(reason)) => Some(reason),
             _ => None,
         }
     }
@@ -236,6 +265,7 @@ impl fmt::Debug for Permissions {
             .field("rules", &self.rules)
             .field("asks", &self.asked.is_some())
             .field("timeout", &self.timeout)
+            .field("asks_at_once", &self.asks_at_once)
             .finish()
     }
 }

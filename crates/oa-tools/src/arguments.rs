@@ -7,9 +7,12 @@ use crate::excerpt::Excerpt;
 
 /// How deep arguments are checked; what lies deeper passes.
 const DEPTH: usize = 64;
-/// How many schemas are looked at for one call, so that a schema of a stranger costs no minutes; what is
-/// left then passes.
+/// How many schemas are looked at to complete the arguments of a call, and again to check them, so that a schema
+/// of a stranger costs no minutes. Arguments that need more are not completed; what is left unchecked passes.
 const WORK: u32 = 100_000;
+/// How often arguments are completed before they count as never settling. Each pass fills in one level of
+/// defaults inside of defaults.
+const PASSES: usize = 16;
 /// How many references lead on from a schema to others that hold for the same value.
 const REFERENCES: usize = 16;
 /// How many problems are told.
@@ -17,19 +20,22 @@ const PROBLEMS: usize = 8;
 /// How many of the allowed values, or of the known parameters, are named.
 const NAMED: usize = 20;
 
-/// Checks arguments against a JSON Schema and completes them.
+/// Completes arguments by a JSON Schema, then checks them.
 ///
-/// First, where the schema has `properties`, a missing one is filled in from its `default`, a `null` for
-/// one that is neither required nor may be null is dropped, because models write that for "not given",
-/// and a whole number written as `3.0` becomes `3` where the type is `integer`. Then `type`, `enum`,
-/// `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`, `anyOf`, `oneOf` (any will do) and
-/// `$ref` within the schema are checked. What stands beside a `$ref` holds too (JSON Schema 2020-12); its
-/// `default` counts before that of what is referred to. Other words of JSON Schema (lengths, patterns, ranges) are for the model
-/// to read. `null` for the whole is an empty object.
+/// Completing fills in the `default` of missing `properties`, drops a `null` for a property that is neither
+/// required nor nullable (models write it for "not given"), and turns a whole number written as `3.0` into `3`
+/// where the type is `integer`. It repeats until nothing changes, so defaults inside of defaults are filled in too
+/// and completing is idempotent: arguments that passed once pass again, unchanged. Arguments that do not settle
+/// after 16 passes, or are too large to look through, are not completed at all.
+///
+/// Checking covers `type`, `enum`, `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`,
+/// `anyOf`, `oneOf` (any match will do) and `$ref` within the schema. Keywords next to a `$ref` apply as well (JSON
+/// Schema 2020-12), and their `default` takes precedence over that of the target. Other keywords (lengths,
+/// patterns, ranges) are for the model to read. A `null` for all arguments is an empty object.
 ///
 /// # Errors
 ///
-/// What does not fit, by path, for the model to mend.
+/// Lists what does not fit, by path, for the model to fix.
 ///
 /// # Examples
 ///
@@ -54,17 +60,17 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
         input = Value::Object(Map::new());
     }
     let mut check = Check::new(schema);
-    check.fill(schema, &mut input, DEPTH);
+    let input = check.complete(schema, input);
+    // However much work completing was, all of it is checked alike.
+    check.work = WORK;
     check.value(schema, &input, &Path::Root, DEPTH);
     if check.error.is_none() { Ok(input) } else { Err(check.error) }
 }
 
-/// Completes arguments as [`check_arguments`] does, and checks nothing: for those that have not all come
-/// yet.
+/// Completes arguments like [`check_arguments`] without checking them, for arguments that are still arriving.
 #[must_use]
-pub fn complete_arguments(schema: &Value, mut input: Value) -> Value {
-    Check::new(schema).fill(schema, &mut input, DEPTH);
-    input
+pub fn complete_arguments(schema: &Value, input: Value) -> Value {
+    Check::new(schema).complete(schema, input)
 }
 
 /// Arguments that do not fit a tool's schema.
@@ -151,15 +157,39 @@ impl fmt::Display for Path<'_> {
 struct Check<'a> {
     root: &'a Value,
     work: u32,
+    /// Whether a pass has written to the arguments.
+    has_written: bool,
     error: ArgumentError,
 }
 
 impl<'a> Check<'a> {
     fn new(root: &'a Value) -> Self {
-        Self { root, work: WORK, error: ArgumentError::default() }
+        Self { root, work: WORK, has_written: false, error: ArgumentError::default() }
     }
 
-    /// Fills in defaults and mends what is certain.
+    /// Completes a value until another pass would leave it as it is.
+    ///
+    /// One pass is not idempotent: a default may have defaults inside, and may make a value fit an alternative that
+    /// it did not fit before. The result is either a value that a pass leaves alone or, if there is none within
+    /// reach, the input itself; completing either again returns the same.
+    fn complete(&mut self, schema: &'a Value, input: Value) -> Value {
+        let mut value = input.clone();
+        for _ in 0..PASSES {
+            self.has_written = false;
+            let before = value.clone();
+            self.fill(schema, &mut value, DEPTH);
+            if self.work == 0 {
+                break;
+            }
+            // A default of `null` may be dropped and filled in again: written, and yet the same.
+            if !self.has_written || value == before {
+                return value;
+            }
+        }
+        input
+    }
+
+    /// Fills in defaults and converts what has one meaning only, one level deep.
     fn fill(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
         for layer in self.layers(schema) {
             let Some(layer) = self.enter(layer, depth) else { return };
@@ -184,12 +214,13 @@ impl<'a> Check<'a> {
                 }
             }
             Value::Number(number) => {
-                let is_integer = schema.get("type").is_some_and(|of| of == "integer");
+                let is_integer = schema.get("type").is_some_and(wants_integer);
                 if let Some(whole) = number.as_f64().filter(|_| is_integer && number.is_f64())
                     && whole.fract() == 0.0
                     && whole.abs() <= 2_f64.powi(53)
                 {
                     *number = (whole as i64).into();
+                    self.has_written = true;
                 }
             }
             Value::Object(members) => self.fill_members(schema, members, depth),
@@ -210,12 +241,14 @@ impl<'a> Check<'a> {
                 && !self.fits(property, &Value::Null, depth - 1)
             {
                 members.remove(name);
+                self.has_written = true;
             }
             match members.get_mut(name) {
                 Some(member) => self.fill(property, member, depth - 1),
                 None => {
                     if let Some(default) = self.word(property, "default", depth - 1) {
                         members.insert(name.clone(), default.clone());
+                        self.has_written = true;
                     }
                 }
             }
@@ -416,6 +449,16 @@ fn is_of(of: &Value, value: &Value) -> bool {
             _ => true,
         },
         _ => true,
+    }
+}
+
+/// Whether a type takes whole numbers and no others.
+fn wants_integer(of: &Value) -> bool {
+    match of {
+        Value::Array(types) => {
+            types.iter().any(wants_integer) && !types.iter().any(|of| of == "number")
+        }
+        of => of == "integer",
     }
 }
 

@@ -130,6 +130,24 @@ impl FnTool {
     }
 }
 
+impl Inner {
+    /// Checks arguments, and fills in the defaults of the schema and those that the model is not told of.
+    fn complete(&self, input: Value) -> Result<Value, ArgumentError> {
+        let mut input = check_arguments(&self.schema, input)?;
+        if let Some(members) = input.as_object_mut() {
+            for (name, default) in &self.defaults {
+                if !members.contains_key(name) {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+        }
+        Ok(input)
+    }
+}
+
+/// How often a tool completes arguments before its defaults count as never settling.
+const PASSES: usize = 4;
+
 impl Tool for FnTool {
     fn name(&self) -> &str {
         &self.0.name
@@ -151,18 +169,19 @@ impl Tool for FnTool {
     }
 
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
-        let mut input = check_arguments(&self.0.schema, input)?;
-        if let Some(members) = input.as_object_mut() {
-            for (name, default) in &self.0.defaults {
-                if !members.contains_key(name) {
-                    members.insert(name.clone(), default.clone());
+        let mut input = self.0.complete(input)?;
+        // Defaults that the model is not told of may be of use to those in the schema, and the other way around.
+        for _ in 0..PASSES {
+            let next = self.0.complete(input.clone())?;
+            if next == input {
+                if let Some(reads) = self.0.reads {
+                    reads(&input)?;
                 }
+                return Ok(input);
             }
+            input = next;
         }
-        if let Some(reads) = self.0.reads {
-            reads(&input)?;
-        }
-        Ok(input)
+        Err(ArgumentError::new("the defaults of this tool never settle"))
     }
 
     fn blocking(&self) -> Option<BlockingHandler> {

@@ -51,7 +51,7 @@ pub trait Tool: Send + Sync {
     /// Returns the JSON Schema of its arguments, an object schema.
     fn input_schema(&self) -> &Value;
 
-    /// Runs it with arguments that [`prepare`](Self::prepare) has let through.
+    /// Runs the tool with arguments that [`prepare`](Self::prepare) has returned.
     ///
     /// # Cancel safety
     ///
@@ -59,11 +59,15 @@ pub trait Tool: Send + Sync {
     /// possible. A tool that must finish a step does it in a task of its own.
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_>;
 
-    /// Checks arguments and completes them: defaults are filled in.
+    /// Completes arguments and checks them: fills in defaults and converts what has one meaning only.
+    ///
+    /// An agent calls it before hooks, rules and permissions look at a call, and again for input that one of them
+    /// has changed; the tool then runs with exactly what they saw last. It must be idempotent: arguments that it
+    /// has returned come back unchanged when it is called with them.
     ///
     /// # Errors
     ///
-    /// What does not fit the schema, by path, for the model to mend.
+    /// Lists what does not fit the schema, by path, for the model to fix.
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
         check_arguments(self.input_schema(), input)
     }

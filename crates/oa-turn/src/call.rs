@@ -7,12 +7,27 @@ use serde_json::Value;
 pub struct Call {
     /// As the model made it; a malformed one has an empty input here.
     pub block: ToolUseBlock,
-    /// What it runs with: the model's input, or what a decision put in its place.
+    /// The input that it runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
+    /// Whether the tool can run with this input, as far as that is known.
+    pub fit: Fit,
     /// How far it has come.
     pub state: CallState,
     /// Whether somebody has permitted it who was asked in vain before.
     pub is_approved: bool,
+}
+
+/// Whether a call's input fits its tool.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fit {
+    /// It fits, and was completed: this is the input that runs.
+    Fits,
+    /// Nobody has checked it.
+    #[default]
+    Unchecked,
+    /// It does not fit, for this reason: the call must not run.
+    Unfit(String),
 }
 
 /// How far a call has come.
@@ -49,7 +64,8 @@ pub enum CallState {
 impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
         let input = block.input.clone();
-        Self { block, input, state: CallState::Undecided, is_approved: false }
+        let (state, fit) = (CallState::Undecided, Fit::default());
+        Self { block, input, fit, state, is_approved: false }
     }
 
     /// Whether it has no result yet, and none was decided.

@@ -46,7 +46,7 @@ mod error;
 
 pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
-pub use crate::call::{Call, CallState};
+pub use crate::call::{Call, CallState, Fit};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;

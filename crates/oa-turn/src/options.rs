@@ -24,7 +24,7 @@ pub struct Options {
     /// Tokens that one prompt may cost before calls are no longer run. Without a limit by default.
     pub max_tokens: Option<u64>,
     /// After this many identical calls with identical results the model is told, and after one more the turn
-    /// ends. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
+    /// ends. Calls are compared by the input that runs. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
     /// answer that did not ask for it. 3 by default; `None` switches the guard off.
     pub repeat_guard: Option<u32>,
     /// Whether a limit is followed by one last request without tools.

@@ -9,6 +9,7 @@ mod failures;
 mod laws;
 mod limits;
 mod modes;
+mod prepared;
 mod retry;
 mod skip;
 

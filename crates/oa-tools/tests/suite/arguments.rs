@@ -46,6 +46,10 @@ fn a_whole_number_is_an_integer_however_it_is_written() {
     check(&schema, json!({ "n": -0.0 }), &json!({ "n": 0 }));
     check(&schema, json!({ "n": u64::MAX }), &json!({ "n": u64::MAX }));
     check(&schema, json!({ "n": 1e300 }), &json!({ "n": 1e300 }));
+    let nullable = properties(json!({ "n": { "type": ["integer", "null"] } }));
+    check(&nullable, json!({ "n": 3.0 }), &json!({ "n": 3 }));
+    let either = properties(json!({ "n": { "type": ["integer", "number"] } }));
+    check(&either, json!({ "n": 3.0 }), &json!({ "n": 3.0 }));
     assert_snapshot!(refused(&schema, json!({ "n": 3.5 })), @"`n`: expected integer, found number 3.5");
 }
 
@@ -95,13 +99,39 @@ fn defaults_are_filled_in_at_any_depth() {
         },
         "$defs": { "size": { "type": "integer", "default": 5 } },
     });
-    check(&schema, json!({}), &json!({ "limit": 10, "page": {} }));
+    check(&schema, json!({}), &json!({ "limit": 10, "page": { "size": 5 } }));
     check(
         &schema,
         json!({ "limit": 1, "page": {}, "rows": [{}, { "on": false }, 3] }),
         &json!({ "limit": 1, "page": { "size": 5 }, "rows": [{ "on": true }, { "on": false }, 3] }),
     );
-    check(&schema, Value::Null, &json!({ "limit": 10, "page": {} }));
+    check(&schema, Value::Null, &json!({ "limit": 10, "page": { "size": 5 } }));
+}
+
+/// A schema whose defaults never settle completes nothing, rather than a different part each time.
+#[test]
+fn defaults_without_end_are_not_filled_in() {
+    let endless = properties(json!({
+        "a": { "$ref": "#", "default": {} },
+        "b": { "$ref": "#", "default": {} },
+        "n": { "type": "integer" },
+    }));
+    check(&endless, json!({}), &json!({}));
+    check(&endless, json!({ "n": 5.0 }), &json!({ "n": 5.0 }));
+}
+
+/// The default of one alternative may make the value fit an earlier one, which has more to fill in.
+#[test]
+fn alternatives_are_completed_until_nothing_changes() {
+    let schema = json!({
+        "type": "object",
+        "anyOf": [
+            { "properties": { "more": { "default": 5.0 } }, "required": ["kind"] },
+            { "properties": { "kind": { "default": "x" } } },
+        ],
+        "properties": { "more": { "type": ["integer", "null"] } },
+    });
+    check(&schema, json!({}), &json!({ "kind": "x", "more": 5 }));
 }
 
 #[test]

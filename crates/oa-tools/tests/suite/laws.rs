@@ -1,6 +1,6 @@
 //! What holds for any schema and any arguments.
 
-use oa_tools::{FnTool, Tool, check_arguments};
+use oa_tools::{FnTool, Tool, check_arguments, complete_arguments, tool};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -55,20 +55,32 @@ fn any_schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// What was let through is let through again, and stays as it is.
+    /// Arguments that were let through are let through again and stay as they are.
     #[test]
-    fn checking_twice_is_checking_once(schema in any_schema(), input in any_json()) {
-        if let Ok(once) = check_arguments(&schema, input) {
-            // Defaults may bring members that have defaults themselves, one level a time.
-            let mut filled = once;
-            for _ in 0..8 {
-                match check_arguments(&schema, filled.clone()) {
-                    Ok(next) if next == filled => return Ok(()),
-                    Ok(next) => filled = next,
-                    // A default that does not fit its own schema.
-                    Err(_) => return Ok(()),
-                }
-            }
+    fn preparing_twice_is_preparing_once(schema in any_schema(), input in any_json()) {
+        if let Ok(once) = check_arguments(&schema, input.clone()) {
+            prop_assert_eq!(check_arguments(&schema, once.clone()), Ok(once));
+        }
+        let once = complete_arguments(&schema, input);
+        prop_assert_eq!(complete_arguments(&schema, once.clone()), once);
+    }
+
+    /// The same for a tool with defaults that the model is not told of.
+    #[test]
+    fn a_tool_prepares_once(
+        schema in any_schema(),
+        hidden in prop::collection::btree_map("[a-d]", (any_schema(), any_json()), 0..3),
+        input in any_json(),
+    ) {
+        let mut tool = tool("t", "").schema(schema);
+        for (name, (parameter, default)) in hidden {
+            tool = tool.param_with(&name, parameter).default(&name, default);
+        }
+        let tool = tool.build(|args| async { Ok(args) });
+        // One with a mistake in it is offered to nobody.
+        prop_assume!(tool.check().is_ok());
+        if let Ok(once) = tool.prepare(input) {
+            prop_assert_eq!(tool.prepare(once.clone()), Ok(once));
         }
     }
 

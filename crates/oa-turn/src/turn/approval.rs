@@ -1,18 +1,27 @@
-//! Calls that wait until somebody permits them, in this program or a later one.
+//! The input of calls, and calls that wait until somebody permits them, in this program or a later one.
 
 use oa_types::{
     ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock, ToolUseBlock,
 };
+use serde_json::Value;
 
 use super::{Phase, Turn};
 use crate::action::Decision;
-use crate::call::{Call, CallState};
+use crate::call::{Call, CallState, Fit};
 use crate::error::{Error, ErrorKind};
 use crate::options::Mode;
 use crate::repair::{calls_of, repair};
 use crate::round::Round;
 
 impl Turn {
+    /// Sets the input that a call is to run with, once its tool has completed it, or why it does not fit. History
+    /// keeps the model's own. Calls that have a result, or will not run, stay as they are.
+    pub fn set_input(&mut self, call: usize, input: Value, fit: Fit) {
+        if let Some(call) = self.round.calls.get_mut(call).filter(|call| call.is_open()) {
+            (call.input, call.fit) = (input, fit);
+        }
+    }
+
     /// Decides about a call that waits for permission. The turn goes on by
     /// [`continue_turn`](Self::continue_turn), once none waits any more.
     ///

@@ -1,6 +1,6 @@
 //! How far one prompt may go.
 
-use oa_types::{FinishReason, Outcome, ToolUseBlock};
+use oa_types::{FinishReason, Outcome};
 use serde_json::{Value, json};
 
 use super::{Budget, Last, Turn};
@@ -39,7 +39,8 @@ impl Turn {
     /// them that did not ask for it.
     pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
         let asked = &self.round.calls[call];
-        let ToolUseBlock { name, input, .. } = &asked.block;
+        // Two spellings of what runs are one call: `{}` and the default written out.
+        let (name, input) = (&asked.block.name, &asked.input);
         let ran = self.options.mode == Mode::Auto && self.last.is_none();
         // What is put into the text is not read by the model, which may well say it several times.
         let is_text = self.fills_in() && asked.went_well();

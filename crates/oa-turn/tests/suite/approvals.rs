@@ -1,6 +1,6 @@
 //! Calls that wait for permission, in this program and in a later one.
 
-use oa_turn::{Action, CallState, Decision, ErrorKind, Options, Turn};
+use oa_turn::{Action, CallState, Decision, ErrorKind, Fit, Options, Turn};
 use oa_types::{FinishReason, Message, MessageRole, Outcome};
 use serde_json::json;
 
@@ -130,4 +130,47 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     assert_eq!(**turn.history(), whole[..]);
     turn.restore(Vec::new()).unwrap();
     assert!(turn.history().is_empty());
+}
+
+/// What a tool makes of an input concerns the call alone; history keeps the model's own.
+#[test]
+fn a_completed_input_stands_beside_the_models_own() {
+    let mut turn = waiting();
+    let completed = json!({ "a": 1, "path": "/" });
+    for place in 0..3 {
+        turn.set_input(place, completed.clone(), Fit::Fits);
+    }
+    turn.set_input(3, completed.clone(), Fit::Fits);
+    let inputs: Vec<_> = turn.calls().iter().map(|call| &call.input).collect();
+    let own = json!({ "a": 1 });
+    assert_eq!(inputs, [&completed, &completed, &own], "the third was refused before");
+    assert_eq!(turn.calls()[2].fit, Fit::Unchecked);
+    assert!(turn.calls().iter().all(|call| call.block.input == own));
+    assert!(!serde_json::to_string(&**turn.history()).unwrap().contains("path"));
+}
+
+/// `{}` and the default written out are one call.
+#[test]
+fn the_guard_counts_what_runs() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    for round in 0..3 {
+        assert_eq!(perform(&mut turn), Action::Request { tools: true });
+        let input = if round == 1 { json!({}) } else { json!({ "path": "/" }) };
+        let call = oa_types::ToolUseBlock::new(format!("{round}"), "list", input);
+        answer(&mut turn, vec![call.into()]);
+        loop {
+            match turn.next_action().unwrap() {
+                Action::Decide { call } => {
+                    turn.decide(call, Decision::Run(json!({ "path": "/" })));
+                    break;
+                }
+                Action::Show { .. } => {}
+                action => panic!("{action:?}"),
+            }
+        }
+    }
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    let told = serde_json::to_string(&**turn.history()).unwrap();
+    assert!(told.contains("3 times now"), "{told}");
 }
