@@ -7,4 +7,5 @@ mod images;
 mod overflow;
 mod settings;
 mod stored;
+mod visible;
 mod wire;
