@@ -9,6 +9,7 @@ mod failures;
 mod laws;
 mod limits;
 mod modes;
+mod rate;
 mod retry;
 mod skip;
 
