@@ -1,6 +1,7 @@
 //! The stored shape of messages, their shape on the wire, and what constructors refuse.
 
 mod contain;
+mod cost;
 mod finish;
 mod history;
 mod images;
