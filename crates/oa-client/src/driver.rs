@@ -202,6 +202,9 @@ impl Driver {
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing } = ended.conclude();
         self.work.closing = closing;
+        if let (Some(price), Some(usage)) = (&self.settings.price, &mut message.usage) {
+            usage.cost = price.cost(usage).or(usage.cost);
+        }
         self.metadata.count(message.usage);
         if let Some(trace) = &mut self.trace {
             trace.answer(&message, failure.as_ref());
@@ -447,6 +450,7 @@ fn answer(message: &AssistantMessage) -> Answer {
     answer.finish_reason = message.finish_reason.clone();
     answer.extra = message.extra.clone();
     answer.tokens = message.usage.and_then(|usage| usage.total()).unwrap_or_default();
+    answer.cost = message.usage.and_then(|usage| usage.cost).unwrap_or_default();
     answer
 }
 

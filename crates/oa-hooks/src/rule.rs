@@ -14,10 +14,9 @@ pub(crate) enum Effect {
 
 /// Allows, denies or asks about the calls of a tool or of a category of tools, or some of them by their arguments.
 ///
-/// A name may end in `*`, which stands for any end. A category is what the tool was
-/// [given](https://docs.rs/oa-tools/latest/oa_tools/struct.ToolBuilder.html#method.category); a tool without one fits
-/// no rule about categories. If several rules fit a call, the strictest wins, in whatever order they were added: deny,
-/// then ask, then allow.
+/// A name may end in `*`, which stands for any end. Categories are compared as they are; a tool without one fits no rule
+/// about categories. If several rules fit a call, the strictest wins, in whatever order they were added: deny, then
+/// ask, then allow.
 ///
 /// ```
 /// use oa_hooks::ToolRule;

@@ -380,7 +380,7 @@ fn money_ends_the_turn_once_it_is_used_up() {
     turn.submit(Message::user("Go.")).unwrap();
     perform(&mut turn);
     turn.answer(Answer::new(vec![call("c4", "a")]));
-    assert_ne!(perform(&mut turn), self::end(FinishReason::MaxRunCost));
+    assert_ne!(perform(&mut turn), end(FinishReason::MaxRunCost));
 }
 
 #[test]
