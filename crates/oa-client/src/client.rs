@@ -467,7 +467,7 @@ impl Client {
     #[must_use]
     pub fn turn_metadata(&self) -> TurnMetadata {
         let turn = &self.driver.turn;
-        let mut metadata = self.driver.metadata.clone();
+        let mut metadata = TurnMetadata::clone(&self.driver.metadata);
         (metadata.turns, metadata.rounds) = (turn.turns(), turn.rounds());
         metadata
     }

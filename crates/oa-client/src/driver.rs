@@ -38,7 +38,8 @@ pub(crate) struct Driver {
     /// And then an answer began.
     began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
-    pub(crate) metadata: TurnMetadata,
+    /// In a box, because of its size.
+    pub(crate) metadata: Box<TurnMetadata>,
     pub(crate) run: Option<Run>,
     /// Judges answers while one of a form is wanted.
     pub(crate) output: Option<Box<Output>>,
@@ -62,7 +63,7 @@ impl Driver {
             events: VecDeque::new(),
             began: false,
             message: None,
-            metadata: TurnMetadata::default(),
+            metadata: Box::default(),
             run: None,
             output: None,
             trace: None,
