@@ -50,7 +50,7 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     // Most text is ASCII, of which only controls are ever escaped.
     let is_escaped =
         |c: char| if c.is_ascii() { c.is_control() && is_escaped(c) } else { is_escaped(c) };
-    let Some(first) = text.find(&is_escaped) else { return Cow::Borrowed(text) };
+    let Some(first) = text.find(is_escaped) else { return Cow::Borrowed(text) };
     let mut escaped = String::with_capacity(text.len() + 16);
     escaped.push_str(&text[..first]);
     for c in text[first..].chars() {
