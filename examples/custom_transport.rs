@@ -9,6 +9,7 @@ use std::io::Read;
 
 use oa_aggregate::{Aggregator, ContentBlock, Delta, Progress};
 use oa_sse::Parser;
+use open_agent::types::visible::{printable, visible};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let recorded =
@@ -49,21 +50,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     for block in &answer.blocks {
         match block {
             ContentBlock::ToolUse(call) => {
-                println!("call {}: {}({})", call.id, call.name, call.input)
+                let call = format!("call {}: {}({})", call.id, call.name, call.input);
+                println!("{}", visible(&call));
             }
-            ContentBlock::ToolUseError(error) => println!("broken call: {}", error.error),
+            ContentBlock::ToolUseError(error) => {
+                println!("broken call: {}", visible(&error.error));
+            }
             _ => {}
         }
     }
-    println!("finish reason: {}, usage: {:?}", answer.finish_reason, answer.usage);
+    let reason = answer.finish_reason.to_string();
+    println!("finish reason: {}, usage: {:?}", visible(&reason), answer.usage);
     Ok(())
 }
 
 fn show(aggregator: &mut Aggregator) {
     while let Some(delta) = aggregator.next_delta() {
         match delta {
-            Delta::Text(text) | Delta::Thinking(text) => print!("{text}"),
-            Delta::Problem(problem) => eprintln!("problem: {problem}"),
+            Delta::Text(text) | Delta::Thinking(text) => print!("{}", printable(&text)),
+            Delta::Problem(problem) => {
+                eprintln!("problem: {}", visible(&problem.to_string()));
+            }
             _ => {}
         }
     }

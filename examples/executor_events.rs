@@ -80,7 +80,7 @@ fn show(event: &ToolEvent, terminal: &mut Terminal) {
         ToolEvent::End(end) => format!("{} messages for the model", end.tool_messages.len()),
         _ => String::new(),
     };
-    terminal.line(&format!("  {} {line}", terminal.dim(&format!("{kind:<18}"))));
+    terminal.labeled_line(kind, 18, &line);
 }
 
 /// Tells how far it is, and shows something on the way.

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     while let Some(block) = answer.next().await {
         match block? {
             ContentBlock::Text(text) => terminal.say(&text.text),
-            ContentBlock::Thinking(thinking) => terminal.say(&terminal.dim(&thinking.thinking)),
+            ContentBlock::Thinking(thinking) => terminal.think(&thinking.thinking),
             _ => {}
         }
     }

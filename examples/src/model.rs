@@ -79,9 +79,7 @@ impl Model {
         for (server, base_url, look) in looks {
             match look.await {
                 Ok(Some(name)) => {
-                    let shown = (terminal.bold(server), terminal.bold(&name));
-                    terminal
-                        .line(&format!("  Found {} at {base_url}, model {}.", shown.0, shown.1));
+                    terminal.line(&format!("  Found {server} at {base_url}, model {name}."));
                     return Some(Self { name, base_url, _stand_in: None });
                 }
                 _ if server == "OPEN_AGENT_BASE_URL" => {

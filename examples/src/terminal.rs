@@ -1,14 +1,18 @@
 use std::env;
 use std::io::{IsTerminal, Write, stdout};
 
+use open_agent::types::visible::{printable, visible};
 use open_agent::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use serde_json::Value;
 
 /// The longest value that is shown whole, in characters.
 const LONGEST: usize = 72;
 
-/// Prints text as it comes and lines between it; in colours where the output is a terminal and `NO_COLOR` is not
-/// set.
+const BOLD: &str = "1";
+const DIM: &str = "2";
+
+/// Prints text as it comes and lines between it, styled where the output is a terminal and `NO_COLOR` is not
+/// set. Escape sequences in the text itself are shown, not passed on: models, servers and tools wrote it.
 #[derive(Debug)]
 pub struct Terminal {
     has_colours: bool,
@@ -33,19 +37,23 @@ impl Terminal {
 
     /// Prints a piece of text, at once.
     pub fn say(&mut self, text: &str) {
-        self.write(text);
-        if let Some(last) = text.chars().last() {
-            self.is_mid_line = last != '\n';
-            self.is_after_gap = false;
-        }
+        self.say_styled("", text);
+    }
+
+    /// Prints a piece of thinking, at once.
+    pub fn think(&mut self, text: &str) {
+        self.say_styled(DIM, text);
     }
 
     /// Prints a line of its own.
     pub fn line(&mut self, text: &str) {
-        self.end_line();
-        self.write(text);
-        self.write("\n");
-        self.is_after_gap = text.is_empty();
+        self.styled_line(&printable(text));
+    }
+
+    /// Prints a line that begins with a label, which fills at least `width` columns.
+    pub fn labeled_line(&mut self, label: &str, width: usize, text: &str) {
+        let label = self.paint(DIM, &format!("{label:<width$}"));
+        self.styled_line(&format!("  {label} {}", printable(text)));
     }
 
     /// Prints an empty line, unless there is one.
@@ -58,19 +66,19 @@ impl Terminal {
 
     /// Prints a line that is about the conversation and no part of it.
     pub fn note(&mut self, text: &str) {
-        self.line(&self.dim(text));
+        self.styled_line(&self.paint(DIM, text));
     }
 
     /// Prints the headline of a part.
     pub fn title(&mut self, text: &str) {
         self.gap();
-        self.line(&self.bold(text));
+        self.styled_line(&self.paint(BOLD, text));
     }
 
     /// Prints what the user asks.
     pub fn prompt(&mut self, text: &str) {
         self.gap();
-        self.line(&format!("{} {text}", self.bold(">")));
+        self.styled_line(&format!("{} {}", self.paint(BOLD, ">"), printable(text)));
         self.gap();
     }
 
@@ -78,11 +86,11 @@ impl Terminal {
     pub fn block(&mut self, block: &ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.say(&text.text),
-            ContentBlock::Thinking(thinking) => self.say(&self.dim(&thinking.thinking)),
+            ContentBlock::Thinking(thinking) => self.think(&thinking.thinking),
             ContentBlock::ToolUse(call) => self.note(&format!("  {}", show_call(call))),
             ContentBlock::ToolUseError(error) => {
                 let name = error.name.as_deref().unwrap_or("a call");
-                self.note(&format!("  {name} failed: {}", error.error));
+                self.note(&format!("  {}", visible(&format!("{name} failed: {}", error.error))));
                 self.failed.clone_from(&error.id);
             }
             // An error for the user is followed by what the model is told about it.
@@ -93,16 +101,30 @@ impl Terminal {
         }
     }
 
-    pub fn bold(&self, text: &str) -> String {
-        self.paint("1", text)
+    fn say_styled(&mut self, style: &str, text: &str) {
+        self.write(&self.paint(style, text));
+        if let Some(last) = text.chars().last() {
+            self.is_mid_line = last != '\n';
+            self.is_after_gap = false;
+        }
     }
 
-    pub fn dim(&self, text: &str) -> String {
-        self.paint("2", text)
+    /// Prints a line whose text is safe to show.
+    fn styled_line(&mut self, text: &str) {
+        self.end_line();
+        self.write(text);
+        self.write("\n");
+        self.is_after_gap = text.is_empty();
     }
 
-    fn paint(&self, code: &str, text: &str) -> String {
-        if self.has_colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    /// Makes text safe to show, in a style.
+    fn paint(&self, style: &str, text: &str) -> String {
+        let text = printable(text);
+        match style {
+            "" => text.into_owned(),
+            style if self.has_colours => format!("\x1b[{style}m{text}\x1b[0m"),
+            _ => text.into_owned(),
+        }
     }
 
     /// Text without a line break would wait in a buffer. A reader that is gone is no reason to stop.
@@ -130,16 +152,17 @@ fn show_call(call: &ToolUseBlock) -> String {
     let arguments = call.input.as_object().into_iter().flatten();
     let arguments: Vec<_> =
         arguments.map(|(name, value)| format!("{name}: {}", show_value(value))).collect();
-    format!("{}({})", call.name, arguments.join(", "))
+    visible(&format!("{}({})", call.name, arguments.join(", "))).into_owned()
 }
 
 /// `add = 42`
 fn show_result(result: &ToolResultBlock) -> String {
     let name = result.name.as_deref().unwrap_or("result");
-    match result.content["error"].as_str() {
+    let shown = match result.content["error"].as_str() {
         Some(error) if result.is_error => format!("{name}: {error}"),
         _ => format!("{name} = {}", show_value(&result.content)),
-    }
+    };
+    visible(&shown).into_owned()
 }
 
 /// JSON, in one line of bounded length; a whole number without its point.
@@ -156,9 +179,24 @@ fn show_value(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use open_agent::{ToolUseBlock, json};
+    use open_agent::{ToolResultBlock, ToolUseBlock, json};
 
-    use super::{LONGEST, show_call, show_value};
+    use super::{BOLD, LONGEST, Terminal, show_call, show_result, show_value};
+
+    #[test]
+    fn escape_sequences_of_others_do_not_reach_the_terminal() {
+        let terminal = Terminal { has_colours: true, ..Terminal::new() };
+        assert_eq!(
+            terminal.paint(BOLD, "a\x1b]0;b\x07\n\u{9b}2J"),
+            "\x1b[1ma\\u{1b}]0;b\\u{7}\n\\u{9b}2J\x1b[0m"
+        );
+        assert_eq!(terminal.paint("", "\u{202e}"), "\\u{202e}");
+        let call = ToolUseBlock::new("c1", "a\x1bc", json!({ "\x1b[2J": "\u{9b}\u{feff}" }));
+        assert_eq!(show_call(&call), r#"a\u{1b}c(\u{1b}[2J: "\u{9b}\u{feff}")"#);
+        let mut result = ToolResultBlock::new("c1", json!({ "error": "no\x1b[A" }));
+        result.is_error = true;
+        assert_eq!(show_result(&result), r"result: no\u{1b}[A");
+    }
 
     #[test]
     fn calls_read_like_calls() {

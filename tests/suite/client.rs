@@ -398,16 +398,25 @@ async fn a_transport_of_ones_own_and_options_without_a_model() {
     assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
     // The environment of the tests names no model.
     if std::env::var_os("OPEN_AGENT_MODEL").is_none() {
-        let error = Client::new(AgentOptions::default()).unwrap_err();
+        let server = strict([Reply::text("Hello.")]);
+        let mut client = Client::with_transport(AgentOptions::default(), server).unwrap();
+        let error = client.send("Hi.").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.to_string().contains("OPEN_AGENT_MODEL"), "{error}");
+        assert!(client.history().is_empty());
+        client.set_model("any").unwrap();
+        assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
+        let mut client = Client::new(AgentOptions::default()).unwrap();
+        assert_eq!(client.continue_turn().await.unwrap_err().kind(), ErrorKind::Config);
     }
 }
 
 #[test]
 fn options_that_act_only_in_auto_mode_are_refused_in_manual_mode() {
     type Set = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
-    let options: [(&str, Set); 7] = [
+    let options: [(&str, Set); 9] = [
+        ("max_tool_calls_per_minute", |options| options.max_tool_calls_per_minute(3)),
+        ("max_run_cost", |options| options.price(1.0, 1.0).max_run_cost(3.0)),
         ("max_tool_iterations", |options| options.max_tool_iterations(3)),
         ("max_tool_calls", |options| options.max_tool_calls(3)),
         ("max_run_tokens", |options| options.max_run_tokens(3)),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use oa_testkit::{MemoryServer, Reply, Script};
-use open_agent::{Client, ErrorKind, FinishReason, json, query, tool};
+use open_agent::{Client, Cost, ErrorKind, FinishReason, json, query, tool};
 
 use crate::talk::{
-    Alive, adder, auto, client, echo, hanging, manual, read, slow, stalling, strict, talk, told,
+    Alive, adder, auto, client, echo, hanging, interrupt_after, manual, read, slow, stalling,
+    strict, talk, told,
 };
 
 /// An answer with one call, unlike any other.
@@ -193,6 +194,71 @@ async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
     ends_with(&client, r#"tool: c2!{"error":"not run: limit of tokens","tool":"echo"}"#);
     // A prompt more has its own.
+    assert_eq!(talk(&mut client, "On.").await, ["Done."]);
+}
+
+#[tokio::test]
+async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
+    let server = strict([
+        round(1).usage(4_000, 1_000),
+        round(2).usage(8_000, 1_000),
+        Reply::text("Done.").usage(10_000, 500),
+    ]);
+    let options = auto(&server).tool(echo()).price(0.25, 2.0).max_run_cost(0.007);
+    let mut client = client(options.last_answer_without_tools(true));
+    talk(&mut client, "Go.").await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunCost));
+    ends_with(&client, r#"tool: c2!{"error":"not run: limit of cost","tool":"echo"}"#);
+    let cost = |amount| Some(Cost::new(amount).unwrap());
+    assert_eq!(client.usage().unwrap().cost, cost(0.004));
+    assert_eq!(client.turn_metadata().total_usage.cost, cost(0.007));
+    // A prompt more has its own.
+    assert_eq!(talk(&mut client, "On.").await, ["Done."]);
+    assert_eq!(client.turn_metadata().total_usage.cost, cost(0.0105));
+}
+
+#[tokio::test]
+async fn answers_have_a_cost_if_there_is_a_price_and_tokens_are_counted() {
+    let asked = async |reply: Reply, is_priced: bool| {
+        let server = strict([reply]);
+        let options = manual(&server);
+        let options = if is_priced { options.price(1.0, 10.0) } else { options };
+        let mut answer = query("Go.", &options.build().unwrap()).await.unwrap();
+        while answer.next().await.is_some() {}
+        answer.usage().and_then(|usage| usage.cost).map(|cost| cost.to_string())
+    };
+    let counted = || Reply::text("Hi.").usage(100, 10);
+    assert_eq!(asked(counted(), true).await.as_deref(), Some("0.0002"));
+    assert_eq!(asked(counted(), false).await, None);
+    assert_eq!(asked(Reply::text("Hi.").without_usage(), true).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_rate_wait_and_an_interrupt_ends_the_wait() {
+    let pair = |place: u32| {
+        let call = |id: String| (id, "echo", json!({"say": place.to_string()}));
+        let [(a, name, input), (b, _, other)] = ["a", "b"].map(|it| call(format!("{it}{place}")));
+        Reply::new().call_with_id(a, name, input).call_with_id(b, name, other)
+    };
+    let server = strict([pair(1), pair(2), Reply::text("Done.")]);
+    let options = auto(&server).tool(echo()).max_tool_calls_per_minute(3);
+    let mut client = client(options);
+    let start = tokio::time::Instant::now();
+    let seen = talk(&mut client, "Go.").await;
+    assert_eq!((seen.len(), seen[8].as_str()), (9, "Done."), "{seen:#?}");
+    assert_eq!(start.elapsed().as_secs(), 60, "the fourth has waited");
+    let server = strict([pair(1), pair(2), Reply::text("Done.")]);
+    let options = auto(&server).tool(echo()).max_tool_calls_per_minute(3);
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let start = tokio::time::Instant::now();
+    client.send("Go.").await.unwrap();
+    interrupt_after(&client, Duration::from_secs(5));
+    read(&mut client).await;
+    assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
+    assert_eq!(start.elapsed().as_secs(), 5);
+    let told = told(client.history());
+    assert!(told.last().unwrap().contains("cancelled"), "{told:#?}");
+    // What an interrupt has left is for the next.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
 

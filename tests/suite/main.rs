@@ -23,6 +23,7 @@ mod leaks;
 mod limits;
 mod limits_table;
 mod log;
+mod middleware;
 mod options;
 mod permissions;
 mod prefixes;

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::aggregate::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
 use open_agent::{
-    AgentOptions, AgentOptionsBuilder, Client, Endpoint, ErrorKind, Permission, PermissionMode,
-    Provider, ToolChoice, json,
+    AgentOptions, AgentOptionsBuilder, CallRate, Client, Cost, Endpoint, ErrorKind,
+    ExecutorOptions, Permission, PermissionMode, Price, Provider, ToolChoice, json, tool,
 };
 
 use crate::talk::{adder, auto, client, echo, manual, talk};
@@ -24,7 +24,13 @@ fn refused(builder: AgentOptionsBuilder) -> String {
 
 #[test]
 fn numbers_that_let_nothing_happen_are_refused() {
-    let numbers: [(&str, Set, Set); 5] = [
+    let numbers: [(&str, Set, Set); 7] = [
+        (
+            "max_tool_calls_per_minute",
+            |set| set.max_tool_calls_per_minute(0),
+            |set| set.max_tool_calls_per_minute(1),
+        ),
+        ("max_run_cost", |set| set.max_run_cost(0.0), |set| set.price(1.0, 2.0).max_run_cost(0.01)),
         ("max_tool_iterations", |set| set.max_tool_iterations(0), |set| set.max_tool_iterations(1)),
         ("max_tool_calls", |set| set.max_tool_calls(0), |set| set.max_tool_calls(1)),
         ("max_run_tokens", |set| set.max_run_tokens(0), |set| set.max_run_tokens(1)),
@@ -243,10 +249,11 @@ const CHILD: &str = "OPEN_AGENT_TEST_CHILD";
 /// What options come to in this process.
 fn come_to() -> String {
     let line = |options: &AgentOptions| {
-        let usable = match Client::new(options.clone()) {
-            Ok(_) => "usable".to_owned(),
-            Err(error) => error.to_string(),
-        };
+        let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
+        let mut client = Client::with_transport(options.clone(), server).expect("any options do");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let asked = runtime.expect("a runtime").block_on(client.ask("Go."));
+        let usable = asked.map_or_else(|error| error.to_string(), |_| "usable".to_owned());
         format!("{:?} at {:?}: {usable}", options.model(), options.base_url())
     };
     let built = |builder: AgentOptionsBuilder| match builder.build() {
@@ -311,4 +318,52 @@ fn the_environment_counts_where_nothing_is_named() {
     no options: the model's name has control characters
     no options: the model's name has control characters
     "#);
+}
+
+#[test]
+fn rates_and_prices_that_cannot_act_are_refused() {
+    let options = || AgentOptions::builder().model("any").tool(echo()).auto_execute_tools(true);
+    let executor = ExecutorOptions::new().rate(CallRate::per_minute(3));
+    assert_snapshot!(refused(options().max_run_cost(0.5)), @"max_run_cost has no effect without a price");
+    assert_snapshot!(refused(options().max_run_cost(0.5).price(0.0, 0.0)), @"max_run_cost has no effect without a price");
+    assert_snapshot!(refused(options().max_run_cost(f64::NAN)), @"max_run_cost: not an amount of money: NaN");
+    assert_snapshot!(refused(options().price(-1.0, 2.0)), @"not the price of a million tokens: -1");
+    assert_snapshot!(refused(options().executor(executor.clone()).max_tool_calls_per_minute(3)), @"max_tool_calls_per_minute has no effect beside the rate of the executor");
+    let executor = options().executor(executor).build().unwrap();
+    assert_eq!(executor.max_tool_calls_per_minute(), Some(3));
+    let set = options().max_tool_calls_per_minute(4).price(0.5, 1.5).max_run_cost(2.0);
+    let set = set.build().unwrap();
+    assert_eq!(set.max_tool_calls_per_minute(), Some(4));
+    assert_eq!(set.price(), Some(Price::per_million(0.5, 1.5).unwrap()));
+    assert_eq!(set.max_run_cost(), Some(Cost::new(2.0).unwrap()));
+    assert_snapshot!(refused(options().tool(tool("x", "").max_parallel(0).build(|_| async { Ok(json!(0)) }))), @"the tool x: max_parallel is 0, so no call of it could run");
+}
+
+#[test]
+fn who_may_use_which_tool_can_be_asked_for() {
+    let bare = AgentOptions::builder().model("any").build().unwrap();
+    assert_eq!((bare.allowed_tools(), bare.disallowed_tools()), (None, Vec::new()));
+    assert!(!bare.can_use_tool());
+    let set = AgentOptions::builder().model("any").auto_execute_tools(true).tool(echo());
+    let set = set.tool(adder()).allowed_tools(["echo", "a*"]).disallowed_tools(["add"]);
+    let set = set.can_use_tool(|_| async { Permission::Allow }).build().unwrap();
+    assert_eq!(set.allowed_tools(), Some(vec!["echo", "a*"]));
+    assert_eq!((set.disallowed_tools(), set.can_use_tool()), (vec!["add"], true));
+}
+
+#[test]
+fn the_choice_of_tools_may_be_a_word() {
+    let options = |choice: &str| {
+        AgentOptions::builder().model("any").tool(echo()).tool_choice(choice).build()
+    };
+    for (word, choice) in [
+        ("auto", ToolChoice::Auto),
+        ("none", ToolChoice::None),
+        ("required", ToolChoice::Required),
+        ("echo", ToolChoice::Tool("echo".to_owned())),
+    ] {
+        assert_eq!(options(word).unwrap().tool_choice(), Some(&choice));
+    }
+    let error = options("ecko").unwrap_err().to_string();
+    assert_snapshot!(error, @r#"tool_choice names the tool "ecko", which does not exist"#);
 }

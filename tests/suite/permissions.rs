@@ -117,6 +117,29 @@ async fn modes_say_what_holds_for_the_rest() {
 }
 
 #[tokio::test]
+async fn rules_are_about_any_category_of_tools() {
+    let (server, log) = (reader_and_writer(), Log::default());
+    let tools = [noting("read_file", Some("read"), &log), noting("write_file", Some("disk"), &log)];
+    let ruled = || auto(&server).tools(tools.clone());
+    let denied = ruled().tool_rule(ToolRule::deny_category("disk"));
+    talk(&mut client(denied), "Go.").await;
+    assert_eq!(log.lines(), ["read_file \"a\""]);
+    assert!(result(&server, 1, "w").contains("a rule forbids this call"));
+    let error = ruled().tool_rule(ToolRule::ask_category("dsik")).build().unwrap_err();
+    insta::assert_snapshot!(error, @r#"no tool has the category "dsik", which a rule names"#);
+
+    let (server, log) = (reader_and_writer(), Log::default());
+    let asked = auto(&server)
+        .tool(noting("read_file", Some("read"), &log))
+        .tool(noting("write_file", Some("disk"), &log))
+        .permission_mode(PermissionMode::Ask)
+        .tool_rule(ToolRule::allow_category("disk"))
+        .can_use_tool(|_| async { Permission::deny("not now") });
+    talk(&mut client(asked), "Go.").await;
+    assert_eq!(log.lines(), ["write_file \"b\""]);
+}
+
+#[tokio::test]
 async fn a_plan_is_made_first_and_carried_out_when_the_mode_changes() {
     let write = || Reply::new().call_with_id("w", "write_file", json!({"path": "b"}));
     let server = MemoryServer::new(
@@ -402,7 +425,7 @@ async fn a_person_at_a_terminal_is_asked_call_by_call() {
     assert_eq!(person.ask(other).await, deny("the user said no"), "the input has ended");
     let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
     insta::assert_snapshot!(shown.replace(": ", ":\n"), @r#"
-    shell({"command":"ls ��31m"})? [y]es, [n]o, [a]lways:
+    shell({"command":"ls \u{202e}\u{9b}31m"})? [y]es, [n]o, [a]lways:
     shell({"command":"rm -r /"})? [y]es, [n]o, [a]lways:
     shell({})? [y]es, [n]o, [a]lways:
     shell({})? [y]es, [n]o, [a]lways:
@@ -410,15 +433,41 @@ async fn a_person_at_a_terminal_is_asked_call_by_call() {
     "#);
 }
 
-#[tokio::test]
-async fn a_person_permits_nothing_that_was_not_shown() {
+/// What a person is shown of a call, who types these lines.
+async fn asked(lines: &'static str, tool: &str, input: open_agent::Value) -> (String, Permission) {
     let screen = Screen::default();
-    let person = TerminalPrompt::new(Cursor::new("y\n"), screen.clone());
-    let harmless = format!("echo {}", "x".repeat(5_000));
-    let command = format!("{harmless} && rm -r /\u{200b}\u{e0041}\n\u{2028}#");
-    let request = PermissionRequest::new("shell", json!({"command": command}), "c", Vec::new());
-    assert_eq!(person.ask(request).await, Permission::Allow);
+    let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());
+    let answer = person.ask(PermissionRequest::new(tool, input, "c", Vec::new())).await;
     let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
-    let rest = shown.strip_prefix(&format!("shell({{\"command\":\"{harmless}")).unwrap();
-    assert_eq!(rest, " && rm -r /��\\n�#\"})? [y]es, [n]o, [a]lways: ");
+    (shown, answer)
+}
+
+#[tokio::test]
+async fn nothing_in_a_question_is_invisible_or_moves_the_cursor() {
+    let command =
+        "ls\u{a0}\u{1b}[2K\r\n\u{9b}A\u{200b}\u{e0041}\u{2028}\u{fe0f}\u{3164}\u{2800}\u{34f}#";
+    let (shown, _) = asked("y\n", "sh\u{202e}\x1b[1mell", json!({"command": command})).await;
+    insta::assert_snapshot!(shown.trim_end(), @r#"sh\u{202e}\u{1b}[1mell({"command":"ls\u{a0}\u001b[2K\r\n\u{9b}A\u{200b}\u{e0041}\u{2028}\u{fe0f}\u{3164}\u{2800}\u{34f}#"})? [y]es, [n]o, [a]lways:"#);
+    assert!(!shown.chars().any(char::is_control));
+}
+
+#[tokio::test]
+async fn a_long_call_is_cut_in_the_middle_and_shown_whole_on_demand() {
+    let command = format!("echo {} && rm -r /", "é".repeat(5_000));
+    let input = json!({"command": command});
+    let whole = format!("shell({input})? [y]es, [n]o, [a]lways: ");
+    let (shown, answer) = asked("y\n", "shell", input.clone()).await;
+    assert_eq!(answer, Permission::Allow);
+    let (question, rest) = shown.split_once(" [.. ").unwrap();
+    assert_eq!(question.chars().count(), 500);
+    assert!(question.starts_with(r#"shell({"command":"echo éé"#), "{question}");
+    let (size, rest) = rest.split_once(" ..] ").unwrap();
+    assert_eq!(size, "4037 of 5037 characters not shown");
+    assert!(rest.ends_with(" && rm -r /\"})? [y]es, [n]o, [a]lways, [s]how all: "), "{rest}");
+    let (shown, answer) = asked("s\nno way\n", "shell", input).await;
+    assert!(shown.ends_with(&whole), "{shown}");
+    assert_eq!(answer, Permission::deny("the user said no: way"));
+    // A call that is shown in full has nothing more to show.
+    let (_, answer) = asked("s\ny\n", "shell", json!({})).await;
+    assert_eq!(answer, Permission::deny("the user said no"));
 }

@@ -45,6 +45,30 @@ use crate::options::AgentOptions;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// With tower's features `limit` and `timeout`, ten prompts a minute, two at once, each answered within a minute:
+///
+/// ```
+/// # use std::time::Duration;
+/// # use oa_client::{AgentOptions, AgentService};
+/// # use oa_testkit::{MemoryServer, Reply};
+/// # use oa_types::Message;
+/// use tower::{Service, ServiceBuilder, ServiceExt};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// # let server = MemoryServer::new(Reply::text("Hello!"));
+/// # let options = AgentOptions::builder().model("any").transport(server).build()?;
+/// let mut agent = ServiceBuilder::new()
+///     .rate_limit(10, Duration::from_secs(60))
+///     .concurrency_limit(2)
+///     .timeout(Duration::from_secs(60))
+///     .service(AgentService::new(options));
+/// let events = agent.ready().await?.call(Message::user("Say hello.")).await?;
+/// # drop(events);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct AgentService {
     options: AgentOptions,

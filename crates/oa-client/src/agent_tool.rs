@@ -72,7 +72,7 @@ impl AgentTool {
             let why = "has tools, but no auto_execute_tools";
             return Err(Error::config(format!("the agent behind the tool {name} {why}")));
         }
-        Client::new(options.clone())?;
+        options.settings().check_usable()?;
         let prompt = json!({
             "type": "string",
             "description": "What the agent is to do. It sees nothing else of this conversation.",

@@ -13,8 +13,8 @@ use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions
 use oa_tools::{Registry, State, Tool};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
-use oa_types::Temperature;
 use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_types::{Cost, Price, Temperature};
 use serde_json::Value;
 use tower::Service;
 
@@ -28,6 +28,8 @@ use crate::retry::RetryConfig;
 use crate::server_profile::ServerProfile;
 use crate::thinking::Thinking;
 use crate::wait::Wait;
+
+pub(crate) use assembly::NO_MODEL;
 
 /// Puts [`AgentOptions`](crate::AgentOptions) together. What is wrong is reported by [`build`](Self::build).
 #[derive(Debug, Default)]
@@ -56,6 +58,8 @@ pub struct AgentOptionsBuilder {
     recognises_calls: bool,
     turn: oa_turn::Options,
     max_run_time: Option<Duration>,
+    price: Option<Price>,
+    calls_per_minute: Option<u32>,
     executor: Option<ExecutorOptions>,
     state: State,
     retry: RetryConfig,
@@ -220,6 +224,41 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_calls")
     }
 
+    /// Limits how many tool calls begin in any 60 seconds in auto mode. A call beyond the limit is not denied: it waits,
+    /// and begins, in call order, as soon as the limit allows. An interrupt or [`max_run_time`](Self::max_run_time)
+    /// ends the wait. Clients made of the same options share the limit; calls that are not run, or answered from the
+    /// cache, do not count. Agents with other options share one by [`CallRate`](oa_executor::CallRate).
+    pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
+        if calls == 0 {
+            self.refuse("max_tool_calls_per_minute is 0".to_owned());
+        }
+        self.calls_per_minute = Some(calls);
+        self.auto_only("max_tool_calls_per_minute")
+    }
+
+    /// Sets the price of a million tokens of requests and of answers, in any currency. Each answer whose tokens the
+    /// server counts then has a [`cost`](oa_types::Usage::cost) in its usage.
+    pub fn price(mut self, input: f64, output: f64) -> Self {
+        match Price::per_million(input, output) {
+            Ok(price) => self.price = Some(price),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Limits what one prompt may cost in auto mode, in the currency of the [`price`](Self::price), without which it is
+    /// an error at [`build`](Self::build). Once the money is used up, calls are no longer run, and the turn ends with
+    /// [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers whose tokens the server does not
+    /// count are not limited.
+    pub fn max_run_cost(mut self, amount: f64) -> Self {
+        match Cost::new(amount) {
+            Ok(Cost::ZERO) => self.refuse("max_run_cost is 0".to_owned()),
+            Ok(cost) => self.turn.max_cost = Some(cost),
+            Err(error) => self.refuse(format!("max_run_cost: {error}")),
+        }
+        self.auto_only("max_run_cost")
+    }
+
     /// Bounds what one prompt may cost in auto mode, in tokens as the server counts them: once they
     /// are used up calls are no longer run, and the turn ends.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
@@ -317,8 +356,8 @@ impl AgentOptionsBuilder {
         self.auto_only("permission_mode")
     }
 
-    /// Adds a rule about the calls of a tool, or some of them by their arguments; its name may end in `*`. One that
-    /// no tool has is an error at [`build`](Self::build). For auto mode.
+    /// Adds a rule about the calls of a tool or of a category of tools, or some of them by their arguments. A name or
+    /// category that no tool has is an error at [`build`](Self::build). For auto mode.
     pub fn tool_rule(mut self, rule: ToolRule) -> Self {
         self.permissions = self.permissions.rule(rule);
         self.auto_only("tool_rule")
@@ -371,10 +410,11 @@ impl AgentOptionsBuilder {
         self.auto_only("can_use_tool_timeout")
     }
 
-    /// Says whether tools may or must be called. Without tools, where calls are text, and if it names a
-    /// tool that is not offered it is an error at [`build`](Self::build).
-    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.request.tool_choice = Some(choice);
+    /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a
+    /// [`ToolChoice`]. It is an error at [`build`](Self::build) without tools, where calls are text, and if the tool
+    /// is not offered.
+    pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
+        self.request.tool_choice = Some(choice.into());
         self
     }
 
@@ -503,6 +543,32 @@ impl AgentOptionsBuilder {
 
     /// Sends requests over a service of your own in place of the built-in transport: one with
     /// middleware, or a model in memory.
+    ///
+    /// Tower's limits and timeouts fit around any transport. A rate limit cannot be cloned, so a buffer goes around it,
+    /// and all clients that have a clone share the limit:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use oa_client::{AgentOptions, Client};
+    /// use tower::ServiceBuilder;
+    /// # use oa_testkit::{MemoryServer, Reply};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> oa_client::Result<()> {
+    /// # let transport = MemoryServer::new(Reply::text("Hello!"));
+    /// let limited = ServiceBuilder::new()
+    ///     .buffer(16)
+    ///     .rate_limit(60, Duration::from_secs(60))
+    ///     .concurrency_limit(4)
+    ///     .timeout(Duration::from_secs(30)) // until the head of the response
+    ///     .service(transport); // `oa_transport::Transport`, say
+    /// let options = AgentOptions::builder().model("qwen3:8b").transport(limited).build()?;
+    /// let mut client = Client::new(options)?;
+    /// assert_eq!(client.ask("Say hello.").await?.text, "Hello!");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn transport<S, B>(mut self, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,

@@ -86,13 +86,13 @@ pub struct Client {
 impl Client {
     /// Creates a client without a conversation.
     ///
+    /// Options without a model, which [`AgentOptions::default`] may be, are taken too: the first request is an error of
+    /// kind `Config` that says what is missing, unless [`set_model`](Self::set_model) comes before.
+    ///
     /// # Errors
     ///
-    /// `Config` if the options cannot be used: there is no model.
+    /// None today.
     pub fn new(options: AgentOptions) -> Result<Self> {
-        if let Some(why) = &options.settings().unusable {
-            return Err(Error::config(why));
-        }
         let driver = Driver::new(Arc::clone(&options.0), options.settings().turn);
         Ok(Self { driver, options })
     }
@@ -100,9 +100,11 @@ impl Client {
     /// Creates a client that sends its requests over a service of your own: one with middleware, or a
     /// model in memory.
     ///
+    /// See [`AgentOptionsBuilder::transport`](crate::AgentOptionsBuilder::transport) for an example with tower's limits.
+    ///
     /// # Errors
     ///
-    /// As [`new`](Self::new), and `Config` for options with a
+    /// `Config` for options with a
     /// [`chat_service`](crate::AgentOptionsBuilder::chat_service), which has its own transports.
     pub fn with_transport<S, B>(options: AgentOptions, service: S) -> Result<Self>
     where
@@ -413,7 +415,7 @@ impl Client {
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
         self.change(|settings| {
-            model.as_str().clone_into(&mut settings.request.model);
+            settings.set_model(&model);
             Ok(())
         })
     }
@@ -472,7 +474,7 @@ impl Client {
     #[must_use]
     pub fn turn_metadata(&self) -> TurnMetadata {
         let turn = &self.driver.turn;
-        let mut metadata = self.driver.metadata.clone();
+        let mut metadata = TurnMetadata::clone(&self.driver.metadata);
         (metadata.turns, metadata.rounds) = (turn.turns(), turn.rounds());
         metadata
     }

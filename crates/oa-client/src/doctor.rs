@@ -93,9 +93,7 @@ impl Doctor {
     /// [`chat_service`](crate::AgentOptionsBuilder::chat_service) that alone knows its servers.
     pub fn new(options: &AgentOptions) -> Result<Self> {
         let settings = options.settings();
-        if let Some(why) = &settings.unusable {
-            return Err(Error::config(why.clone()));
-        }
+        settings.check_usable()?;
         let Some(endpoint) = settings.endpoint() else {
             let why = "a chat service of your own cannot be examined: ask about its servers";
             return Err(Error::config(why));

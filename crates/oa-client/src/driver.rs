@@ -37,7 +37,8 @@ pub(crate) struct Driver {
     /// And then an answer began.
     began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
-    pub(crate) metadata: TurnMetadata,
+    /// In a box, because of its size.
+    pub(crate) metadata: Box<TurnMetadata>,
     pub(crate) run: Option<Run>,
     /// Judges answers while one of a form is wanted.
     pub(crate) output: Option<Box<Output>>,
@@ -61,7 +62,7 @@ impl Driver {
             events: VecDeque::new(),
             began: false,
             message: None,
-            metadata: TurnMetadata::default(),
+            metadata: Box::default(),
             run: None,
             output: None,
             trace: None,
@@ -209,6 +210,9 @@ impl Driver {
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing } = ended.conclude();
         self.work.closing = closing;
+        if let (Some(price), Some(usage)) = (&self.settings.price, &mut message.usage) {
+            usage.cost = price.cost(usage).or(usage.cost);
+        }
         self.metadata.count(message.usage);
         if let Some(trace) = &mut self.trace {
             trace.answer(&message, failure.as_ref());
@@ -418,6 +422,7 @@ fn answer(message: &AssistantMessage) -> Answer {
     answer.finish_reason = message.finish_reason.clone();
     answer.extra = message.extra.clone();
     answer.tokens = message.usage.and_then(|usage| usage.total()).unwrap_or_default();
+    answer.cost = message.usage.and_then(|usage| usage.cost).unwrap_or_default();
     answer
 }
 

@@ -3,12 +3,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
-use oa_executor::ExecutorOptions;
+use oa_executor::{CallRate, ExecutorOptions};
 use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
 use oa_turn::Mode;
 use oa_types::wire::ToolChoice;
+use oa_types::{Cost, Price};
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
@@ -57,7 +58,7 @@ pub enum SystemRole {
 /// ```
 ///
 /// [`AgentOptions::default`] is what the environment says: `OPEN_AGENT_MODEL` and
-/// `OPEN_AGENT_BASE_URL`. Without a model it cannot be used to ask anything.
+/// `OPEN_AGENT_BASE_URL`. A client takes it also without a model; then the first request is an error that says so.
 #[derive(Clone)]
 pub struct AgentOptions(pub(crate) Arc<Settings>);
 
@@ -192,6 +193,24 @@ impl AgentOptions {
         self.0.turn.max_tokens
     }
 
+    /// Returns how many tool calls may begin in a minute.
+    #[must_use]
+    pub fn max_tool_calls_per_minute(&self) -> Option<u32> {
+        self.0.executor.options().rate.as_ref().map(CallRate::calls)
+    }
+
+    /// Returns the price of tokens.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        self.0.price
+    }
+
+    /// Returns what one prompt may cost before calls are no longer run.
+    #[must_use]
+    pub fn max_run_cost(&self) -> Option<Cost> {
+        self.0.turn.max_cost
+    }
+
     /// Returns how long one prompt may take, tools included.
     #[must_use]
     pub fn max_run_time(&self) -> Option<Duration> {
@@ -243,6 +262,24 @@ impl AgentOptions {
     #[must_use]
     pub fn recognise_calls(&self) -> bool {
         self.0.recognises_calls
+    }
+
+    /// Returns the names of the tools that are allowed, as they were given; `None` if all are.
+    #[must_use]
+    pub fn allowed_tools(&self) -> Option<Vec<&str>> {
+        self.0.permissions.allowed()
+    }
+
+    /// Returns the names of the tools that are forbidden, as they were given.
+    #[must_use]
+    pub fn disallowed_tools(&self) -> Vec<&str> {
+        self.0.permissions.disallowed()
+    }
+
+    /// Returns whether [`can_use_tool`](AgentOptionsBuilder::can_use_tool) is set.
+    #[must_use]
+    pub fn can_use_tool(&self) -> bool {
+        self.0.permissions.asks()
     }
 
     /// Returns who may use which tool.

@@ -9,11 +9,12 @@ use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
 use oa_transport::Timeouts;
-use oa_types::ModelName;
 use oa_types::wire::ChatRequest as Wire;
+use oa_types::{ModelName, Price};
 use tower::Service;
 
 use crate::answer::AnswerStream;
+use crate::builder::NO_MODEL;
 use crate::chat::{self, AnyChat, ChatRequest};
 use crate::dialect::{Spoken, ToolMode};
 use crate::endpoint::{Destination, Endpoint};
@@ -56,6 +57,7 @@ pub(crate) struct Settings {
     pub(crate) permissions: Permissions,
     pub(crate) turn: oa_turn::Options,
     pub(crate) max_run_time: Option<Duration>,
+    pub(crate) price: Option<Price>,
     pub(crate) executor: ToolExecutor,
     pub(crate) state: State,
     pub(crate) retry: RetryConfig,
@@ -86,6 +88,18 @@ impl Asked {
 }
 
 impl Settings {
+    /// Explains why nothing can be asked.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
+    }
+
+    /// Asks another model.
+    pub(crate) fn set_model(&mut self, model: &ModelName) {
+        model.as_str().clone_into(&mut self.request.model);
+        // An environment that cannot be used has other faults than that.
+        self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
+    }
+
     /// The endpoint, unless somebody else chooses one.
     pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
         match &self.asked {
@@ -341,6 +355,7 @@ impl fmt::Debug for Settings {
             .field("permissions", &self.permissions)
             .field("turn", &self.turn)
             .field("max_run_time", &self.max_run_time)
+            .field("price", &self.price)
             .field("retry", &self.retry)
             .field("executor", &self.executor.options())
             .field("state", &self.state)

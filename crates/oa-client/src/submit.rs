@@ -18,7 +18,7 @@ use crate::run::Cut;
 impl Driver {
     /// Sends a prompt, and waits for its answer to begin.
     pub(crate) async fn submit(&mut self, prompt: Message) -> Result<()> {
-        self.check_usable()?;
+        self.settings.check_usable()?;
         self.turn.check_prompt(&prompt).map_err(Error::turn)?;
         self.abandon();
         self.forget_events();
@@ -43,7 +43,7 @@ impl Driver {
 
     /// Goes on from the conversation as it stands, and waits for the answer to begin.
     pub(crate) async fn go_on(&mut self) -> Result<()> {
-        self.check_usable()?;
+        self.settings.check_usable()?;
         self.settle();
         if !self.turn.is_busy() {
             self.forget_events();
@@ -63,7 +63,7 @@ impl Driver {
         if self.turn.waits_for_approval() {
             return self.go_on().await;
         }
-        self.check_usable()?;
+        self.settings.check_usable()?;
         self.settle();
         if self.turn.continue_when_answered().map_err(Error::turn)? {
             self.begun_again().await?;
@@ -114,10 +114,6 @@ impl Driver {
             }
         }
         Ok(Ok(prompt))
-    }
-
-    fn check_usable(&self) -> Result<()> {
-        self.settings.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
     }
 }
 

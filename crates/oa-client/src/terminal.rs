@@ -1,9 +1,11 @@
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oa_hooks::{Permission, PermissionRequest};
+use oa_types::visible::visible;
 use tokio::task::spawn_blocking;
 
 /// Asks a person at a terminal whether a call may run.
@@ -23,10 +25,19 @@ use tokio::task::spawn_blocking;
 /// # }
 /// ```
 ///
-/// All of a call's arguments is shown, however long, with a mark in place of what a terminal would act upon or
-/// not show. A line is read for each call: `y` runs it, `a` runs it and from then on every call of this tool
-/// without asking, whatever its arguments are, anything else is a no, and words behind `n` are the reason that
-/// the model reads. At the end of the input the answer is no.
+/// The call is shown on one line. Characters that a terminal does not show or would act on are escaped as
+/// `\u{202e}` (see [`oa_types::visible`]). A call longer than 1,000 characters is cut in the middle, and its size and
+/// the size of what is left out are shown.
+///
+/// One line is read per question:
+///
+/// | line | effect |
+/// | --- | --- |
+/// | `y` | runs the call |
+/// | `a` | runs the call, and from then on every call of this tool without asking, whatever its arguments |
+/// | `s` | shows the whole call and asks again; offered only if the call was cut |
+/// | `n`, with or without a reason | denies the call; the model reads the reason |
+/// | anything else, or the end of the input | denies the call |
 #[derive(Clone)]
 pub struct TerminalPrompt(Arc<Mutex<Terminal>>);
 
@@ -83,12 +94,20 @@ impl Terminal {
         if self.always.contains(tool_name) {
             return Ok(Permission::Allow);
         }
-        // Nothing is permitted that was not shown.
-        let call: String = format!("{tool_name}({tool_input})").chars().map(visible).collect();
-        write!(self.output, "{call}? [y]es, [n]o, [a]lways: ")?;
-        self.output.flush()?;
-        let mut line = String::new();
-        self.input.read_line(&mut line)?;
+        let call = format!("{tool_name}({tool_input})");
+        let call = visible(&call);
+        let (mut shown, mut is_cut) = shortened(&call);
+        let line = loop {
+            let show = if is_cut { ", [s]how all" } else { "" };
+            write!(self.output, "{shown}? [y]es, [n]o, [a]lways{show}: ")?;
+            self.output.flush()?;
+            let mut line = String::new();
+            self.input.read_line(&mut line)?;
+            if !is_cut || !matches!(line.trim(), "s" | "S" | "show") {
+                break line;
+            }
+            (shown, is_cut) = (Cow::Borrowed(&*call), false);
+        };
         let line = line.trim();
         let (word, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         Ok(match word.to_ascii_lowercase().as_str() {
@@ -103,22 +122,22 @@ impl Terminal {
     }
 }
 
-/// What a terminal shows, and does not act upon: neither control characters, nor marks that break lines or turn
-/// text around, nor characters without any width.
-fn visible(c: char) -> char {
-    match c {
-        '\u{ad}'
-        | '\u{61c}'
-        | '\u{180e}'
-        | '\u{200b}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}'
-        | '\u{feff}'
-        | '\u{e0000}'..='\u{e0fff}' => char::REPLACEMENT_CHARACTER,
-        c if c.is_control() => char::REPLACEMENT_CHARACTER,
-        c => c,
-    }
+/// Cuts a long text in the middle, because the end of a command matters as much as its beginning, and returns
+/// whether it was cut.
+fn shortened(text: &str) -> (Cow<'_, str>, bool) {
+    let size = text.chars().count();
+    let Some(left_out) = size.checked_sub(LONGEST).filter(|left_out| *left_out > 0) else {
+        return (Cow::Borrowed(text), false);
+    };
+    let at = |n| text.char_indices().nth(n).map_or(text.len(), |(at, _)| at);
+    let (head, tail) = (&text[..at(LONGEST / 2)], &text[at(size - LONGEST / 2)..]);
+    let note = format!("[.. {left_out} of {size} characters not shown ..]");
+    (format!("{head} {note} {tail}").into(), true)
 }
+
+/// The longest call that is shown in full, in characters: about a dozen lines, so that a screen holds the question
+/// with all that it is about.
+const LONGEST: usize = 1_000;
 
 impl fmt::Debug for TerminalPrompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

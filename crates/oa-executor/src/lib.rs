@@ -48,6 +48,8 @@
 //! | question | answer | default |
 //! | --- | --- | --- |
 //! | together or one by one | [`ExecutionMode`], `max_parallel`, [exclusive](oa_tools::Tool::is_exclusive) tools | 8 at once |
+//! | how many calls of one tool at once | [`max_parallel`](oa_tools::Tool::max_parallel) of the tool | no limit |
+//! | how many calls in a minute | [`CallRate`] | no limit |
 //! | how much the model sees | [`TruncationPolicy`] | 10,000 characters |
 //! | how long a tool may take | [`TimeoutPolicy`] | no limit |
 //! | what is tried again | [`RetryPolicy`] | nothing |
@@ -71,6 +73,7 @@ mod schedule;
 mod cache;
 mod caps;
 mod dependencies;
+mod rate;
 mod retry;
 mod skip;
 mod timeout;
@@ -98,6 +101,7 @@ pub use crate::event::{
 pub use crate::executor::ToolExecutor;
 pub use crate::metrics::BatchMetrics;
 pub use crate::options::{ExecutionMode, ExecutorOptions, Placement};
+pub use crate::rate::CallRate;
 pub use crate::result::ExecutionResult;
 pub use crate::retry::RetryPolicy;
 pub use crate::skip::SkipPolicy;

@@ -6,6 +6,7 @@ use oa_types::ToolUseBlock;
 use crate::cache::ToolCache;
 use crate::caps::RunCaps;
 use crate::error::Error;
+use crate::rate::CallRate;
 use crate::result::ExecutionResult;
 use crate::retry::RetryPolicy;
 use crate::skip::SkipPolicy;
@@ -64,6 +65,8 @@ pub struct ExecutorOptions {
     pub mode: ExecutionMode,
     /// How many calls run at once at most; `None` is no limit.
     pub max_parallel: Option<usize>,
+    /// How many calls may begin in a minute; `None` is no limit.
+    pub rate: Option<CallRate>,
     /// Where tools run.
     pub placement: Placement,
     /// How much of a result the model sees.
@@ -92,6 +95,7 @@ impl ExecutorOptions {
         Self {
             mode: ExecutionMode::default(),
             max_parallel: Some(PARALLEL),
+            rate: None,
             placement: Placement::default(),
             truncation: TruncationPolicy::default(),
             timeouts: TimeoutPolicy::none(),
@@ -122,6 +126,13 @@ impl ExecutorOptions {
     #[must_use]
     pub fn unlimited_parallel(mut self) -> Self {
         self.max_parallel = None;
+        self
+    }
+
+    /// Limits how many calls may begin in a minute; further ones wait.
+    #[must_use]
+    pub fn rate(mut self, rate: CallRate) -> Self {
+        self.rate = Some(rate);
         self
     }
 
@@ -207,6 +218,10 @@ impl ExecutorOptions {
     pub fn check(&self) -> Result<(), Error> {
         let zeros = [
             (self.max_parallel == Some(0), "no call may run at once: max_parallel is 0"),
+            (
+                self.rate.as_ref().is_some_and(|rate| rate.calls() == 0),
+                "no call may begin: the rate is 0",
+            ),
             (self.emission_queue == 0, "no emission may wait: emission_queue is 0"),
             (self.timeouts.has_zero(), "a timeout is 0"),
             (self.retry.as_ref().is_some_and(|retry| retry.attempts == 0), "no attempt is allowed"),

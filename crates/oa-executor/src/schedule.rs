@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Which call may begin now: order, cap, barriers and dependencies, without any running.
+/// Which call may begin now: order, caps, barriers and dependencies, without any running.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// Calls such that none comes before one that it waits for; otherwise as given.
@@ -12,8 +12,18 @@ pub(crate) struct Schedule {
     phase: Vec<Phase>,
     most: usize,
     running: usize,
+    /// For each call the cap that it shares with others, if any.
+    shares: Vec<Option<usize>>,
+    caps: Vec<Cap>,
     /// Before this place in the order everything has ended.
     head: usize,
+}
+
+/// How many calls of one tool run, and may.
+#[derive(Debug)]
+struct Cap {
+    most: usize,
+    running: usize,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,21 +37,32 @@ impl Schedule {
     /// Takes for each call whether it is a barrier and which calls it waits for, which must not be a
     /// circle.
     pub(crate) fn new(is_barrier: Vec<bool>, after: Vec<Vec<usize>>, most: Option<usize>) -> Self {
+        let count = after.len();
         Self {
             order: order(&after),
-            phase: vec![Phase::Waiting; after.len()],
+            phase: vec![Phase::Waiting; count],
             after,
             is_barrier,
             most: most.unwrap_or(usize::MAX),
             running: 0,
+            shares: vec![None; count],
+            caps: Vec::new(),
             head: 0,
         }
+    }
+
+    /// Lets no more than `most` of these calls run at once, and at least one. A call has one cap.
+    pub(crate) fn cap(&mut self, calls: impl IntoIterator<Item = usize>, most: usize) {
+        for call in calls {
+            self.shares[call] = Some(self.caps.len());
+        }
+        self.caps.push(Cap { most: most.max(1), running: 0 });
     }
 
     /// Returns a call that may begin, which has begun then.
     ///
     /// A barrier begins when everything before it in the order has ended, and nothing behind it begins
-    /// before it has ended itself.
+    /// before it has ended itself. A call whose own cap is reached is passed over, and keeps its place.
     pub(crate) fn begin_next(&mut self) -> Option<usize> {
         if self.running >= self.most {
             return None;
@@ -53,7 +74,7 @@ impl Schedule {
                 (Phase::Ended, _) => continue,
                 (Phase::Running, true) => return None,
                 (Phase::Waiting, true) if !is_first => return None,
-                (Phase::Waiting, _) if self.has_waited(call) => {
+                (Phase::Waiting, _) if self.has_waited(call) && self.has_room(call) => {
                     self.begin(call);
                     return Some(call);
                 }
@@ -67,12 +88,18 @@ impl Schedule {
     pub(crate) fn begin(&mut self, call: usize) {
         self.phase[call] = Phase::Running;
         self.running += 1;
+        if let Some(cap) = self.shares[call] {
+            self.caps[cap].running += 1;
+        }
     }
 
     /// Takes note that a call which had begun has ended.
     pub(crate) fn end(&mut self, call: usize) {
         self.phase[call] = Phase::Ended;
         self.running -= 1;
+        if let Some(cap) = self.shares[call] {
+            self.caps[cap].running -= 1;
+        }
         while self.order.get(self.head).is_some_and(|call| self.phase[*call] == Phase::Ended) {
             self.head += 1;
         }
@@ -92,6 +119,10 @@ impl Schedule {
 
     pub(crate) fn is_over(&self) -> bool {
         self.head == self.order.len()
+    }
+
+    fn has_room(&self, call: usize) -> bool {
+        self.shares[call].map(|cap| &self.caps[cap]).is_none_or(|cap| cap.running < cap.most)
     }
 
     fn has_waited(&self, call: usize) -> bool {
@@ -150,6 +181,31 @@ mod tests {
         assert_eq!(waves(&[0, 1, 2], &[&[], &[], &[]], None), [[0], [1], [2]]);
         assert_eq!(waves(&[], &[&[2], &[], &[1]], None), [[1], [2], [0]]);
         assert_eq!(waves(&[], &[&[], &[0], &[]], None), [vec![0, 2], vec![1]]);
+    }
+
+    #[test]
+    fn calls_under_a_cap_begin_in_call_order_and_hold_up_no_others() {
+        let mut schedule = Schedule::new(vec![false; 6], vec![Vec::new(); 6], Some(4));
+        schedule.cap([0, 1, 2, 4], 2);
+        let mut begun = |ended: &[usize]| -> Vec<usize> {
+            ended.iter().for_each(|call| schedule.end(*call));
+            std::iter::from_fn(|| schedule.begin_next()).collect()
+        };
+        assert_eq!(begun(&[]), [0, 1, 3, 5]);
+        assert_eq!(begun(&[3, 5]), [0; 0]);
+        assert_eq!(begun(&[1]), [2]);
+        assert_eq!(begun(&[0, 2]), [4]);
+    }
+
+    #[test]
+    fn a_cap_lets_a_barrier_wait_for_all_before_it() {
+        let mut schedule = Schedule::new(vec![false, false, true], vec![Vec::new(); 3], None);
+        schedule.cap([0, 1], 0);
+        for call in 0..3 {
+            assert_eq!((schedule.begin_next(), schedule.begin_next()), (Some(call), None));
+            schedule.end(call);
+        }
+        assert!(schedule.is_over());
     }
 
     #[test]

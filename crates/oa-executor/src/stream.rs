@@ -10,7 +10,7 @@ use oa_tools::{Cancel, Cancelled, Tool, ToolContext};
 use oa_types::ToolUseBlock;
 use oa_types::contain::contain;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::attempt::Job;
 use crate::batch::Batch;
@@ -23,6 +23,7 @@ use crate::executor::ToolExecutor;
 use crate::mailbox::{Letter, Mailbox, Sender};
 use crate::metrics::BatchMetrics;
 use crate::options::ExecutionMode;
+use crate::rate::Slot;
 use crate::result::{ExecutionResult, micros};
 use crate::schedule::Schedule;
 
@@ -47,6 +48,8 @@ pub struct BatchStream {
     schedule: Schedule,
     mailbox: Arc<Mailbox>,
     crew: Crew,
+    /// The call that is next, and waits because of the rate of calls.
+    held: Option<Box<Held>>,
     /// The batch's own signal, below that of whoever started it.
     cancel: Cancel,
     cancelled: Cancelled,
@@ -64,6 +67,15 @@ struct Call {
     result: Option<Arc<ExecutionResult>>,
     /// Where its result is kept if it succeeds.
     key: Option<Key>,
+}
+
+/// A call that is ready to run, and may not yet.
+struct Held {
+    place: usize,
+    start: ToolEvent,
+    job: Job,
+    slot: Slot,
+    pause: Pin<Box<Sleep>>,
 }
 
 impl BatchStream {
@@ -86,7 +98,18 @@ impl BatchStream {
         };
         let barriers = calls.iter().map(is_barrier).collect();
         let after = calls.iter().map(after).collect();
-        let schedule = Schedule::new(barriers, after, options.max_parallel);
+        let mut schedule = Schedule::new(barriers, after, options.max_parallel);
+        let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, call) in calls.iter().enumerate() {
+            of_tool.entry(&call.name).or_default().push(place);
+        }
+        for (name, places) in of_tool {
+            // A tool that panics when it is asked runs one call at a time.
+            let most = |tool: &Arc<dyn Tool>| contain(|| tool.max_parallel()).unwrap_or(Some(1));
+            if let Some(most) = executor.tools().get(name).and_then(most) {
+                schedule.cap(places, most);
+            }
+        }
         let mailbox = Arc::new(Mailbox::new(calls.len(), options.emission_queue));
         let crew = Crew::new(Arc::clone(&mailbox), options.placement);
         let cancel = batch.cancel.child();
@@ -96,6 +119,7 @@ impl BatchStream {
             schedule,
             mailbox,
             crew,
+            held: None,
             cancelled: cancel.cancelled(),
             cancel,
             out: VecDeque::new(),
@@ -159,14 +183,52 @@ impl BatchStream {
     fn begin(&mut self, place: usize) {
         let prepared = self.prepare(place);
         // The start tells the input that runs.
-        self.tell_start(place);
-        match prepared.and_then(|tool| self.admit(place, tool)) {
-            Ok(job) => {
-                self.crew.add(place, job);
-                let running = self.schedule.running() as u64;
-                self.metrics.peak_parallel = self.metrics.peak_parallel.max(running);
+        let start = self.start_event(place);
+        let admitted = prepared.and_then(|tool| self.admit(place, tool));
+        let (job, slot) = match admitted.and_then(|job| self.reserve(job)) {
+            Ok(ready) => ready,
+            Err(ended) => {
+                self.out.push_back(start);
+                return self.complete(place, *ended);
             }
-            Err(ended) => self.complete(place, *ended),
+        };
+        match slot {
+            Some(slot) if slot.begin() > Instant::now() => {
+                let pause = Box::pin(sleep_until(slot.begin()));
+                self.held = Some(Box::new(Held { place, start, job, slot, pause }));
+            }
+            slot => self.run(place, start, job, slot),
+        }
+    }
+
+    /// Reserves the time at which a call may begin, if calls have a rate. A call whose time would come after the end of
+    /// its run does not wait for it.
+    fn reserve(&self, job: Job) -> Result<(Job, Option<Slot>), Box<Ended>> {
+        let Some(rate) = &self.executor.options().rate else { return Ok((job, None)) };
+        let slot = rate.reserve(Instant::now());
+        if job.deadline.is_some_and(|deadline| deadline <= slot.begin()) {
+            let reason = format!("the limit of {} calls per minute leaves no time", rate.calls());
+            return Err(Ended::not_run(reason));
+        }
+        Ok((job, Some(slot)))
+    }
+
+    fn run(&mut self, place: usize, start: ToolEvent, job: Job, slot: Option<Slot>) {
+        slot.into_iter().for_each(Slot::use_up);
+        self.out.push_back(start);
+        self.crew.add(place, job);
+        let running = self.schedule.running() as u64;
+        self.metrics.peak_parallel = self.metrics.peak_parallel.max(running);
+    }
+
+    /// Runs the call that was held, once its time has come.
+    fn poll_held(&mut self, cx: &mut Context<'_>) {
+        if let Some(held) = &mut self.held
+            && held.pause.as_mut().poll(cx).is_ready()
+            && let Some(held) = self.held.take()
+        {
+            let Held { place, start, job, slot, .. } = *held;
+            self.run(place, start, job, Some(slot));
         }
     }
 
@@ -256,13 +318,13 @@ impl BatchStream {
         })
     }
 
-    fn tell_start(&mut self, place: usize) {
+    fn start_event(&self, place: usize) -> ToolEvent {
         let ToolUseBlock { id, name, input, .. } = &self.calls[place].block;
-        self.out.push_back(ToolEvent::CallStart(CallStart {
+        ToolEvent::CallStart(CallStart {
             call_id: id.clone(),
             tool_name: name.clone(),
             input: input.clone(),
-        }));
+        })
     }
 
     /// Ends a call that has begun.
@@ -333,13 +395,17 @@ impl BatchStream {
 
     /// Ends all calls that have not ended, in their order.
     fn cancel_rest(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.out.push_back(held.start);
+        }
         for place in 0..self.calls.len() {
             if self.schedule.has_ended(place) {
                 continue;
             }
             if !self.schedule.has_begun(place) {
                 self.schedule.begin(place);
-                self.tell_start(place);
+                let start = self.start_event(place);
+                self.out.push_back(start);
             }
             let ended = self.crew.dismiss(place);
             self.complete(place, ended);
@@ -391,8 +457,12 @@ impl Stream for BatchStream {
                 this.cancel_rest();
                 continue;
             }
-            while let Some(place) = this.schedule.begin_next() {
+            this.poll_held(cx);
+            while this.held.is_none()
+                && let Some(place) = this.schedule.begin_next()
+            {
                 this.begin(place);
+                this.poll_held(cx);
             }
             if this.out.is_empty() {
                 let ended = this.crew.poll();

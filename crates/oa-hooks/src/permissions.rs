@@ -183,7 +183,30 @@ impl Permissions {
     /// Returns the names of tools in the lists and rules, as they were given.
     pub fn listed(&self) -> impl Iterator<Item = &str> {
         let lists = self.allowed.iter().flatten().chain(&self.disallowed);
-        lists.map(Pattern::as_str).chain(self.rules.iter().map(ToolRule::tools))
+        lists.map(Pattern::as_str).chain(self.rules.iter().filter_map(ToolRule::tools))
+    }
+
+    /// Returns the categories in the rules.
+    pub fn categories(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().filter_map(ToolRule::category)
+    }
+
+    /// Returns the names of the tools that are allowed, as they were given; `None` if all are.
+    #[must_use]
+    pub fn allowed(&self) -> Option<Vec<&str>> {
+        Some(self.allowed.as_ref()?.iter().map(Pattern::as_str).collect())
+    }
+
+    /// Returns the names of the tools that are forbidden, as they were given.
+    #[must_use]
+    pub fn disallowed(&self) -> Vec<&str> {
+        self.disallowed.iter().map(Pattern::as_str).collect()
+    }
+
+    /// Returns whether there is somebody to be asked: whether [`can_use_tool`](Self::can_use_tool) is set.
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// Decides what needs no asking; `None` if somebody is to be asked.
@@ -195,7 +218,7 @@ impl Permissions {
         if self.mode == Some(PermissionMode::Plan) {
             return Some(Permission::deny("only a plan is wanted now: nothing is run"));
         }
-        let effects = self.rules.iter().filter_map(|rule| rule.effect_on(tool, input));
+        let effects = self.rules.iter().filter_map(|rule| rule.effect_on(tool, category, input));
         match (effects.max(), self.effective_mode()) {
             (Some(Effect::Deny), _) => Some(Permission::deny("a rule forbids this call")),
             (Some(Effect::Allow), _) | (None, PermissionMode::AllowAll) => Some(Permission::Allow),

@@ -12,10 +12,11 @@ pub(crate) enum Effect {
     Deny,
 }
 
-/// What holds for the calls of a tool, or for some of them by their arguments.
+/// Allows, denies or asks about the calls of a tool or of a category of tools, or some of them by their arguments.
 ///
-/// A name may end in `*`, which stands for any end. Of several rules that fit a call a denial counts
-/// before a wish to be asked, and that before an allowance, in whatever order they were added.
+/// A name may end in `*`, which stands for any end. Categories are compared as they are; a tool without one fits no rule
+/// about categories. If several rules fit a call, the strictest wins, in whatever order they were added: deny, then
+/// ask, then allow.
 ///
 /// ```
 /// use oa_hooks::ToolRule;
@@ -23,16 +24,17 @@ pub(crate) enum Effect {
 /// let rules = [
 ///     ToolRule::allow("read_*"),
 ///     ToolRule::ask("write_file"),
+///     ToolRule::deny_category("network"),
 ///     ToolRule::deny("shell").when(|input| {
 ///         input["command"].as_str().is_none_or(|command| command.contains("rm "))
 ///     }),
 /// ];
-/// # assert_eq!(rules.len(), 3);
+/// # assert_eq!(rules.len(), 4);
 /// ```
 #[derive(Clone)]
 #[must_use]
 pub struct ToolRule {
-    tools: Pattern,
+    subject: Subject,
     effect: Effect,
     when: Option<Condition>,
 }
@@ -40,31 +42,58 @@ pub struct ToolRule {
 type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 impl ToolRule {
-    /// The name that it was given.
-    pub(crate) fn tools(&self) -> &str {
-        self.tools.as_str()
+    /// Returns the name that it was given, if it is about tools by name.
+    pub(crate) fn tools(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Category(_) => None,
+            Subject::Tools(pattern) => Some(pattern.as_str()),
+        }
     }
 
-    /// These calls run, and nobody is asked.
+    /// Returns the category that it is about, if it is about one.
+    pub(crate) fn category(&self) -> Option<&str> {
+        match &self.subject {
+            Subject::Category(category) => Some(category),
+            Subject::Tools(_) => None,
+        }
+    }
+
+    /// Runs calls of these tools without asking.
     pub fn allow(tools: impl Into<String>) -> Self {
-        Self::new(tools, Effect::Allow)
+        Self::new(Subject::Tools(Pattern::new(tools)), Effect::Allow)
     }
 
-    /// Somebody is asked about these calls.
+    /// Asks about calls of these tools.
     pub fn ask(tools: impl Into<String>) -> Self {
-        Self::new(tools, Effect::Ask)
+        Self::new(Subject::Tools(Pattern::new(tools)), Effect::Ask)
     }
 
-    /// These calls do not run.
+    /// Denies calls of these tools.
     pub fn deny(tools: impl Into<String>) -> Self {
-        Self::new(tools, Effect::Deny)
+        Self::new(Subject::Tools(Pattern::new(tools)), Effect::Deny)
     }
 
-    fn new(tools: impl Into<String>, effect: Effect) -> Self {
-        Self { tools: Pattern::new(tools), effect, when: None }
+    /// Runs calls of tools of this category without asking.
+    pub fn allow_category(category: impl Into<String>) -> Self {
+        Self::new(Subject::Category(category.into()), Effect::Allow)
     }
 
-    /// Is only about calls whose arguments fulfil this. One that panics allows nothing.
+    /// Asks about calls of tools of this category.
+    pub fn ask_category(category: impl Into<String>) -> Self {
+        Self::new(Subject::Category(category.into()), Effect::Ask)
+    }
+
+    /// Denies calls of tools of this category.
+    pub fn deny_category(category: impl Into<String>) -> Self {
+        Self::new(Subject::Category(category.into()), Effect::Deny)
+    }
+
+    fn new(subject: Subject, effect: Effect) -> Self {
+        Self { subject, effect, when: None }
+    }
+
+    /// Limits the rule to calls whose arguments fulfill this condition. A condition that panics never allows a call:
+    /// rules that ask or deny apply, and rules that allow do not.
     pub fn when(mut self, condition: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Arc::new(condition));
         self
@@ -75,8 +104,17 @@ impl ToolRule {
     }
 
     /// What it says of a call, if anything.
-    pub(crate) fn effect_on(&self, tool: &str, input: &Value) -> Option<Effect> {
-        if !self.tools.fits(tool) {
+    pub(crate) fn effect_on(
+        &self,
+        tool: &str,
+        category: Option<&str>,
+        input: &Value,
+    ) -> Option<Effect> {
+        let is_about = match &self.subject {
+            Subject::Category(name) => category == Some(name),
+            Subject::Tools(pattern) => pattern.fits(tool),
+        };
+        if !is_about {
             return None;
         }
         let fits = self.when.as_ref().is_none_or(|condition| {
@@ -89,11 +127,18 @@ impl ToolRule {
 impl fmt::Debug for ToolRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolRule")
-            .field("tools", &self.tools)
+            .field("subject", &self.subject)
             .field("effect", &self.effect)
             .field("has_condition", &self.when.is_some())
             .finish()
     }
+}
+
+/// The tools that a rule is about.
+#[derive(Clone, Debug)]
+enum Subject {
+    Category(String),
+    Tools(Pattern),
 }
 
 /// A tool's name, or how it begins.

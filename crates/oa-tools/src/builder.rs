@@ -6,7 +6,7 @@ use crate::arguments::check_arguments;
 use crate::context::ToolContext;
 use crate::fn_tool::{FnTool, Handler, Inner, Reads};
 use crate::schema::Parameters;
-use crate::tool::BlockingHandler;
+use crate::tool::{BlockingHandler, NO_CALL};
 use crate::tool_error::ToolError;
 
 /// Begins a tool of this name that does what the description tells the model.
@@ -33,6 +33,7 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
         parameters: None,
         category: None,
         is_exclusive: false,
+        max_parallel: None,
         is_cacheable: false,
         timeout: None,
         mistake: None,
@@ -51,6 +52,7 @@ pub struct ToolBuilder {
     parameters: Option<Parameters>,
     category: Option<String>,
     is_exclusive: bool,
+    max_parallel: Option<usize>,
     is_cacheable: bool,
     timeout: Option<Duration>,
     mistake: Option<String>,
@@ -119,6 +121,13 @@ impl ToolBuilder {
     pub fn exclusive(mut self) -> Self {
         self.is_exclusive = true;
         self
+    }
+
+    /// Limits how many calls of it run at once. Further calls of the same answer wait for their turn, in call order,
+    /// while calls of other tools go ahead. Zero is a mistake.
+    pub fn max_parallel(mut self, calls: usize) -> Self {
+        self.max_parallel = Some(calls);
+        if calls == 0 { self.blame(NO_CALL.to_owned()) } else { self }
     }
 
     /// Says that the same arguments always give the same result, so that it may be kept.
@@ -205,6 +214,7 @@ impl ToolBuilder {
             defaults: parameters.defaults,
             category: self.category,
             is_exclusive: self.is_exclusive,
+            max_parallel: self.max_parallel,
             is_cacheable: self.is_cacheable,
             timeout: self.timeout,
             mistake: self.mistake,

@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub(crate) defaults: Map<String, Value>,
     pub(crate) category: Option<String>,
     pub(crate) is_exclusive: bool,
+    pub(crate) max_parallel: Option<usize>,
     pub(crate) is_cacheable: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) mistake: Option<String>,
@@ -197,6 +198,10 @@ impl Tool for FnTool {
 
     fn is_exclusive(&self) -> bool {
         self.0.is_exclusive
+    }
+
+    fn max_parallel(&self) -> Option<usize> {
+        self.0.max_parallel
     }
 
     fn is_cacheable(&self) -> bool {

@@ -89,6 +89,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns how many calls of it may run at once, within the calls of one answer; `None` leaves that to the executor.
+    fn max_parallel(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns whether the same arguments always give the same result, so that it may be kept.
     fn is_cacheable(&self) -> bool {
         false
@@ -103,9 +108,12 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     ///
-    /// `Config` for a name that servers refuse, or a schema that is no object schema.
+    /// `Config` for a name that servers refuse, a schema that is no object schema, or a tool of which no call may run.
     fn check(&self) -> Result<(), Error> {
         check_name(self.name())?;
+        if self.max_parallel() == Some(0) {
+            return Err(Error::config(format!("the tool {}: {NO_CALL}", self.name())));
+        }
         let schema = self.input_schema();
         let is_object = schema.get("type").is_none_or(|of| match of {
             Value::Array(types) => types.iter().any(|of| of == "object"),
@@ -148,6 +156,9 @@ pub trait Tool: Send + Sync {
     }
 }
 
+/// Why a tool whose cap is zero is refused.
+pub(crate) const NO_CALL: &str = "max_parallel is 0, so no call of it could run";
+
 /// A tool behind a pointer is that tool.
 macro_rules! pass_on {
     ($($pointer:ident),*) => {$(
@@ -182,6 +193,10 @@ macro_rules! pass_on {
 
             fn is_exclusive(&self) -> bool {
                 (**self).is_exclusive()
+            }
+
+            fn max_parallel(&self) -> Option<usize> {
+                (**self).max_parallel()
             }
 
             fn is_cacheable(&self) -> bool {

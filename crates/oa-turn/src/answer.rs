@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
+    ContentBlock, Cost, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::{Map, Value};
 
@@ -21,13 +21,21 @@ pub struct Answer {
     pub extra: Map<String, Value>,
     /// What it cost, in tokens; 0 if that is not known.
     pub tokens: u64,
+    /// What it cost, in money; zero if that is not known.
+    pub cost: Cost,
 }
 
 impl Answer {
     /// An answer of these blocks.
     #[must_use]
     pub fn new(blocks: Vec<ContentBlock>) -> Self {
-        Self { blocks, finish_reason: FinishReason::Unspecified, extra: Map::new(), tokens: 0 }
+        Self {
+            blocks,
+            finish_reason: FinishReason::Unspecified,
+            extra: Map::new(),
+            tokens: 0,
+            cost: Cost::ZERO,
+        }
     }
 }
 

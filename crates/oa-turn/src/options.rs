@@ -1,3 +1,5 @@
+use oa_types::Cost;
+
 /// Who answers the model's calls.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -23,6 +25,8 @@ pub struct Options {
     pub max_calls: Option<u32>,
     /// Tokens that one prompt may cost before calls are no longer run. Without a limit by default.
     pub max_tokens: Option<u64>,
+    /// Money that one prompt may cost before calls are no longer run. Without a limit by default.
+    pub max_cost: Option<Cost>,
     /// After this many identical calls with identical results the model is told, and after one more the turn
     /// ends. Calls are compared by the input that runs. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
     /// answer that did not ask for it. 3 by default; `None` switches the guard off.
@@ -52,6 +56,7 @@ impl Default for Options {
             max_turns: None,
             max_calls: None,
             max_tokens: None,
+            max_cost: None,
             repeat_guard: Some(3),
             last_answer_without_tools: false,
             final_text_only: false,

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
+    ContentBlock, Cost, FinishReason, History, Message, MessageRole, Outcome, TextBlock,
+    ToolUseError,
 };
 use serde_json::{Value, json};
 
@@ -59,6 +60,7 @@ struct Budget {
     rounds: u32,
     calls: u32,
     tokens: u64,
+    cost: Cost,
 }
 
 /// A limit is reached.
@@ -222,8 +224,9 @@ impl Turn {
             return;
         }
         self.prompt = None;
-        let Answer { blocks, finish_reason, extra, tokens } = answer;
+        let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
         self.budget.tokens = self.budget.tokens.saturating_add(tokens);
+        self.budget.cost += cost;
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;

@@ -20,6 +20,8 @@ pub enum FinishReason {
     Interrupted,
     /// It reached the token limit.
     Length,
+    /// The money for one prompt was used up.
+    MaxRunCost,
     /// The time for one prompt was up.
     MaxRunTime,
     /// The tokens for one prompt were used up.
@@ -67,6 +69,7 @@ impl FinishReason {
             Self::ContentFilter => "content_filter",
             Self::Interrupted => "interrupted",
             Self::Length => "length",
+            Self::MaxRunCost => "max_run_cost",
             Self::MaxRunTime => "max_run_time",
             Self::MaxRunTokens => "max_run_tokens",
             Self::MaxToolCalls => "max_tool_calls",
@@ -80,12 +83,13 @@ impl FinishReason {
         }
     }
 
-    /// Whether a limit of the caller's ended the turn: of rounds, calls, tokens, time or repetition.
+    /// Returns whether a limit of the caller's ended the turn: of rounds, calls, tokens, money, time or repetition.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(
             self,
-            Self::MaxRunTime
+            Self::MaxRunCost
+                | Self::MaxRunTime
                 | Self::MaxRunTokens
                 | Self::MaxToolCalls
                 | Self::MaxToolIterations
@@ -113,6 +117,7 @@ impl From<&str> for FinishReason {
             "content_filter" => Self::ContentFilter,
             "interrupted" => Self::Interrupted,
             "length" => Self::Length,
+            "max_run_cost" => Self::MaxRunCost,
             "max_run_time" => Self::MaxRunTime,
             "max_run_tokens" => Self::MaxRunTokens,
             "max_tool_calls" => Self::MaxToolCalls,

@@ -24,6 +24,7 @@ mod image;
 mod message;
 
 mod assistant;
+mod cost;
 mod finish;
 mod outcome;
 mod tool;
@@ -34,6 +35,7 @@ mod secret;
 
 #[doc(hidden)]
 pub mod contain;
+pub mod visible;
 pub mod wire;
 
 mod error;
@@ -42,6 +44,7 @@ pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
+pub use crate::cost::{Cost, Price};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::finish::FinishReason;
 pub use crate::history::History;

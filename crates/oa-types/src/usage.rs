@@ -3,7 +3,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// What an answer cost: in tokens, as far as the server said, and in time, as far as somebody watched.
+use crate::cost::Cost;
+
+/// What an answer cost: tokens as counted by the server, time as measured by the client, and money if the price
+/// is known.
 ///
 /// The numbers are the server's: a total need not be the sum of its parts (QUIRKS row 61).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -31,6 +34,9 @@ pub struct Usage {
     /// From then to the end, pauses of a slow reader included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation_time: Option<Duration>,
+    /// The price of the tokens, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 impl Usage {
@@ -44,6 +50,7 @@ impl Usage {
             reasoning_tokens,
             time_to_first_token,
             generation_time,
+            cost,
         } = later;
         self.prompt_tokens = prompt_tokens.or(self.prompt_tokens);
         self.completion_tokens = completion_tokens.or(self.completion_tokens);
@@ -52,6 +59,7 @@ impl Usage {
         self.reasoning_tokens = reasoning_tokens.or(self.reasoning_tokens);
         self.time_to_first_token = time_to_first_token.or(self.time_to_first_token);
         self.generation_time = generation_time.or(self.generation_time);
+        self.cost = cost.or(self.cost);
     }
 
     /// Adds the numbers of another answer.
@@ -71,6 +79,7 @@ impl Usage {
         self.reasoning_tokens = sum(self.reasoning_tokens, other.reasoning_tokens);
         self.time_to_first_token = time(self.time_to_first_token, other.time_to_first_token);
         self.generation_time = time(self.generation_time, other.generation_time);
+        self.cost = both(self.cost, other.cost, Cost::saturating_add);
     }
 
     /// Returns the total: the server's, or the sum of what it said of request and answer.

@@ -52,6 +52,7 @@
 //! Counters that know a model's vocabulary bring many crates and megabytes along, so none of them is a feature here.
 //! Name `oa-context` beside this crate, with its feature `tiktoken` or `tokenizers`: then [`context`] has them too.
 
+pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
@@ -66,16 +67,21 @@ pub use oa_client::{
 pub use oa_context::{
     ContextPolicy, Overflow, TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
 };
-pub use oa_executor::{ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy};
-pub use oa_hooks::{
-    HookDecision, Hooks, Permission, PermissionMode, PermissionRequest, PostToolUseEvent,
-    PreToolUseEvent, ToolRule, UserPromptSubmitEvent,
+pub use oa_executor::{
+    Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
 };
-pub use oa_tools::{FnTool, Tool, ToolContext, ToolError, tool};
+pub use oa_hooks::{
+    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, HookDecision, HookError, Hooks,
+    Permission, PermissionMode, PermissionRequest, PostToolUseEvent, PreToolUseEvent, ToolRule,
+    UserPromptSubmitEvent,
+};
+pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
+pub use oa_transport::RequestBody;
 pub use oa_types::wire::ToolChoice;
 pub use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, ImageBlock, ImageDetail, Message, MessageRole,
-    TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
+    AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
+    MessageRole, Price, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
+    Usage,
 };
 #[doc(no_inline)]
 pub use serde_json::{Value, json};

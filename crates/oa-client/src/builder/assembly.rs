@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_executor::ToolExecutor;
+use oa_executor::{CallRate, ExecutorOptions, ToolExecutor};
 use oa_transport::Timeouts;
 use oa_turn::Mode;
 use oa_types::ModelName;
@@ -25,7 +25,7 @@ enum Model {
     Required,
 }
 
-const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
+pub(crate) const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
 
 impl AgentOptionsBuilder {
     /// What the environment says; what it says wrongly is told by the first request.
@@ -72,7 +72,7 @@ impl AgentOptionsBuilder {
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
             None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),
         }
-        let executor = self.executor.take().unwrap_or_default();
+        let executor = self.executor_options()?;
         let executor = ToolExecutor::with_options(offered, executor)
             .map_err(|error| Error::config(error.to_string()))?;
         let timeouts = self.all_timeouts();
@@ -94,6 +94,7 @@ impl AgentOptionsBuilder {
             permissions: self.permissions,
             turn: self.turn,
             max_run_time: self.max_run_time,
+            price: self.price,
             executor,
             state: self.state,
             retry_budget: Arc::new(Budget::new(self.retry.budget)),
@@ -180,6 +181,15 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
+        if self.turn.max_cost.is_some() && self.price.is_none_or(|price| price.is_free()) {
+            return Err(Error::config("max_run_cost has no effect without a price"));
+        }
+        for category in self.permissions.categories() {
+            if !self.tools.iter().any(|tool| tool.category() == Some(category)) {
+                let message = format!("no tool has the category {category:?}, which a rule names");
+                return Err(Error::config(message));
+            }
+        }
         for name in self.permissions.listed() {
             if !name.ends_with('*') && !self.tools.contains(name) {
                 let message = format!("there is no tool {name:?}, which permissions name");
@@ -199,6 +209,18 @@ impl AgentOptionsBuilder {
         }
         let why = if self.tools.contains(name) { "is not allowed" } else { "does not exist" };
         Err(Error::config(format!("tool_choice names the tool {name:?}, which {why}")))
+    }
+
+    /// How calls are run, with the rate that was set here.
+    fn executor_options(&mut self) -> Result<ExecutorOptions> {
+        let options = self.executor.take().unwrap_or_default();
+        match (self.calls_per_minute, &options.rate) {
+            (None, _) => Ok(options),
+            (Some(calls), None) => Ok(options.rate(CallRate::per_minute(calls))),
+            (Some(_), Some(_)) => Err(Error::config(
+                "max_tool_calls_per_minute has no effect beside the rate of the executor",
+            )),
+        }
     }
 
     fn all_timeouts(&self) -> Timeouts {

@@ -10,6 +10,7 @@ mod laws;
 mod limits;
 mod modes;
 mod prepared;
+mod rate;
 mod retry;
 mod skip;
 

@@ -14,6 +14,7 @@ mod failures;
 mod groups;
 mod laws;
 mod order;
+mod rules;
 mod shared;
 
 /// Polls a future that is ready after a few polls.

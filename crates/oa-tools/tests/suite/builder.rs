@@ -85,6 +85,7 @@ fn marks_are_seen_through_every_arc() {
         tool("rm", "")
             .category("files")
             .exclusive()
+            .max_parallel(2)
             .cacheable()
             .timeout(Duration::from_secs(3))
             .default("x", 1)
@@ -96,6 +97,7 @@ fn marks_are_seen_through_every_arc() {
             tool.name().to_owned(),
             tool.category().map(str::to_owned),
             tool.is_exclusive(),
+            tool.max_parallel(),
             tool.is_cacheable(),
             tool.timeout(),
             tool.check().is_err(),
@@ -106,6 +108,7 @@ fn marks_are_seen_through_every_arc() {
         "rm".to_owned(),
         Some("files".to_owned()),
         true,
+        Some(2),
         true,
         Some(Duration::from_secs(3)),
         true,

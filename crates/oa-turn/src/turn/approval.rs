@@ -49,6 +49,10 @@ impl Turn {
             }
             Decision::Wait(_) => {}
         }
+        // A turn that has not come to rest over its waiting calls goes on without being continued.
+        if matches!(self.phase, Phase::Calling { .. }) {
+            self.round.record_refused(&mut self.conversation);
+        }
         Ok(())
     }
 

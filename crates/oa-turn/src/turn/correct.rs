@@ -14,14 +14,14 @@ impl Turn {
         let is_over = matches!(
             reason,
             FinishReason::Interrupted
+                | FinishReason::MaxRunCost
                 | FinishReason::MaxRunTime
                 | FinishReason::MaxRunTokens
                 | FinishReason::MaxToolCalls
                 | FinishReason::MaxToolIterations
                 | FinishReason::RepeatedToolCall
         );
-        let is_spent = self.options.max_tokens.is_some_and(|most| self.budget.tokens >= most);
-        if is_over || is_spent || !self.round.calls.is_empty() {
+        if is_over || self.spent().is_some() || !self.round.calls.is_empty() {
             return false;
         }
         self.final_text = Box::default();

@@ -9,14 +9,15 @@ use crate::options::Mode;
 impl Turn {
     /// Whether there may be one more answer, the last.
     pub(super) fn may_ask(&self, last: &Last) -> bool {
-        let affordable = last.reason != FinishReason::MaxRunTokens;
-        self.options.last_answer_without_tools && affordable && !last.asked
+        let is_affordable =
+            !matches!(last.reason, FinishReason::MaxRunCost | FinishReason::MaxRunTokens);
+        self.options.last_answer_without_tools && is_affordable && !last.asked
     }
 
     /// Answers all calls with "not run" if a limit is reached.
     pub(super) fn hold_to_limits(&mut self) {
         let wanted = self.round.open().len() as u32;
-        let Budget { rounds, calls, tokens } = self.budget;
+        let Budget { rounds, calls, .. } = self.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
         let (reason, error) = if let Some(last) = &self.last {
             // The last answer was asked for without tools, and has calls all the same.
@@ -25,14 +26,26 @@ impl Turn {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
         } else if self.options.max_calls.is_some_and(too_many) {
             (FinishReason::MaxToolCalls, "not run: limit of tool calls")
-        } else if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
-            (FinishReason::MaxRunTokens, "not run: limit of tokens")
+        } else if let Some(spent) = self.spent() {
+            spent
         } else {
             return;
         };
         self.round.over_limit = true;
         self.answer_open_calls(error, Outcome::NotRun);
         self.last.get_or_insert(Last { reason, asked: false });
+    }
+
+    /// The budget of tokens or money that is used up, and what its calls are answered with.
+    pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
+        let Budget { tokens, cost, .. } = self.budget;
+        if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
+            Some((FinishReason::MaxRunTokens, "not run: limit of tokens"))
+        } else if self.options.max_cost.is_some_and(|limit| cost >= limit) {
+            Some((FinishReason::MaxRunCost, "not run: limit of cost"))
+        } else {
+            None
+        }
     }
 
     /// The result as it is to stand: the third identical one tells the model, unless an answer lay between

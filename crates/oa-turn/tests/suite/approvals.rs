@@ -31,6 +31,25 @@ fn waiting() -> Turn {
     }
 }
 
+#[test]
+fn a_call_denied_before_its_turn_rests_is_answered_at_once() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("a", "add"), call("b", "add")]);
+    let decide = |turn: &mut Turn, decision| loop {
+        match turn.next_action() {
+            Some(Action::Decide { call }) => return turn.decide(call, decision),
+            action => assert!(matches!(action, Some(Action::Show { .. })), "{action:?}"),
+        }
+    };
+    decide(&mut turn, Decision::Wait(json!({})));
+    turn.approve("a", Decision::Refuse(json!("no"))).unwrap();
+    decide(&mut turn, Decision::Refuse(json!("no")));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(roles(&turn)[2..], [MessageRole::Tool, MessageRole::Tool]);
+}
+
 fn roles(turn: &Turn) -> Vec<MessageRole> {
     turn.history().iter().map(|message| message.role).collect()
 }

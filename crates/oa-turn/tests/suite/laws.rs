@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use oa_testkit::Strict;
 use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
 use oa_types::wire::{Form, write_message};
-use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
+use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -85,17 +85,22 @@ fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         any::<bool>(),
+        proptest::option::of(1..6_u32),
     )
-        .prop_map(|(auto, max_rounds, max_calls, repeat_guard, last, final_text, fill_in)| {
-            let mut options = if auto { Options::auto() } else { Options::default() };
-            options.max_rounds = max_rounds;
-            options.max_calls = max_calls;
-            options.repeat_guard = repeat_guard;
-            options.last_answer_without_tools = last;
-            options.final_text_only = auto && final_text;
-            options.fill_in = fill_in;
-            options
-        })
+        .prop_map(
+            |(auto, max_rounds, max_calls, repeat_guard, last, final_text, fill_in, max_cost)| {
+                let mut options = if auto { Options::auto() } else { Options::default() };
+                options.max_rounds = max_rounds;
+                options.max_calls = max_calls;
+                options.repeat_guard = repeat_guard;
+                options.last_answer_without_tools = last;
+                options.final_text_only = auto && final_text;
+                options.fill_in = fill_in;
+                options.max_cost =
+                    max_cost.map(|cost| Cost::new(cost.into()).expect("this is an amount"));
+                options
+            },
+        )
 }
 
 fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
@@ -196,7 +201,11 @@ proptest! {
                     // It may have been what refused calls waited for.
                     prop_assert_eq!(turn.history().len() > before, result.is_ok());
                 }
-                Event::Answer(pieces) => turn.answer(Answer::new(blocks(&pieces, number))),
+                Event::Answer(pieces) => {
+                    let mut answer = Answer::new(blocks(&pieces, number));
+                    answer.cost = Cost::new(1.0).expect("this is an amount");
+                    turn.answer(answer);
+                }
                 Event::Abandon(pieces) => turn.abandon(blocks(&pieces, number)),
                 Event::BeginAnswer => turn.begin_answer(),
                 Event::Continue => drop(turn.continue_turn()),

@@ -1,7 +1,7 @@
 //! One test for each rule that a reader wants to see at work.
 
 use oa_turn::{Action, Answer, Decision, ErrorKind, Options, Turn, repair};
-use oa_types::{FinishReason, Message, Outcome, ToolResultBlock};
+use oa_types::{Cost, FinishReason, Message, Outcome, ToolResultBlock};
 use serde_json::json;
 
 use crate::{answer, call, content, malformed, perform, text, told};
@@ -359,6 +359,28 @@ fn prompts_and_tokens_are_counted() {
     assert!(told(&turn).last().unwrap().contains("not run: limit of tokens"));
     assert_eq!(turn.turns(), 1);
     assert_eq!(turn.submit(Message::user("Again.")).unwrap_err().kind(), ErrorKind::MaxTurns);
+}
+
+#[test]
+fn money_ends_the_turn_once_it_is_used_up() {
+    let cost = |amount| Cost::new(amount).unwrap();
+    let mut options = Options::auto();
+    options.max_cost = Some(cost(0.3));
+    options.last_answer_without_tools = true;
+    let mut turn = begun(options);
+    for (number, amount, end) in [(1, 0.1, false), (2, 0.1, false), (3, 0.1, true)] {
+        let mut spent = Answer::new(vec![call(&format!("c{number}"), "a")]);
+        spent.cost = cost(amount);
+        turn.answer(spent);
+        let next = perform(&mut turn);
+        assert_eq!(next == self::end(FinishReason::MaxRunCost), end, "{next:?}");
+    }
+    assert!(told(&turn).last().unwrap().contains("not run: limit of cost"));
+    // A prompt more has its own.
+    turn.submit(Message::user("Go.")).unwrap();
+    perform(&mut turn);
+    turn.answer(Answer::new(vec![call("c4", "a")]));
+    assert_ne!(perform(&mut turn), end(FinishReason::MaxRunCost));
 }
 
 #[test]

@@ -17,6 +17,26 @@ pub enum ToolChoice {
     Tool(String),
 }
 
+/// Reads `"auto"`, `"none"` and `"required"`; any other word is the name of a tool. A tool that has one of these names is
+/// chosen by [`Tool`](ToolChoice::Tool).
+impl From<&str> for ToolChoice {
+    fn from(word: &str) -> Self {
+        match word {
+            "auto" => Self::Auto,
+            "none" => Self::None,
+            "required" => Self::Required,
+            name => Self::Tool(name.to_owned()),
+        }
+    }
+}
+
+/// As from a `&str`.
+impl From<String> for ToolChoice {
+    fn from(word: String) -> Self {
+        Self::from(&*word)
+    }
+}
+
 impl ToolChoice {
     fn to_value(&self) -> Value {
         match self {

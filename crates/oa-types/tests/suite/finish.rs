@@ -4,9 +4,10 @@ use oa_types::FinishReason;
 use proptest::prelude::*;
 
 /// Those of which only the caller's side knows.
-const OF_THE_CALLER: [FinishReason; 7] = [
+const OF_THE_CALLER: [FinishReason; 8] = [
     FinishReason::ApprovalPending,
     FinishReason::Interrupted,
+    FinishReason::MaxRunCost,
     FinishReason::MaxRunTime,
     FinishReason::MaxRunTokens,
     FinishReason::MaxToolCalls,

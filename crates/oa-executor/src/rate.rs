@@ -1,0 +1,156 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The span in which calls are counted.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How many tool calls may begin in any 60 seconds. Clones are the same limit, whoever has them.
+///
+/// A call beyond the limit waits, and begins as soon as the limit allows; calls begin in the order in which they were
+/// made. Only calls that run are counted, each once, however often it is retried.
+///
+/// ```
+/// use oa_executor::{CallRate, ExecutorOptions};
+///
+/// // Agents that use the same paid API.
+/// let rate = CallRate::per_minute(30);
+/// let options = [(); 2].map(|()| ExecutorOptions::new().rate(rate.clone()));
+/// # assert_eq!(options[0].rate.as_ref().unwrap().calls(), 30);
+/// ```
+#[derive(Clone)]
+pub struct CallRate(Arc<Inner>);
+
+struct Inner {
+    calls: u32,
+    window: Mutex<Window>,
+}
+
+impl CallRate {
+    /// Creates a limit of so many calls in any 60 seconds.
+    #[must_use]
+    pub fn per_minute(calls: u32) -> Self {
+        let window = Window { most: calls.max(1) as usize, begins: VecDeque::new() };
+        Self(Arc::new(Inner { calls, window: Mutex::new(window) }))
+    }
+
+    /// Returns how many calls may begin in any 60 seconds.
+    #[must_use]
+    pub fn calls(&self) -> u32 {
+        self.0.calls
+    }
+
+    /// Reserves the next time at which a call may begin.
+    pub(crate) fn reserve(&self, now: Instant) -> Slot {
+        Slot { begin: self.window().reserve(now), rate: self.clone(), is_used: false }
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.0.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for CallRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRate").field("calls", &self.0.calls).finish_non_exhaustive()
+    }
+}
+
+/// A time at which a call may begin. Others may have it if it is dropped unused.
+pub(crate) struct Slot {
+    begin: Instant,
+    rate: CallRate,
+    is_used: bool,
+}
+
+impl Slot {
+    pub(crate) fn begin(&self) -> Instant {
+        self.begin
+    }
+
+    /// Takes note that the call begins.
+    pub(crate) fn use_up(mut self) {
+        self.is_used = true;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if !self.is_used {
+            self.rate.window().release(self.begin);
+        }
+    }
+}
+
+/// The times at which calls have begun or will, of which any 60 seconds have `most` at most.
+#[derive(Debug)]
+struct Window {
+    most: usize,
+    /// In ascending order; those that no longer count are dropped, so there are `most` and those who wait.
+    begins: VecDeque<Instant>,
+}
+
+impl Window {
+    fn reserve(&mut self, now: Instant) -> Instant {
+        while self.begins.front().is_some_and(|begin| *begin + MINUTE <= now) {
+            self.begins.pop_front();
+        }
+        let earliest = match self.begins.len().checked_sub(self.most) {
+            Some(before) => self.begins[before] + MINUTE,
+            None => now,
+        };
+        // Not before whoever came first.
+        let last = self.begins.back().copied().unwrap_or(now);
+        let begin = earliest.max(last).max(now);
+        self.begins.push_back(begin);
+        begin
+    }
+
+    fn release(&mut self, begin: Instant) {
+        if let Some(at) = self.begins.iter().rposition(|other| *other == begin) {
+            self.begins.remove(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_minute_has_more_begins_than_allowed(
+            most in 1_usize..5,
+            steps in prop::collection::vec((0_u64..50, any::<bool>()), 0..60),
+        ) {
+            let mut now = Instant::now();
+            let mut window = Window { most, begins: VecDeque::new() };
+            let mut kept: Vec<Instant> = Vec::new();
+            for (pause, is_released) in steps {
+                now += Duration::from_secs(pause);
+                let begin = window.reserve(now);
+                prop_assert!(begin >= now);
+                prop_assert!(kept.last().is_none_or(|last| *last <= begin), "first come, first served");
+                if is_released {
+                    window.release(begin);
+                    continue;
+                }
+                // It waits only as long as it must.
+                let crowded = |at: Instant| {
+                    kept.iter().filter(|begin| **begin + MINUTE > at).count() >= most
+                };
+                prop_assert!(!crowded(begin));
+                let is_last = kept.last().is_some_and(|last| *last == begin);
+                prop_assert!(begin == now || is_last || crowded(begin - Duration::from_nanos(1)));
+                kept.push(begin);
+                let waiting = kept.iter().filter(|begin| **begin > now).count();
+                prop_assert!(window.begins.len() <= most + waiting);
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Rules about tools by name and by category.
+
+use oa_hooks::{Permission, PermissionMode, Permissions, ToolRule};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// What is known of a call of `read_file`, in the category `files`.
+fn known(permissions: &Permissions, category: Option<&str>) -> &'static str {
+    match permissions.known("read_file", &json!({ "path": "a" }), category) {
+        Some(Permission::Allow) => "allow",
+        Some(Permission::Deny(_)) => "deny",
+        None => "ask",
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn any_category_is_allowed_denied_or_asked_about() {
+    let under = |mode, rule: ToolRule| Permissions::new().mode(mode).rule(rule);
+    let (all, ask) = (PermissionMode::AllowAll, PermissionMode::Ask);
+    for (permissions, files, other) in [
+        (under(ask, ToolRule::allow_category("files")), "allow", "ask"),
+        (under(all, ToolRule::ask_category("files")), "ask", "allow"),
+        (under(all, ToolRule::deny_category("files")), "deny", "allow"),
+        (under(all, ToolRule::deny_category("files").when(|_| false)), "allow", "allow"),
+        (under(ask, ToolRule::allow_category("files").when(|_| panic!())), "ask", "ask"),
+        (under(all, ToolRule::deny_category("*")), "allow", "allow"),
+    ] {
+        assert_eq!(known(&permissions, Some("files")), files, "{permissions:?}");
+        assert_eq!(known(&permissions, Some("network")), other, "{permissions:?}");
+        assert_eq!(known(&permissions, None), other, "{permissions:?}");
+    }
+}
+
+#[test]
+fn lists_can_be_asked_for() {
+    let permissions = Permissions::new();
+    assert_eq!((permissions.allowed(), permissions.disallowed()), (None, Vec::new()));
+    assert!(!permissions.asks());
+    let permissions = permissions
+        .allow_only(["a", "b*"])
+        .disallow(["c"])
+        .can_use_tool(|_| async { Permission::Allow })
+        .rule(ToolRule::deny("d"))
+        .rule(ToolRule::ask_category("e"));
+    assert_eq!(permissions.allowed(), Some(vec!["a", "b*"]));
+    assert_eq!(permissions.disallowed(), ["c"]);
+    assert!(permissions.asks());
+    assert!(permissions.listed().eq(["a", "b*", "c", "d"]));
+    assert!(permissions.categories().eq(["e"]));
+}
+
+proptest! {
+    #[test]
+    fn the_strictest_rule_counts_whatever_it_is_about(
+        rules in prop::collection::vec((0_usize..3, 0_usize..5), 0..6),
+        category in prop::sample::select(vec![None, Some("files"), Some("network")]),
+    ) {
+        let mut permissions = Permissions::new().mode(PermissionMode::Ask);
+        let mut strictest = None;
+        for (effect, subject) in rules {
+            let by_name: fn(&'static str) -> ToolRule =
+                [ToolRule::allow, ToolRule::ask, ToolRule::deny][effect];
+            let by_category: fn(&'static str) -> ToolRule =
+                [ToolRule::allow_category, ToolRule::ask_category, ToolRule::deny_category][effect];
+            let (rule, fits) = match subject {
+                0 => (by_name("read_file"), true),
+                1 => (by_name("read_*"), true),
+                2 => (by_name("write_file"), false),
+                3 => (by_category("files"), category == Some("files")),
+                _ => (by_category("network"), category == Some("network")),
+            };
+            permissions = permissions.rule(rule);
+            strictest = strictest.max(fits.then_some(effect));
+        }
+        let wanted = strictest.map_or("ask", |effect| ["allow", "ask", "deny"][effect]);
+        prop_assert_eq!(known(&permissions, category), wanted);
+    }
+}

@@ -1,0 +1,76 @@
+//! What answers cost.
+
+use oa_types::{Cost, Price, Usage};
+use proptest::prelude::*;
+
+fn usage(prompt: Option<u64>, completion: Option<u64>, total: Option<u64>) -> Usage {
+    let mut usage = Usage::default();
+    (usage.prompt_tokens, usage.completion_tokens) = (prompt, completion);
+    usage.total_tokens = total;
+    usage
+}
+
+#[test]
+fn tokens_cost_their_price() {
+    let price = Price::per_million(0.15, 0.6).unwrap();
+    let cost = |prompt, completion, total| {
+        price.cost(&usage(prompt, completion, total)).map(|cost| cost.to_string())
+    };
+    let said = |text: &str| Some(text.to_owned());
+    assert_eq!(cost(Some(1), Some(0), None), said("0.00000015"));
+    assert_eq!(cost(Some(1_000_000), Some(1_000_000), None), said("0.75"));
+    assert_eq!(cost(Some(1_000_000), Some(0), Some(9_000_000)), said("0.15"), "parts win");
+    assert_eq!(cost(Some(1_000_000), None, Some(2_000_000)), said("0.75"));
+    assert_eq!(cost(None, Some(1_000_000), Some(2_000_000)), said("0.75"));
+    assert_eq!(cost(None, None, Some(1_000_000)), said("0.6"), "at the higher price");
+    assert_eq!(cost(None, None, None), None);
+    assert_eq!(cost(Some(u64::MAX), Some(u64::MAX), None), said("18446744.073709551615"));
+}
+
+#[test]
+fn amounts_and_prices_are_finite_and_not_negative() {
+    for wrong in [-0.01, f64::NAN, f64::INFINITY] {
+        Cost::new(wrong).unwrap_err();
+        Price::per_million(wrong, 1.0).unwrap_err();
+        Price::per_million(1.0, wrong).unwrap_err();
+    }
+    assert!(Price::per_million(0.0, 0.0).unwrap().is_free());
+    assert!(!Price::per_million(0.0, 0.1).unwrap().is_free());
+}
+
+#[test]
+fn costs_are_printed_without_needless_digits() {
+    let shown = |amount| Cost::new(amount).unwrap();
+    assert_eq!(shown(0.0).to_string(), "0");
+    assert_eq!(shown(10.0).to_string(), "10");
+    assert_eq!(shown(1.25).to_string(), "1.25");
+    assert_eq!(format!("{:.2} {:?}", shown(1.256), shown(0.1)), "1.26 Cost(0.1)");
+}
+
+proptest! {
+    #[test]
+    fn costs_add_up_in_any_order_and_are_stored(
+        tokens in prop::collection::vec((0_u64..1 << 40, 0_u64..1 << 40), 0..20),
+        prices in (0_u32..100_000, 0_u32..100_000),
+    ) {
+        let price = Price::per_million(f64::from(prices.0) / 1e3, f64::from(prices.1) / 1e3).unwrap();
+        let cost = |(input, output): &(u64, u64)| price.cost(&usage(Some(*input), Some(*output), None));
+        let sum = |costs: &mut dyn Iterator<Item = Cost>| {
+            costs.fold(Cost::ZERO, Cost::saturating_add)
+        };
+        let ahead = sum(&mut tokens.iter().filter_map(cost));
+        prop_assert_eq!(sum(&mut tokens.iter().rev().filter_map(cost)), ahead);
+        let mut added = Usage::default();
+        for tokens in &tokens {
+            let mut one = usage(Some(tokens.0), Some(tokens.1), None);
+            one.cost = cost(tokens);
+            added += one;
+        }
+        prop_assert_eq!(added.cost.unwrap_or_default(), ahead);
+        // Below a thousand units nothing is lost when it is stored.
+        if ahead < Cost::new(1e3).unwrap() {
+            let json = serde_json::to_string(&ahead).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), ahead);
+        }
+    }
+}
