@@ -131,3 +131,15 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     turn.restore(Vec::new()).unwrap();
     assert!(turn.history().is_empty());
 }
+
+#[test]
+fn a_call_denied_before_the_turn_rests_has_its_result() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("1", "a")]);
+    while !matches!(turn.next_action(), Some(Action::Decide { .. })) {}
+    turn.decide(0, Decision::Wait(json!({})));
+    turn.approve("1", Decision::Refuse(json!("no"))).unwrap();
+    assert_eq!(turn.history().len(), 3);
+}
