@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use oa_context::{Calibration, Costs, Estimator, Observation, TokenCounter};
 use oa_types::{ContentBlock, Message, MessageRole, Usage};
 use serde_json::Value;
@@ -94,15 +93,8 @@ impl Size {
 }
 
 impl Gauge {
-    /// Takes note of what is sent.
-    pub(crate) fn sent(
-        &mut self,
-        settings: &Arc<Settings>,
-        tools: bool,
-        segments: &[Bytes],
-        last: &Bytes,
-    ) {
-        let messages = segments.iter().map(Bytes::len).sum::<usize>() + last.len();
+    /// Takes note of what is sent, with so many bytes of messages.
+    pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
         let envelope = settings.envelope.as_ref();
         let around = envelope.map(|envelope| envelope.length(Wanted { tools, usage: true }));
         let bytes = around.map(|around| messages + around);

@@ -88,9 +88,8 @@ fn is_plain(blocks: &[ContentBlock]) -> bool {
 
 /// The message of an answer that did not come to its end: its words, if there are any.
 pub(crate) fn unfinished(partial: Vec<ContentBlock>) -> Option<Message> {
-    let is_words = |block: &ContentBlock| {
-        matches!(block, ContentBlock::Text(_) | ContentBlock::Thinking(_))
-    };
+    let is_words =
+        |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Thinking(_));
     let words = partial.into_iter().filter(is_words).collect();
     let mut message = Message::assistant(merged(words));
     message.interrupted = true;

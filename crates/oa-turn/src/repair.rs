@@ -58,9 +58,9 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
             }
             MessageRole::User => {
                 // Some APIs have users say what tools returned.
-                let results = message.content.extract_if(.., |block| {
-                    matches!(block, ContentBlock::ToolResult(_))
-                });
+                let results = message
+                    .content
+                    .extract_if(.., |block| matches!(block, ContentBlock::ToolResult(_)));
                 let results: Vec<ContentBlock> = results.collect();
                 if !results.is_empty() {
                     sorted.push(Message::new(MessageRole::Tool, results));
@@ -147,7 +147,9 @@ fn make_ids_unique(paired: &mut [Message]) {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     for place in (0..paired.len()).rev() {
         let (message, results) = match paired[place..].split_first_mut() {
-            Some((message, results)) if message.role == MessageRole::Assistant => (message, results),
+            Some((message, results)) if message.role == MessageRole::Assistant => {
+                (message, results)
+            }
             _ => continue,
         };
         let calls = message.content.iter_mut().filter_map(|block| match block {

@@ -43,7 +43,12 @@ impl Turn {
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
                 let broken = Some(partial).filter(|_| is_broken).and_then(unfinished);
                 self.failure = self.asked.map(|asked| {
-                    Box::new(Failure { asked, given: self.given.clone(), broken, is_recorded: false })
+                    Box::new(Failure {
+                        asked,
+                        given: self.given.clone(),
+                        broken,
+                        is_recorded: false,
+                    })
                 });
             }
             _ => {}

@@ -69,7 +69,10 @@ fn read(text: &str) -> Message {
 #[test]
 fn plain_string_content_is_read() {
     assert_eq!(read(r#"{"role":"user","content":"Hi"}"#), Message::user("Hi"));
-    assert_eq!(read(r#"{"role":"system","content":"Be \"brief\"."}"#), Message::system("Be \"brief\"."));
+    assert_eq!(
+        read(r#"{"role":"system","content":"Be \"brief\"."}"#),
+        Message::system("Be \"brief\".")
+    );
     let answer = Message::assistant(vec![TextBlock::new("Hello.").into()]);
     assert_eq!(read(r#"{"role":"assistant","content":"Hello.","refusal":null}"#), answer);
     // From a value too, whose strings are owned.

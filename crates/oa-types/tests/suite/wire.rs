@@ -128,8 +128,10 @@ fn blank_text_beside_a_call_counts_as_none() {
 fn only_users_send_images() {
     let image = ImageBlock::from_url("https://host/a.png").unwrap();
     let blocks = |text: &str| vec![TextBlock::new(text).into(), image.clone().into()];
-    let messages =
-        [Message::new(MessageRole::System, blocks("Be brief.")), Message::assistant(blocks("Here."))];
+    let messages = [
+        Message::new(MessageRole::System, blocks("Be brief.")),
+        Message::assistant(blocks("Here.")),
+    ];
     assert_snapshot!(wire(&messages), @r#"[{"role":"system","content":"Be brief."},{"role":"assistant","content":"Here."}]"#);
 }
 
