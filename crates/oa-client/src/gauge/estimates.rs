@@ -96,7 +96,8 @@ mod tests {
             let before = looked_at.load(Ordering::Relaxed);
             let parts = estimates.parts(&counter, &history);
             by_round.push(looked_at.load(Ordering::Relaxed) - before);
-            let once = Estimates::default().parts(&counter_fn(|text: &str| text.len() / 4), &history);
+            let once =
+                Estimates::default().parts(&counter_fn(|text: &str| text.len() / 4), &history);
             assert_eq!(parts.tokens(), once.tokens());
         }
         let (first, last) = (by_round[1], by_round[199]);
@@ -119,7 +120,10 @@ mod tests {
         let counter = Estimator::new();
         let count = |place: usize| counter.count_message(&history[place]);
         let parts = Estimates::default().parts(&counter, &history);
-        assert_eq!((parts.before_answer, parts.answer, parts.since), (count(0), count(1), count(2)));
+        assert_eq!(
+            (parts.before_answer, parts.answer, parts.since),
+            (count(0), count(1), count(2))
+        );
         assert_eq!(parts.images, [1, 1]);
         let parts = Estimates::default().parts(&counter, &history[..1]);
         assert_eq!((parts.before_answer, parts.answer, parts.since), (0, 0, count(0)));
