@@ -2,11 +2,12 @@
 
 use insta::assert_snapshot;
 use oa_types::wire::{
-    ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice, write_message,
+    CallIds, ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice,
+    write_message,
 };
 use oa_types::{
-    ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolSpec, ToolUseBlock, ToolUseError,
+    ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock, ThinkingBlock,
+    ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
 };
 use serde_json::json;
 
