@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod bad_input;
+mod brought;
 mod cassettes;
 mod client;
 mod compaction;

@@ -90,11 +90,12 @@ impl ChatRequest {
     /// The body for a server of this manner; the messages are those at hand, unless it wants them
     /// otherwise.
     fn body(&self, manner: Manner, envelope: &Envelope, wanted: Wanted) -> RequestBody {
+        let instructions = manner.instructions(&self.history);
         if manner == self.manner {
-            return envelope.body(&self.segments, &self.last, wanted);
+            return envelope.body(instructions.as_deref(), &self.segments, &self.last, wanted);
         }
         let (segments, last) = Transcript::of(manner, &self.history).bytes();
-        envelope.body(&segments, &last, wanted)
+        envelope.body(instructions.as_deref(), &segments, &last, wanted)
     }
 }
 

@@ -1,9 +1,9 @@
 mod compaction;
+mod history;
 mod structured;
 
 use std::fmt;
 use std::future::poll_fn;
-use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -33,6 +33,7 @@ use crate::service::AnyService;
 use crate::settings::Settings;
 
 pub use self::compaction::Compaction;
+pub use self::history::HistoryMut;
 
 /// A conversation with a model, with tools.
 ///
@@ -128,10 +129,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new), and `InvalidInput` if a system message holds an image.
     pub fn with_history(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.set_history(messages);
+        client.driver.turn.check_history().map_err(Error::turn)?;
         Ok(client)
     }
 
@@ -143,10 +145,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// As [`with_history`](Self::with_history).
     pub fn resume(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.driver.turn.restore(messages).map_err(Error::turn)?;
+        client.driver.turn.check_history().map_err(Error::turn)?;
         client.driver.prepare_open_calls();
         Ok(client)
     }
@@ -157,11 +160,16 @@ impl Client {
     /// "not run". `send("")` is [`continue_turn`](Self::continue_turn); in the middle of several calls it
     /// marks that the turn is to go on once the last of them is answered.
     ///
+    /// The same prompt, sent again after its answer broke, is a retry: the prompt is not recorded twice and
+    /// hooks do not see it again. A different prompt follows the broken answer, whose text is recorded before
+    /// it, marked as interrupted.
+    ///
     /// # Errors
     ///
-    /// `InvalidInput` for a prompt that says nothing, or an empty one with nothing to continue; `MaxTurns`, `Blocked` and `Hook` if a hook does not
-    /// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken
-    /// back and history is as it was, except that calls which were open stay answered.
+    /// `InvalidInput` for a prompt that says nothing, an empty one with nothing to continue, or a conversation
+    /// whose system message holds an image; `MaxTurns`; `Blocked` or `Hook` if a hook does not let the prompt
+    /// pass; `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken back and history is
+    /// as it was, except that calls which were open stay answered. A retry takes nothing back.
     ///
     /// # Panics
     ///
@@ -253,9 +261,11 @@ impl Client {
     /// # Errors
     ///
     /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
-    /// [`send`](Self::send) tells of the server. What was completed stays in history, and so does the prompt once
-    /// an answer to it has begun: [`continue_turn`](Self::continue_turn) asks again, and a further prompt
-    /// is one message with it on the wire.
+    /// [`send`](Self::send) tells of the server. What was completed stays in history, and so does the prompt
+    /// once an answer to it has begun; the text of the answer that broke does not. [`continue_turn`] asks
+    /// again, and so does [`send`](Self::send) with the same prompt.
+    ///
+    /// [`continue_turn`]: Self::continue_turn
     ///
     /// # Panics
     ///
@@ -388,11 +398,21 @@ impl Client {
 
     /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
     ///
-    /// A turn in progress is ended first. If anything was changed, calls without a result get one that
-    /// says "not run", results without a call go, and so do messages that say nothing.
+    /// A turn in progress is ended first. If anything was changed, the messages are repaired:
+    ///
+    /// - System messages become one, first in history; it is sent behind the
+    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
+    ///   next request is an error of kind `InvalidInput`.
+    /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
+    ///   "not run"; results without a call are dropped.
+    /// - Calls have unique ids: where several share one, the last keeps it.
+    /// - Messages that say nothing, or nothing but white space, are dropped.
+    ///
+    /// A conversation may begin with the assistant. Most servers refuse that, so a short user message is sent
+    /// before it, except to those that are known to allow it.
     pub fn history_mut(&mut self) -> HistoryMut<'_> {
         self.driver.abandon();
-        HistoryMut { messages: self.history().to_vec(), client: self }
+        HistoryMut::of(self)
     }
 
     /// Forgets the conversation. A turn in progress is ended; options and counts stay.
@@ -568,35 +588,5 @@ impl Stream for ClientStream<'_> {
         let block = ready!(self.client.poll_block(cx)).transpose();
         self.is_over = !matches!(block, Some(Ok(_)));
         Poll::Ready(block)
-    }
-}
-
-/// A conversation to be changed: what [`Client::history_mut`] returns.
-#[derive(Debug)]
-pub struct HistoryMut<'a> {
-    client: &'a mut Client,
-    messages: Vec<Message>,
-}
-
-impl Deref for HistoryMut<'_> {
-    type Target = Vec<Message>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.messages
-    }
-}
-
-impl DerefMut for HistoryMut<'_> {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.messages
-    }
-}
-
-impl Drop for HistoryMut<'_> {
-    fn drop(&mut self) {
-        // Who only looked has changed nothing: calls that are open stay so.
-        if self.messages != self.client.history() {
-            self.client.set_history(std::mem::take(&mut self.messages));
-        }
     }
 }

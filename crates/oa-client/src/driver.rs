@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use oa_executor::ToolEvent;
 use oa_hooks::PostToolUseEvent;
 use oa_turn::{Action, Answer, Call, CallState, Turn};
@@ -229,7 +230,12 @@ impl Driver {
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
         match failure {
-            Some(failure) => return Err(self.fail(failure)),
+            Some(failure) => {
+                // What nobody was shown is no part of the conversation.
+                let shown = Some(answer.blocks).filter(|_| self.turn.shows_text());
+                self.turn.fail_with(shown.unwrap_or_default());
+                return Err(self.fail(failure));
+            }
             None => self.take_answer(answer, judged),
         }
         if let Some(cut) = cut {
@@ -285,7 +291,9 @@ impl Driver {
         }
         self.transcript.follow(self.turn.history(), self.turn.revisions());
         let (segments, last) = self.transcript.bytes();
-        self.gauge.sent(&self.settings, tools, &segments, &last);
+        let instructions = manner.instructions(self.turn.history()).map_or(0, |text| text.len());
+        let messages = segments.iter().map(Bytes::len).sum::<usize>() + last.len() + instructions;
+        self.gauge.sent(&self.settings, tools, messages);
         self.answers = self.answers.wrapping_add(1);
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);

@@ -1,5 +1,7 @@
 //! What is the same in every chat request of one agent to one server, made once.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::request::Parts;
@@ -21,6 +23,9 @@ pub(crate) struct Envelope {
     chat_head: Option<RequestHead>,
     /// Up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
     heads: [Bytes; 2],
+    /// Where the system prompt begins in them.
+    prompt_at: usize,
+    system_prompts: [Option<Arc<str>>; 2],
     /// From the messages on, for whatever is wanted.
     tails: [Bytes; 4],
 }
@@ -43,7 +48,7 @@ impl Wanted {
 impl Envelope {
     pub(crate) fn new(
         destination: &Destination,
-        system_prompts: [Option<&str>; 2],
+        system_prompts: [Option<Arc<str>>; 2],
         request: &ChatRequest,
     ) -> Result<Self> {
         let Destination { base_url, api_key, headers: extra, .. } = destination;
@@ -74,6 +79,7 @@ impl Envelope {
             }
             Bytes::from(head)
         };
+        let prompt_at = request.head().len();
         let tail = |tools: bool, usage: bool| {
             let mut request = request.clone();
             request.include_usage &= usage;
@@ -87,19 +93,22 @@ impl Envelope {
             headers,
             chat_head: destination.service.head(&chat),
             chat,
-            heads: system_prompts.map(head),
+            heads: system_prompts.each_ref().map(|prompt| head(prompt.as_deref())),
+            prompt_at,
+            system_prompts,
             tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
         })
     }
 
-    /// A chat request with these messages.
+    /// A chat request with these messages, and what the conversation's own system message says.
     pub(crate) fn chat(
         &self,
+        instructions: Option<&str>,
         segments: &[Bytes],
         last: &[u8],
         wanted: Wanted,
     ) -> Request<RequestBody> {
-        self.chat_with(self.body(segments, last, wanted))
+        self.chat_with(self.body(instructions, segments, last, wanted))
     }
 
     /// A chat request with this body.
@@ -113,10 +122,20 @@ impl Envelope {
     }
 
     /// The body of a chat request. The messages come as segments, each message with a comma before it;
-    /// the last segment is copied together with what follows.
-    pub(crate) fn body(&self, segments: &[Bytes], last: &[u8], wanted: Wanted) -> RequestBody {
+    /// the last segment is copied together with what follows. What the conversation's own system message says
+    /// follows the system prompt, as one message.
+    pub(crate) fn body(
+        &self,
+        instructions: Option<&str>,
+        segments: &[Bytes],
+        last: &[u8],
+        wanted: Wanted,
+    ) -> RequestBody {
         let tail = &self.tails[wanted.place()];
-        let head = &self.heads[usize::from(wanted.tools)];
+        let head = match instructions {
+            None => self.heads[usize::from(wanted.tools)].clone(),
+            Some(instructions) => self.head_with(instructions, wanted.tools),
+        };
         let comma = usize::from(head.ends_with(b"["));
         match segments {
             [] => RequestBody::new([&head[..], &last[comma.min(last.len())..], &tail[..]].concat()),
@@ -128,6 +147,15 @@ impl Envelope {
                 RequestBody::from_segments(all)
             }
         }
+    }
+
+    fn head_with(&self, instructions: &str, tools: bool) -> Bytes {
+        let place = usize::from(tools);
+        let mut head = self.heads[place][..self.prompt_at].to_vec();
+        let prompt = self.system_prompts[place].as_deref();
+        let parts: Vec<&str> = prompt.into_iter().chain([instructions]).collect();
+        write_message(&Message::system(parts.join("\n\n")), &Form::default(), &mut head);
+        Bytes::from(head)
     }
 
     /// How many bytes there are around the messages.

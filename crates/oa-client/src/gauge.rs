@@ -1,22 +1,25 @@
 //! Whether a server has read all that it was sent.
 
+mod estimates;
+
 use std::sync::Arc;
 
-use bytes::Bytes;
 use oa_context::{Calibration, Costs, Estimator, Observation, TokenCounter};
-use oa_types::{ContentBlock, Message, MessageRole, Usage};
+use oa_types::{Message, MessageRole, Usage};
 use serde_json::Value;
 
 use crate::envelope::Wanted;
 use crate::event::PromptCut;
 use crate::settings::Settings;
 
+use self::estimates::{Estimates, Parts};
+
 /// Compares what servers report with what they were sent.
 ///
 /// Estimates are dear, and answers come by the hundred. So the length of a request is looked at first, which is
 /// known: of nearly all it says enough. Then the lengths of messages, of each once. Tokens are
-/// estimated of what is left, and not again before the conversation is longer by a quarter; of a
-/// prompt that grows out of one that was cut, they follow from its length.
+/// estimated of what is left, of each message once, and not before the conversation is longer by a quarter; of
+/// a prompt that grows out of one that was cut, they follow from its length.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     sent: Option<Sent>,
@@ -30,6 +33,8 @@ struct Known {
     /// The numbers of the messages whose lengths are known, and the sum up to each.
     revisions: Vec<u64>,
     sums: Vec<Sum>,
+    /// The tokens of the same messages, as far as they were needed.
+    estimates: Estimates,
     around: Option<Around>,
     verdict: Verdict,
 }
@@ -94,15 +99,8 @@ impl Size {
 }
 
 impl Gauge {
-    /// Takes note of what is sent.
-    pub(crate) fn sent(
-        &mut self,
-        settings: &Arc<Settings>,
-        tools: bool,
-        segments: &[Bytes],
-        last: &Bytes,
-    ) {
-        let messages = segments.iter().map(Bytes::len).sum::<usize>() + last.len();
+    /// Takes note of what is sent, with so many bytes of messages.
+    pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
         let envelope = settings.envelope.as_ref();
         let around = envelope.map(|envelope| envelope.length(Wanted { tools, usage: true }));
         let bytes = around.map(|around| messages + around);
@@ -146,10 +144,10 @@ impl Known {
             Verdict::Open(size) if !size.is_outgrown(length, reported) => return None,
             Verdict::Open(_) | Verdict::Unknown => {
                 let uncached = [sum.all - sum.with_answer, sum.all - sum.before_answer];
-                if cached == 0 && is_clearly(reported, uncached) {
+                if cached == 0 && (reported <= REPEATED || is_clearly(reported, uncached)) {
                     return None;
                 }
-                let parts = Parts::of(history);
+                let parts = self.estimates.parts(&estimator(), history);
                 let tokens = parts.tokens() + around;
                 if cached == 0 && parts.may_be_uncached(reported) {
                     self.verdict = Verdict::Open(Size { tokens, length });
@@ -196,6 +194,7 @@ impl Known {
         self.revisions.truncate(kept);
         self.revisions.extend_from_slice(&revisions[kept..]);
         self.sums.truncate(kept);
+        self.estimates.truncate(kept);
         let mut sum = self.sums.last().copied().unwrap_or_default();
         for message in &history[kept..] {
             let before = sum.all;
@@ -208,36 +207,7 @@ impl Known {
     }
 }
 
-/// The tokens of a conversation, as they are estimated.
-struct Parts {
-    before_answer: usize,
-    answer: usize,
-    since: usize,
-    /// Pictures, which no tokens are counted for: before the last answer and from it on.
-    images: [usize; 2],
-}
-
 impl Parts {
-    fn of(history: &[Message]) -> Self {
-        let is_answer = |message: &Message| message.role == MessageRole::Assistant;
-        let answer = history.iter().rposition(is_answer);
-        let (before, from) = history.split_at(answer.unwrap_or(0));
-        let (answer, since) = from.split_at(answer.map_or(0, |_| 1));
-        let count = |messages: &[Message]| {
-            messages.iter().map(|message| estimator().count_message(message)).sum()
-        };
-        let is_image = |block: &&ContentBlock| matches!(block, ContentBlock::Image(_));
-        let images = |messages: &[Message]| {
-            messages.iter().flat_map(|message| &message.content).filter(is_image).count()
-        };
-        Self {
-            before_answer: count(before),
-            answer: count(answer),
-            since: count(since),
-            images: [images(before), images(from)],
-        }
-    }
-
     fn tokens(&self) -> usize {
         self.before_answer + self.answer + self.since
     }
@@ -249,9 +219,8 @@ impl Parts {
             (least as u64 / 2..=most as u64).contains(&reported)
         };
         let [before, from] = self.images;
-        reported <= REPEATED
-            // All but what is new was cached, and perhaps the answer before it;
-            || may_be(self.since, self.answer + self.since, from)
+        // All but what is new was cached, and perhaps the answer before it;
+        may_be(self.since, self.answer + self.since, from)
             // or what stands before the messages was.
             || may_be(self.tokens(), self.tokens(), before + from)
     }
@@ -314,3 +283,39 @@ const TEMPLATE: usize = 64;
 
 /// The tokens that an image may take.
 const LARGEST_IMAGE: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::AgentOptions;
+
+    /// Returns how many messages were estimated in a conversation of so many prompts, each reported so.
+    fn estimated(prompts: usize, reported: impl Fn(usize) -> u64) -> usize {
+        let options = AgentOptions::builder().model("any").build().unwrap();
+        let settings = Arc::clone(&options.0);
+        let (mut gauge, mut history) = (Gauge::default(), Vec::new());
+        for number in 0..prompts {
+            history.push(Message::user("A prompt of some words. ".repeat(50)));
+            let revisions: Vec<u64> = (0..history.len() as u64).collect();
+            gauge.sent(&settings, false, history.len() * 1_200);
+            let mut usage = Usage::default();
+            usage.prompt_tokens = Some(reported(number));
+            gauge.read(&history, &revisions, &usage);
+            history.push(Message::assistant(vec![oa_types::TextBlock::new("Yes.").into()]));
+        }
+        gauge.known.map_or(0, |known| known.estimates.len())
+    }
+
+    #[test]
+    fn nothing_is_estimated_where_servers_report_almost_nothing() {
+        assert_eq!(estimated(200, |_| 12), 0);
+        // What is new alone.
+        assert_eq!(estimated(200, |_| 260), 0);
+    }
+
+    #[test]
+    fn a_cut_conversation_is_estimated_once() {
+        let first = estimated(200, |_| 100);
+        assert!((1..20).contains(&first), "{first}");
+    }
+}

@@ -98,8 +98,11 @@ impl Provider {
     fn row(self) -> Row {
         let row =
             |name, base_url| Row { name, base_url: Some(base_url), profile: Profile::default() };
-        let new_token_limit = |profile: &mut Profile| {
+        // QUIRKS rows 77, 88 and 91.
+        let as_openai = |profile: &mut Profile| {
             profile.token_limit = TokenLimit::MaxCompletionTokens;
+            profile.lets_assistant_begin = true;
+            profile.form.call_ids = CallIds::UpTo64;
         };
         // Models behind gateways refuse empty text (QUIRKS row 84).
         let no_empty_text = |profile: &mut Profile| {
@@ -108,7 +111,7 @@ impl Provider {
         let tags = |profile: &mut Profile| profile.think_tags = ThinkTags::Split;
         match self {
             Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
-                .with(new_token_limit)
+                .with(as_openai)
                 .told_by(ThinkingField::ReasoningEffort),
             // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
             Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
@@ -135,7 +138,7 @@ impl Provider {
                 row("Ollama", "http://localhost:11434/v1").told_by(ThinkingField::ReasoningEffort)
             }
             Self::OpenAi => row("OpenAI", "https://api.openai.com/v1")
-                .with(new_token_limit)
+                .with(as_openai)
                 .told_by(ThinkingField::ReasoningEffort),
             Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
                 .with(no_empty_text)

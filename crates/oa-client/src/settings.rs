@@ -183,6 +183,8 @@ impl Settings {
         Manner {
             form: profile.form,
             bridges_tool_and_user: profile.bridges_tool_and_user && spoken.is_none(),
+            lets_assistant_begin: profile.lets_assistant_begin,
+            user_instructs: is_said,
             opening: is_said.then(|| self.with_form(system_prompt(), asking)).flatten(),
             spoken: spoken.cloned(),
         }
@@ -281,7 +283,7 @@ impl Settings {
         let is_message = self.system_role == SystemRole::System;
         let prompts =
             [bare, with_tools].map(|prompt| self.with_form(prompt, asking).filter(|_| is_message));
-        Envelope::new(destination, prompts.each_ref().map(Option::as_deref), &request)
+        Envelope::new(destination, prompts, &request)
     }
 }
 

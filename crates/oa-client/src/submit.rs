@@ -22,11 +22,20 @@ impl Driver {
         self.turn.check_prompt(&prompt).map_err(Error::turn)?;
         self.abandon();
         self.forget_events();
+        if self.turn.is_retry(&prompt) {
+            // It stands in history, as the hooks have left it: they are not asked again.
+            self.turn.retry(&prompt).map_err(Error::turn)?;
+            return self.begun_again().await;
+        }
         let mut this = Beginning::of(self);
+        let mut given = None;
         let prompt = if this.settings.hooks.has_user_prompt_submit() {
             // In a box, so that other prompts need no room for it.
-            match Box::pin(this.hooked(prompt)).await? {
-                Ok(prompt) => prompt,
+            match Box::pin(this.hooked(prompt.clone())).await? {
+                Ok(hooked) => {
+                    given = (hooked != prompt).then_some(prompt);
+                    hooked
+                }
                 Err(cut) => {
                     this.end_run(Some(cut.reason()));
                     this.events.push_back(AgentEvent::TurnEnd(cut.reason()));
@@ -37,6 +46,9 @@ impl Driver {
             prompt
         };
         this.turn.submit(prompt).map_err(Error::turn)?;
+        if let Some(given) = given {
+            this.turn.note_given(given);
+        }
         poll_fn(|cx| this.poll_answer(cx)).await?;
         this.begun()
     }

@@ -1,7 +1,10 @@
 //! Tokens as the server itself counts them.
 
+use std::borrow::Cow;
+
 use http::Request;
 use oa_transport::{RequestBody, Watch};
+use oa_turn::repair;
 use oa_types::Message;
 use serde_json::{Value, json};
 
@@ -137,9 +140,12 @@ fn chat(
     let spoken = settings.spoken(&endpoint.0);
     let asking = settings.asking(&endpoint.0);
     let manner = settings.manner(&endpoint.0, spoken, asking);
+    let messages = &repair(messages.to_vec());
+    let instructions = manner.instructions(messages).map(Cow::into_owned);
     let (segments, last) = Transcript::of(manner, messages).bytes();
     let envelope = settings.envelope(endpoint, spoken.is_some(), asking)?;
-    Ok(envelope.chat(&segments, &last, Wanted { tools: true, usage: false }))
+    let wanted = Wanted { tools: true, usage: false };
+    Ok(envelope.chat(instructions.as_deref(), &segments, &last, wanted))
 }
 
 /// The count in an answer, or how many tokens it lists.

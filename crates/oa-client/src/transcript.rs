@@ -10,7 +10,7 @@ use oa_fallback::plain_message;
 use oa_types::wire::write_message;
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
-use crate::manner::Manner;
+use crate::manner::{Manner, instructions_of};
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
@@ -22,6 +22,9 @@ const SEGMENT: usize = 16 * 1024;
 /// here, because many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
 /// without calls with what the model says next, which may be neighbours where a program has changed the
 /// conversation.
+///
+/// The system message of a conversation, which stands first, has no bytes here: it is sent with the system
+/// prompt, or the first message of the user begins with it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     manner: Manner,
@@ -91,25 +94,27 @@ impl Transcript {
             kept -= 1;
         }
         let dropped = (kept < self.pieces.len()).then(|| self.cut(kept));
+        let first = history.iter().position(|message| message.role != MessageRole::System);
         let mut place = kept;
         while place < history.len() {
             let mut end = place + 1;
             while is_one_with_next(end - 1) {
                 end += 1;
             }
-            let bridged = self.manner.bridges_tool_and_user
-                && is_user(place)
-                && place
-                    .checked_sub(1)
-                    .is_some_and(|before| history[before].role == MessageRole::Tool);
-            let opened =
-                self.manner.opening.is_some() && is_user(place) && !(0..place).any(is_user);
-            let alone = end - place == 1 && !bridged && !opened;
+            let before = if Some(place) == first {
+                self.before_all(history, is_user(place))
+            } else {
+                let bridges = self.manner.bridges_tool_and_user
+                    && is_user(place)
+                    && history[place - 1].role == MessageRole::Tool;
+                bridges.then(|| Before::Message(said(MessageRole::Assistant, BRIDGE)))
+            };
+            let alone = end - place == 1 && before.is_none();
             let start = self.open.len();
             let known = dropped.as_ref().filter(|_| alone);
             match known.and_then(|dropped| dropped.get(&revisions[place])) {
                 Some(bytes) => self.open.extend_from_slice(bytes),
-                None => self.write(history, place..end, bridged, opened),
+                None => self.write(history, place..end, before),
             }
             for &revision in &revisions[place..end - 1] {
                 self.pieces.push(Piece { revision, length: 0, alone, is_last: false });
@@ -134,9 +139,26 @@ impl Transcript {
         (segments, Bytes::copy_from_slice(&self.open))
     }
 
+    /// What is put before the first message: the instructions, where the user says them, and otherwise a word
+    /// of the user if one has to come first.
+    fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
+        let Manner { opening, user_instructs, lets_assistant_begin, .. } = &self.manner;
+        let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
+        let parts: Vec<&str> = opening.as_deref().into_iter().chain(brought.as_deref()).collect();
+        match parts.join("\n\n") {
+            words if is_user && !words.is_empty() => Some(Before::Words(words)),
+            words if !words.is_empty() => Some(Before::Message(said(MessageRole::User, &words))),
+            _ if is_user || *lets_assistant_begin => None,
+            _ => Some(Before::Message(said(MessageRole::User, BEGIN))),
+        }
+    }
+
     /// Writes a message, or several of one role as one, behind what is to stand before it.
-    fn write(&mut self, history: &[Message], places: Range<usize>, bridged: bool, opened: bool) {
+    fn write(&mut self, history: &[Message], places: Range<usize>, before: Option<Before>) {
         let Self { manner, open, .. } = self;
+        if history[places.start].role == MessageRole::System {
+            return;
+        }
         let plain: Vec<Message>;
         let messages = match &manner.spoken {
             None => &history[places],
@@ -155,15 +177,18 @@ impl Transcript {
             // A list is begun, and its bracket becomes the comma.
             open.push(b'[');
         }
-        if bridged {
-            let bridge = Message::assistant(vec![TextBlock::new(BRIDGE).into()]);
-            write_message(&bridge, &manner.form, open);
-        }
-        let opening = manner.opening.as_deref().filter(|_| opened);
-        match (messages, opening) {
+        let words = match before {
+            Some(Before::Message(message)) => {
+                write_message(&message, &manner.form, open);
+                None
+            }
+            Some(Before::Words(words)) => Some(words),
+            None => None,
+        };
+        match (messages, words) {
             ([message], None) => write_message(message, &manner.form, open),
-            (messages, opening) => {
-                write_message(&joined(messages, opening), &manner.form, open);
+            (messages, words) => {
+                write_message(&joined(messages, words.as_deref()), &manner.form, open);
             }
         }
         match &mut open[..] {
@@ -219,8 +244,23 @@ fn has_calls(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
 }
 
+/// What is put before a message, or several that are one.
+enum Before {
+    /// A message of somebody else.
+    Message(Message),
+    /// Words that the message begins with.
+    Words(String),
+}
+
+fn said(role: MessageRole, text: &str) -> Message {
+    Message::new(role, vec![TextBlock::new(text).into()])
+}
+
 /// What is put between a tool's message and the user's, where a server wants something there.
 const BRIDGE: &str = "I was interrupted.";
+
+/// What the user says before the assistant, where a server wants the user to begin.
+const BEGIN: &str = "Begin.";
 
 /// About how many bytes of JSON there are around a message's content.
 const FRAME: usize = 64;

@@ -42,17 +42,82 @@ impl Meter {
         Self { cost: 0, run: Run::Start, repeated: 0, last: '\0', western: 0, extended: 0 }
     }
 
+    /// Adds a text: words of small ASCII letters at once, everything else character by character. Both ways
+    /// add up to the same.
     pub(crate) fn push(&mut self, text: &str) {
-        for character in text.chars() {
-            self.repeated =
-                if character == self.last { self.repeated.saturating_add(1) } else { 0 };
-            let cost = match Kind::of(character) {
-                Kind::Letter(letter) => self.letter(letter, character),
-                kind => self.other(kind),
-            };
-            self.cost = self.cost.saturating_add(u64::from(cost));
-            self.last = character;
+        let bytes = text.as_bytes();
+        let mut place = 0;
+        while let Some(&byte) = bytes.get(place) {
+            if byte.is_ascii_lowercase() {
+                place = self.words(bytes, place);
+            } else if byte.is_ascii() {
+                self.push_char(char::from(byte));
+                place += 1;
+            } else {
+                // It begins here: all before it was whole characters.
+                let Some(character) = text.get(place..).and_then(|rest| rest.chars().next()) else {
+                    return;
+                };
+                self.push_char(character);
+                place += character.len_utf8();
+            }
         }
+    }
+
+    fn push_char(&mut self, character: char) {
+        self.repeated = if character == self.last { self.repeated.saturating_add(1) } else { 0 };
+        let cost = match Kind::of(character) {
+            Kind::Letter(letter) => self.letter(letter, character),
+            kind => self.other(kind),
+        };
+        self.cost = self.cost.saturating_add(u64::from(cost));
+        self.last = character;
+    }
+
+    /// Adds a run of small letters, and all words behind it that one space and small letters make up. Returns
+    /// the place behind them.
+    fn words(&mut self, bytes: &[u8], start: usize) -> usize {
+        // The cost of a word's letters up to each, without the first, and what its first letter costs.
+        let mut latin = self.seeming();
+        let mut sums = &SUMS[latin as usize];
+        let mut count = small_letters(&bytes[start..]);
+        let mut place = start + count;
+        let (before, first, mut spaced) = match self.run {
+            Run::Word { family: Letter::Lower, length, spaced } => (length as usize, 0, spaced),
+            run => {
+                let rate = rate(Letter::Lower, latin);
+                let first = match run {
+                    Run::Spaces { .. } => rate.spaced,
+                    Run::Marks { length: 1, spaced: false } | Run::Tabs => rate.attached,
+                    _ => rate.bare,
+                };
+                (0, first, matches!(run, Run::Spaces { .. }))
+            }
+        };
+        let mut length = before + count;
+        let mut cost = u64::from(first) + sum(sums, length) - sum(sums, before);
+        while let [b' ', next, ..] = bytes[place..]
+            && next.is_ascii_lowercase()
+        {
+            if spaced {
+                self.end_spaced_word(length, bytes[place - 1]);
+                latin = self.seeming();
+                sums = &SUMS[latin as usize];
+            }
+            count = small_letters(&bytes[place + 1..]);
+            (length, spaced) = (count, true);
+            cost += u64::from(rate(Letter::Lower, latin).spaced) + sum(sums, count);
+            place += 1 + count;
+        }
+        self.cost = self.cost.saturating_add(cost);
+        self.run = Run::Word {
+            family: Letter::Lower,
+            length: u32::try_from(length).unwrap_or(u32::MAX),
+            spaced,
+        };
+        // Only marks are cheaper when they are repeated, and a letter is none.
+        (self.repeated, self.last) = (0, char::from(bytes[place - 1]));
+        place
     }
 
     /// Returns whole tokens: none for nothing, else at least one.
@@ -89,6 +154,11 @@ impl Meter {
             let seen = if character < '\u{100}' { &mut self.western } else { &mut self.extended };
             *seen = (*seen + ACCENT).min(MOST);
         }
+        self.seeming()
+    }
+
+    /// Which languages the text so far seems to belong to.
+    fn seeming(&self) -> Latin {
         match (self.extended >= ENOUGH, self.western >= ENOUGH) {
             (true, _) => Latin::Extended,
             (false, true) => Latin::Western,
@@ -98,9 +168,14 @@ impl Meter {
 
     /// A word has ended. English ones seldom end in a vowel other than `e`.
     fn end_word(&mut self) {
-        let Run::Word { family: Letter::Lower, length, spaced: true } = self.run else { return };
+        if let Run::Word { family: Letter::Lower, length, spaced: true } = self.run {
+            self.end_spaced_word(length as usize, u8::try_from(self.last).unwrap_or_default());
+        }
+    }
+
+    fn end_spaced_word(&mut self, length: usize, last: u8) {
         self.extended = self.extended.saturating_sub(1);
-        self.western = if length >= 3 && matches!(self.last, 'a' | 'i' | 'o' | 'u') {
+        self.western = if length >= 3 && matches!(last, b'a' | b'i' | b'o' | b'u') {
             (self.western + VOWEL).min(MOST)
         } else {
             self.western.saturating_sub(1)
@@ -171,8 +246,57 @@ impl fmt::Write for Meter {
     }
 }
 
+/// Returns how many small ASCII letters a text begins with.
+fn small_letters(bytes: &[u8]) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * EACH;
+    let mut count = 0;
+    // Eight bytes at once: a sum has the high bit of a byte where the byte is at least `a`, or beyond `z`.
+    while let Some(chunk) = bytes[count..].first_chunk() {
+        let chunk = u64::from_le_bytes(*chunk);
+        let low = chunk & !HIGH;
+        let from_a = low + (0x80 - 0x61) * EACH;
+        let beyond_z = low + (0x80 - 0x7B) * EACH;
+        let others = !(from_a & !beyond_z & !chunk) & HIGH;
+        if others != 0 {
+            return count + others.trailing_zeros() as usize / 8;
+        }
+        count += 8;
+    }
+    count + bytes[count..].iter().take_while(|byte| byte.is_ascii_lowercase()).count()
+}
+
+/// Returns what the letters of a word of this length cost, without the first.
+fn sum(sums: &[u64; LENGTHS], length: usize) -> u64 {
+    match sums.get(length) {
+        Some(sum) => *sum,
+        None => {
+            let each = sums[LENGTHS - 1] - sums[LENGTHS - 2];
+            sums[LENGTHS - 1] + each * (length - (LENGTHS - 1)) as u64
+        }
+    }
+}
+
+/// The sums for small letters, by the language that they seem to belong to.
+static SUMS: [[u64; LENGTHS]; 3] =
+    [sums(Latin::Plain), sums(Latin::Western), sums(Latin::Extended)];
+
+/// From here on each letter costs the same.
+const LENGTHS: usize = 16;
+
+const fn sums(latin: Latin) -> [u64; LENGTHS] {
+    let rate = rate(Letter::Lower, latin);
+    let mut sums = [0; LENGTHS];
+    let mut length = 2;
+    while length < LENGTHS {
+        sums[length] = sums[length - 1] + rate.next[bucket(length as u32 - 1)] as u64;
+        length += 1;
+    }
+    sums
+}
+
 /// The place of a word's letter in [`rates::Rate::next`], by how many stand before it.
-fn bucket(before: u32) -> usize {
+const fn bucket(before: u32) -> usize {
     match before {
         ..=3 => 0,
         4..=6 => 1,
@@ -190,7 +314,45 @@ const MOST: u8 = 24;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// What the text costs, cut there, and what it costs character by character.
+    fn both_ways(text: &str, cuts: &[usize]) -> [Meter; 2] {
+        let [mut fast, mut slow] = [Meter::new(), Meter::new()];
+        let mut start = 0;
+        for cut in cuts.iter().copied().chain([text.len()]) {
+            if let Some(piece) = text.get(start..cut) {
+                fast.push(piece);
+                start = cut;
+            }
+        }
+        text.chars().for_each(|character| slow.push_char(character));
+        [fast, slow]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn words_at_once_cost_what_their_characters_do(
+            text in "([a-z]{0,20}[ aiou]{0,2}|[A-Za-z0-9 .,:{}\"\n\t-]{0,6}|[łéñßяא木🙂 ]{0,3}|  |[a-z]{1,9} [a-z]{1,4}){0,12}",
+            mut cuts in proptest::collection::vec(0..200_usize, 0..4),
+        ) {
+            cuts.sort_unstable();
+            let [fast, slow] = both_ways(&text, &cuts);
+            prop_assert_eq!(
+                (fast.cost, fast.run, fast.last, fast.western, fast.extended),
+                (slow.cost, slow.run, slow.last, slow.western, slow.extended)
+            );
+            // Marks that follow are as dear.
+            let [mut fast, mut slow] = [fast, slow];
+            fast.push("..a");
+            "..a".chars().for_each(|character| slow.push_char(character));
+            prop_assert_eq!(fast.cost, slow.cost);
+        }
+    }
 
     #[track_caller]
     fn check(text: &str, expected: usize) {

@@ -32,7 +32,7 @@ pub(crate) enum Latin {
 }
 
 /// Returns what a letter costs.
-pub(crate) fn rate(letter: Letter, latin: Latin) -> &'static Rate {
+pub(crate) const fn rate(letter: Letter, latin: Latin) -> &'static Rate {
     let place = match letter {
         Letter::Lower | Letter::Upper | Letter::Accented => 3 * letter as usize + latin as usize,
         letter => 6 + letter as usize,

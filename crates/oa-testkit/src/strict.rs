@@ -30,8 +30,8 @@ use crate::requests::quoted;
 ///   only with tools, `stream_options` only with a stream, one limit of tokens at most.
 /// - The conversation begins with the user, behind at most one system message; no role but the tool's
 ///   speaks twice in a row; the last word is not the assistant's.
-/// - Nobody says nothing: an assistant's content may be missing, `null` or `""` beside calls, and
-///   only there. Content is a string unless it has a picture.
+/// - Nobody says nothing, or nothing but white space: an assistant's content may be missing, `null` or `""`
+///   beside calls, and only there. Content is a string unless it has a picture.
 /// - Every call of the assistant is answered at once, once, in order, by a message with its id and
 ///   name. Ids are unique and of 1 to 64 characters, names of 1 to 64 letters, digits, `_` and `-`,
 ///   arguments a string of a JSON object.
@@ -65,6 +65,8 @@ use crate::requests::quoted;
 #[must_use = "rules do nothing until they check something"]
 pub struct Strict {
     allowed: BTreeSet<String>,
+    assistant_first: bool,
+    long_ids: bool,
     named_choice: bool,
     nameless_results: bool,
     nine_letters: bool,
@@ -84,6 +86,18 @@ impl Strict {
     /// `messages[].reasoning_content`, `messages[].tool_calls[].extra_content`.
     pub fn allow_member(mut self, path: impl Into<String>) -> Self {
         self.allowed.insert(path.into());
+        self
+    }
+
+    /// Lets the assistant speak first (QUIRKS row 88).
+    pub fn allow_assistant_first(mut self) -> Self {
+        self.assistant_first = true;
+        self
+    }
+
+    /// Lets ids of calls have more than 64 characters (QUIRKS row 91).
+    pub fn allow_long_ids(mut self) -> Self {
+        self.long_ids = true;
         self
     }
 

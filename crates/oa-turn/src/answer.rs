@@ -94,8 +94,18 @@ fn is_plain(blocks: &[ContentBlock]) -> bool {
     blocks.iter().all(has_words) && blocks.windows(2).all(differ)
 }
 
+/// The message of an answer that did not come to its end: its words, if there are any.
+pub(crate) fn unfinished(partial: Vec<ContentBlock>) -> Option<Message> {
+    let is_words =
+        |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Thinking(_));
+    let words = partial.into_iter().filter(is_words).collect();
+    let mut message = Message::assistant(merged(words));
+    message.interrupted = true;
+    has_text(&message).then_some(message)
+}
+
 /// Neighbouring runs of text, or of thinking, become one; empty ones go.
-pub(crate) fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
+fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
     let mut merged = Vec::with_capacity(blocks.len());
     for block in blocks {
         add(&mut merged, block);
@@ -117,7 +127,8 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Whether a message says something in words.
+/// Whether a message says something in words. White space alone is refused by some servers.
 pub(crate) fn has_text(message: &Message) -> bool {
-    message.content.iter().filter_map(ContentBlock::as_text).any(|text| !text.is_empty())
+    let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
+    texts.any(|text| !text.chars().all(char::is_whitespace))
 }

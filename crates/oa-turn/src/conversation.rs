@@ -103,7 +103,13 @@ mod tests {
             prop_assert_eq!(this.revisions().len(), words.len());
             prop_assert_eq!(&this.revisions()[..start], &first[..start]);
             let rest = before.len() - end;
-            prop_assert_eq!(&this.revisions()[words.len() - rest..], &first[end..]);
+            // What begins alike is taken for the same first, also where that is chance.
+            let alike = before.iter().zip(&words).take_while(|(old, new)| old == new).count();
+            let rest = rest.min(words.len() - alike).min(before.len() - alike);
+            prop_assert_eq!(
+                &this.revisions()[words.len() - rest..],
+                &first[before.len() - rest..]
+            );
             prop_assert!(this.revisions()[..start].iter().all(|number| *number > 0));
             let mut numbers = this.revisions().to_vec();
             numbers.sort_unstable();

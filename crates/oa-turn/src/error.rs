@@ -8,6 +8,8 @@ pub enum ErrorKind {
     AlreadyAnswered,
     /// Something is in progress.
     Busy,
+    /// The conversation holds what no server takes.
+    InvalidHistory,
     /// A prompt that says nothing, or more than a user can say.
     InvalidPrompt,
     /// No further prompt is taken.

@@ -1,6 +1,6 @@
 //! What makes any list of messages a valid conversation.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
@@ -21,18 +21,56 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
 
 /// Makes any list of messages a valid conversation.
 ///
-/// Every call of an assistant's message is answered directly behind it, in call order, by one message
-/// each: results are moved there, calls without one are answered with "not run", results without a call
-/// and second results go. Malformed calls, calls whose id another call of the message has,
-/// messages of the assistant without text and calls, and messages that say nothing go. Everything
-/// else stays in order.
+/// - System messages become one, in their order, at the first place.
+/// - Every call of an assistant's message is answered directly behind it, in call order, by one message each
+///   that has the call's id and name. Calls without a result are answered with "not run"; results without
+///   a call and second results go. Results in a user's message are taken out of it.
+/// - Ids of calls are unique: where several calls share one, the last keeps it.
+/// - Malformed calls, blocks that a role cannot say, and messages that say nothing go.
+///
+/// Everything else stays in order. A valid conversation stays as it is.
 #[must_use]
 pub fn repair(messages: Vec<Message>) -> Vec<Message> {
-    let mut repaired = Vec::with_capacity(messages.len());
-    let mut rest = messages.into_iter().peekable();
-    while let Some(mut message) = rest.next() {
+    paired(sorted(messages))
+}
+
+/// Puts system messages first, as one, and leaves in each message what its role can say.
+pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
+    let mut system: Option<Message> = None;
+    let mut sorted = Vec::with_capacity(messages.len());
+    for mut message in messages {
         match message.role {
-            MessageRole::Assistant => {
+            MessageRole::System => {
+                message.content.retain(is_word_or_image);
+                if says_something(&message) {
+                    match &mut system {
+                        Some(system) => system.content.append(&mut message.content),
+                        None => system = Some(message),
+                    }
+                }
+            }
+            MessageRole::Tool => {
+                let is_result = |block: &ContentBlock| matches!(block, ContentBlock::ToolResult(_));
+                message.content.retain(is_result);
+                if !message.content.is_empty() {
+                    sorted.push(message);
+                }
+            }
+            MessageRole::User => {
+                // Some APIs have users say what tools returned.
+                let results = message
+                    .content
+                    .extract_if(.., |block| matches!(block, ContentBlock::ToolResult(_)));
+                let results: Vec<ContentBlock> = results.collect();
+                if !results.is_empty() {
+                    sorted.push(Message::new(MessageRole::Tool, results));
+                }
+                message.content.retain(is_word_or_image);
+                if says_something(&message) {
+                    sorted.push(message);
+                }
+            }
+            _ => {
                 let mut ids = HashSet::new();
                 message.content.retain(|block| match block {
                     ContentBlock::ToolUse(call) => {
@@ -41,43 +79,117 @@ pub fn repair(messages: Vec<Message>) -> Vec<Message> {
                     ContentBlock::ToolUseError(_) | ContentBlock::ToolResult(_) => false,
                     _ => true,
                 });
-                let mut results = Vec::new();
-                while let Some(next) = rest.next_if(|next| next.role == MessageRole::Tool) {
-                    results.extend(next.content.into_iter().filter_map(|block| match block {
-                        ContentBlock::ToolResult(result) => Some(result),
-                        _ => None,
-                    }));
-                }
-                let calls: Vec<ToolUseBlock> = calls_of(&message).cloned().collect();
-                if calls.is_empty() && !has_text(&message) {
-                    continue;
-                }
-                repaired.push(message);
-                for call in calls {
-                    let found = results.iter().position(|result| result.tool_use_id == call.id);
-                    repaired.push(match found.map(|place| results.swap_remove(place)) {
-                        Some(mut result) => {
-                            result.name.get_or_insert_with(|| call.name.clone());
-                            Message::tool(result)
-                        }
-                        None => result_message(&call, not_run(&call.name, "not run"), true),
-                    });
-                }
-            }
-            // Results that stand behind no call.
-            MessageRole::Tool => {}
-            _ => {
-                message.content.retain(|block| {
-                    matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_))
-                });
-                // What is left out of requests may leave two answers side by side.
-                if message.content.iter().any(|block| block.as_text() != Some("")) {
-                    repaired.push(message);
+                if calls_of(&message).next().is_some() || has_text(&message) {
+                    sorted.push(message);
                 }
             }
         }
     }
-    repaired
+    if let Some(system) = system {
+        sorted.insert(0, system);
+    }
+    sorted
+}
+
+/// Puts behind each call its result, and nothing else of tools anywhere.
+pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
+    let mut paired = Vec::with_capacity(sorted.len());
+    let mut rest = sorted.into_iter().peekable();
+    while let Some(message) = rest.next() {
+        if message.role == MessageRole::Tool {
+            // Results that stand behind no call.
+            continue;
+        }
+        let calls: Vec<ToolUseBlock> = match message.role {
+            MessageRole::Assistant => calls_of(&message).cloned().collect(),
+            _ => Vec::new(),
+        };
+        paired.push(message);
+        if calls.is_empty() {
+            continue;
+        }
+        let mut results = Vec::new();
+        while let Some(next) = rest.next_if(|next| next.role == MessageRole::Tool) {
+            results.extend(next.content.into_iter().filter_map(|block| match block {
+                ContentBlock::ToolResult(result) => Some(result),
+                _ => None,
+            }));
+        }
+        for call in calls {
+            let found = results.iter().position(|result| result.tool_use_id == call.id);
+            paired.push(match found.map(|place| results.remove(place)) {
+                Some(mut result) => {
+                    // Servers compare the two, and the model wrote the call's.
+                    result.name = Some(call.name);
+                    Message::tool(result)
+                }
+                None => result_message(&call, not_run(&call.name, "not run"), true),
+            });
+        }
+    }
+    make_ids_unique(&mut paired);
+    paired
+}
+
+/// Gives calls another id whose own a later call has. The last keeps it: it may still be open, or its result
+/// unread, and then somebody knows it by this id.
+fn make_ids_unique(paired: &mut [Message]) {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut calls = 0;
+    for call in paired.iter().flat_map(calls_of) {
+        calls += 1;
+        taken.insert(call.id.clone());
+    }
+    if taken.len() == calls {
+        return;
+    }
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    for place in (0..paired.len()).rev() {
+        let (message, results) = match paired[place..].split_first_mut() {
+            Some((message, results)) if message.role == MessageRole::Assistant => {
+                (message, results)
+            }
+            _ => continue,
+        };
+        let calls = message.content.iter_mut().filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(call),
+            _ => None,
+        });
+        for (call, result) in calls.zip(results) {
+            if seen.insert(call.id.clone()) {
+                continue;
+            }
+            let number = numbers.entry(call.id.clone()).or_insert(1);
+            let start: String = call.id.chars().take(LONGEST_START).collect();
+            let id = loop {
+                *number += 1;
+                let id = format!("{start}_{number}");
+                if taken.insert(id.clone()) {
+                    break id;
+                }
+            };
+            for block in &mut result.content {
+                if let ContentBlock::ToolResult(result) = block {
+                    result.tool_use_id.clone_from(&id);
+                }
+            }
+            seen.insert(id.clone());
+            call.id = id;
+        }
+    }
+}
+
+/// How much of an id is left when a number follows it: servers take 64 characters.
+const LONGEST_START: usize = 48;
+
+fn is_word_or_image(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_))
+}
+
+fn says_something(message: &Message) -> bool {
+    let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
+    message.content.iter().any(is_image) || has_text(message)
 }
 
 pub(crate) fn calls_of(message: &Message) -> impl Iterator<Item = &ToolUseBlock> {

@@ -1,5 +1,7 @@
 mod approval;
+mod brought;
 mod correct;
+mod failure;
 mod fill;
 mod limits;
 
@@ -13,14 +15,15 @@ use oa_types::{
 use serde_json::{Value, json};
 
 use crate::action::{Action, Decision};
-use crate::answer::{Answer, Recorded, has_text, merged, recorded};
+use crate::answer::{Answer, Recorded, has_text, recorded, unfinished};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::guard::Guard;
 use crate::options::{Mode, Options};
-use crate::repair::repair;
 use crate::round::Round;
+
+use self::failure::Failure;
 
 /// One conversation and the turn in progress.
 ///
@@ -41,6 +44,12 @@ pub struct Turn {
     final_text: Box<str>,
     /// The prompt's place in history, as long as no answer to it has begun.
     prompt: Option<usize>,
+    /// The place of the last prompt, as long as the conversation only grows.
+    asked: Option<usize>,
+    /// That prompt as the caller gave it, if it stands otherwise in history.
+    given: Option<Box<Message>>,
+    /// The last turn, if it failed and no answer has begun since.
+    failure: Option<Box<Failure>>,
     /// Whether the turn in progress counts as one.
     counts: bool,
     /// Go on once the last open call is answered.
@@ -101,6 +110,9 @@ impl Turn {
             out: VecDeque::new(),
             final_text: Box::default(),
             prompt: None,
+            asked: None,
+            given: None,
+            failure: None,
             counts: false,
             continues: false,
             waits: false,
@@ -115,8 +127,8 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `InvalidPrompt` if it says nothing, or is no user's message of text and images; `MaxTurns` if no
-    /// further one is taken.
+    /// `InvalidPrompt` if it says nothing, or is no user's message of text and images; `InvalidHistory`, as
+    /// [`check_history`](Self::check_history); `MaxTurns` if no further one is taken.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
         if prompt.role != MessageRole::User {
@@ -135,6 +147,7 @@ impl Turn {
         if is_blank {
             return refuse("the prompt is empty");
         }
+        self.check_history()?;
         if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
             let message = format!("the limit of {max} turns is reached");
             return Err(Error::new(ErrorKind::MaxTurns, message));
@@ -151,7 +164,9 @@ impl Turn {
         self.must_be_idle()?;
         self.check_prompt(&prompt)?;
         self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
-        self.prompt = Some(self.history().len());
+        self.record_broken();
+        (self.prompt, self.given) = (Some(self.history().len()), None);
+        self.asked = self.prompt;
         self.conversation.push(prompt);
         self.begin();
         self.turns += 1;
@@ -163,8 +178,8 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `Busy`, `OpenCalls` naming their ids, and `NothingToContinue` unless a user's message or
-    /// results stand last: nothing is ever prefilled.
+    /// `Busy`, `OpenCalls` naming their ids, `NothingToContinue` unless a user's message or results stand
+    /// last, since nothing is ever prefilled, and `InvalidHistory`.
     pub fn continue_turn(&mut self) -> Result<(), Error> {
         let open = self.round.open_ids();
         let answered = match self.phase {
@@ -187,12 +202,15 @@ impl Turn {
             Some(MessageRole::Tool | MessageRole::User) => {}
             last => {
                 let message = match last {
-                    None => "there is nothing to continue: nothing was said yet",
-                    Some(_) => "there is nothing to continue: the last message is an answer",
+                    Some(MessageRole::Assistant) => {
+                        "there is nothing to continue: the last message is an answer"
+                    }
+                    _ => "there is nothing to continue: nothing was said yet",
                 };
                 return Err(Error::new(ErrorKind::NothingToContinue, message));
             }
         }
+        self.check_history()?;
         self.begin();
         Ok(())
     }
@@ -214,7 +232,7 @@ impl Turn {
     /// Takes note that the answer has begun: from now on its prompt stays, whatever comes.
     pub fn begin_answer(&mut self) {
         if matches!(self.phase, Phase::Requesting { .. }) {
-            self.prompt = None;
+            (self.prompt, self.failure) = (None, None);
         }
     }
 
@@ -223,7 +241,7 @@ impl Turn {
         if !matches!(self.phase, Phase::Requesting { .. }) {
             return;
         }
-        self.prompt = None;
+        (self.prompt, self.failure) = (None, None);
         let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
         self.budget.tokens = self.budget.tokens.saturating_add(tokens);
         self.budget.cost += cost;
@@ -344,22 +362,6 @@ impl Turn {
         Ok(())
     }
 
-    /// Ends the turn because a request, a hook or the driver failed. An answer that had not ended is
-    /// not recorded; a prompt whose answer had not begun is taken back.
-    pub fn fail(&mut self) {
-        if self.phase == Phase::Idle {
-            return;
-        }
-        if let Some(prompt) = self.prompt.take()
-            && prompt + 1 == self.history().len()
-        {
-            self.conversation.pop();
-        }
-        self.turns -= u32::from(self.counts);
-        self.answer_open_calls("not run: the turn failed", Outcome::NotRun);
-        self.rest();
-    }
-
     /// Ends the turn because the user wants it so. What had arrived of an answer stays as text.
     pub fn interrupt(&mut self, partial: Vec<ContentBlock>) {
         let reason = Some(FinishReason::Interrupted);
@@ -437,23 +439,6 @@ impl Turn {
                 }
             }
         }
-    }
-
-    /// Replaces the conversation by a valid one made of these messages; see [`repair`]. Results that nobody
-    /// has looked at are looked at before the next request, if they are still there.
-    ///
-    /// # Errors
-    ///
-    /// `Busy` while a turn is in progress.
-    pub fn set_history(&mut self, messages: Vec<Message>) -> Result<(), Error> {
-        self.must_be_idle()?;
-        let messages = repair(messages);
-        self.round = self.unreviewed_in(&messages);
-        self.conversation.set(messages);
-        self.prompt = None;
-        self.continues = false;
-        self.waits = false;
-        Ok(())
     }
 
     /// Returns the conversation.
@@ -539,19 +524,13 @@ impl Turn {
         match self.phase {
             Phase::Idle => return,
             Phase::Requesting { .. } => {
-                let is_words = |block: &ContentBlock| {
-                    matches!(block, ContentBlock::Text(_) | ContentBlock::Thinking(_))
-                };
-                let words = partial.into_iter().filter(is_words).collect();
-                let mut message = Message::assistant(merged(words));
-                message.interrupted = true;
-                if has_text(&message) {
+                if let Some(message) = unfinished(partial) {
                     self.conversation.push(message);
                 }
             }
             _ => self.answer_open_calls(error, outcome),
         }
-        self.prompt = None;
+        (self.prompt, self.failure) = (None, None);
         self.rest();
         self.phase = told.map_or(Phase::Idle, Phase::Ending);
     }

@@ -1,3 +1,5 @@
+mod form;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -41,7 +43,19 @@ impl fmt::Display for MessageRole {
 }
 
 /// One message of a conversation.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+///
+/// It is written with `content` as a list of blocks. Read, besides that, are the messages that chat APIs and
+/// other tools write: `content` as a plain string, `tool_calls` of an assistant, and `tool_call_id` of a
+/// tool's message.
+///
+/// ```
+/// use oa_types::Message;
+///
+/// let message: Message = serde_json::from_str(r#"{"role": "user", "content": "Hi"}"#)?;
+/// assert_eq!(message, Message::user("Hi"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Message {
     /// Who speaks.
@@ -49,10 +63,10 @@ pub struct Message {
     /// What is said, in order.
     pub content: Vec<ContentBlock>,
     /// The answer was interrupted: what stands here is what had arrived. Never sent.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Members of the message that only its server understands, and wants back (reasoning details).
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 

@@ -10,5 +10,5 @@ mod request;
 mod tool_name;
 
 pub use self::error::ServerError;
-pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, write_message};
+pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, instructions, write_message};
 pub use self::request::{ChatRequest, TokenLimit, ToolChoice};

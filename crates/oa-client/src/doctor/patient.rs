@@ -85,7 +85,8 @@ impl Patient {
 
     /// Sends a body that is no chat request.
     pub(super) async fn post(&self, body: &Value) -> Result<Reply> {
-        let mut request = self.envelope()?.chat(&[], b"", Wanted { tools: false, usage: false });
+        let mut request =
+            self.envelope()?.chat(None, &[], b"", Wanted { tools: false, usage: false });
         *request.body_mut() = RequestBody::new(body.to_string());
         self.get(request).await
     }
@@ -125,14 +126,14 @@ impl Patient {
         }
         change(&mut request);
 
-        let envelope = Envelope::new(&self.endpoint.0, [None; 2], &request)?;
+        let envelope = Envelope::new(&self.endpoint.0, [None, None], &request)?;
         // The bracket is in the envelope, which takes this one for the comma before the first.
         let mut written = vec![b'['];
         for message in messages {
             write_message(message, &self.profile.form, &mut written);
         }
         let wanted = Wanted { tools: true, usage: true };
-        let http = envelope.chat(&[], &written, wanted);
+        let http = envelope.chat(None, &[], &written, wanted);
 
         let mut watch = self.watch();
         let asked = Instant::now();

@@ -74,7 +74,7 @@ impl Check<'_> {
             (Some("user"), Some("user")) | (Some("assistant"), Some("assistant")) => {
                 "is that of the message before: the two are to be one"
             }
-            (None | Some("system"), Some("assistant")) => {
+            (None | Some("system"), Some("assistant")) if !self.strict.assistant_first => {
                 "is assistant, and the user has not spoken"
             }
             _ => return,
@@ -96,9 +96,17 @@ impl Check<'_> {
                 }
             }
             Value::Null => self.say(path, "is null"),
-            Value::String(text) if text.is_empty() => self.say(path, "is empty"),
-            Value::String(_) => {}
+            Value::String(text) => self.said(path, text),
             _ => self.say(path, "is neither a string nor a list of parts"),
+        }
+    }
+
+    /// Checks that text says something.
+    fn said(&mut self, path: &str, text: &str) {
+        if text.is_empty() {
+            self.say(path, "is empty");
+        } else if text.chars().all(char::is_whitespace) {
+            self.say(path, "is blank");
         }
     }
 
@@ -118,7 +126,9 @@ impl Check<'_> {
         };
         let path = at(path, kind);
         if kind == "text" {
-            self.text(&path, value);
+            if let Some(text) = self.string(&path, value) {
+                self.said(&path, text);
+            }
         } else if let Some(image) = self.object(&path, value, &["url", "detail"]) {
             self.image(&path, image);
         }
@@ -212,7 +222,7 @@ impl Check<'_> {
             if count != 9 || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
                 self.say(path, format!("is {}: nine letters or digits", quoted(id)));
             }
-        } else if !(1..=LONGEST).contains(&count) {
+        } else if count == 0 || count > LONGEST && !self.strict.long_ids {
             self.say(path, format!("has {count} characters: 1 to {LONGEST}"));
         }
         Some(id)

@@ -10,7 +10,7 @@ use crate::action::Decision;
 use crate::call::{Call, CallState, Fit};
 use crate::error::{Error, ErrorKind};
 use crate::options::Mode;
-use crate::repair::{calls_of, repair};
+use crate::repair::{calls_of, paired, sorted};
 use crate::round::Round;
 
 impl Turn {
@@ -66,8 +66,9 @@ impl Turn {
     /// `Busy` while a turn is in progress.
     pub fn restore(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         self.must_be_idle()?;
+        let messages = sorted(messages);
         let answered: Vec<String> = last_results(&messages).map(|id| id.to_owned()).collect();
-        let mut messages = repair(messages);
+        let mut messages = paired(messages);
         let is_result = |message: &Message| message.role == MessageRole::Tool;
         let results_at =
             messages.iter().rposition(|message| !is_result(message)).map_or(0, |at| at + 1);
@@ -99,6 +100,7 @@ impl Turn {
         self.round = Round::restored(calls, results_at);
         self.waits = is_open && self.options.mode == Mode::Auto;
         (self.prompt, self.continues) = (None, false);
+        self.forget_failure();
         Ok(())
     }
 

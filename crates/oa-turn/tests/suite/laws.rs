@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use oa_testkit::Strict;
 use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
-use oa_types::wire::{Form, write_message};
-use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome, ToolResultBlock};
+use oa_types::wire::{CallIds, Form, write_message};
+use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::histories::histories;
 use crate::{answer, call, malformed, perform, text, told};
 
 /// Something that may happen at any time, whether or not it makes sense then.
@@ -169,12 +170,17 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
 /// What a strict server says to the history as it is sent.
 fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
+    let mut form = Form::default();
+    form.call_ids = CallIds::UpTo64;
     for message in turn.history().iter() {
-        write_message(message, &Form::default(), &mut out);
+        write_message(message, &form, &mut out);
     }
     out.extend_from_slice(b"]}");
     // Users may say several things in a row; who sends the request merges them.
-    let strict = Strict::new().allow_repeated_roles();
+    let strict = Strict::new()
+        .allow_repeated_roles()
+        .allow_member("messages[].details")
+        .allow_member("messages[].tool_calls[].signature");
     strict.check_bytes(&out).map_err(|violations| {
         TestCaseError::fail(format!("{violations}\n{}", String::from_utf8_lossy(&out)))
     })
@@ -375,18 +381,79 @@ proptest! {
 
     #[test]
     fn any_list_of_messages_becomes_a_valid_one_and_a_valid_one_stays(
-        kinds in vec((0..6_u8, vec(piece(), 0..4), 0..6_u8), 0..20),
+        messages in histories(),
+        auto in any::<bool>(),
+        resumes in any::<bool>(),
     ) {
-        let messages = kinds.into_iter().enumerate().map(|(number, (kind, pieces, id))| match kind {
-            0 => Message::user("Go."),
-            1 | 2 => Message::assistant(blocks(&pieces, number % 3)),
-            3 => Message::system("Be brief."),
-            _ => Message::tool(ToolResultBlock::new(format!("call{:04}{id}", number % 3), json!(1))),
-        });
-        let repaired = repair(messages.collect());
-        let mut turn = Turn::new(Options::default());
-        turn.set_history(repaired.clone()).unwrap();
+        let repaired = repair(messages.clone());
+        prop_assert_eq!(repair(repaired.clone()), repaired.clone());
+        let mut turn = Turn::new(if auto { Options::auto() } else { Options::default() });
+        if resumes {
+            turn.restore(messages.clone()).unwrap();
+        } else {
+            turn.set_history(messages.clone()).unwrap();
+            prop_assert_eq!(turn.history().to_vec(), repaired);
+        }
         check_pairing(&turn)?;
-        prop_assert_eq!(turn.history().to_vec(), repaired);
+        let system = |message: &&Message| message.role == MessageRole::System;
+        prop_assert!(turn.history().iter().skip(1).find(system).is_none(), "one, and first");
+        // Nothing that was said is lost.
+        let words = |messages: &[Message], role: MessageRole| -> String {
+            let said = messages.iter().filter(|message| message.role == role);
+            said.map(Message::text).collect::<String>().split_whitespace().collect()
+        };
+        for role in [MessageRole::Assistant, MessageRole::System, MessageRole::User] {
+            prop_assert_eq!(words(turn.history(), role), words(&messages, role));
+        }
+        turn.submit(Message::user("Go.")).unwrap();
+        check_request(&turn)?;
+    }
+
+    #[test]
+    fn the_same_prompt_never_stands_twice_after_failures(
+        options in options(),
+        sends in vec((0..3_usize, vec(piece(), 0..3), 0..4_u8), 1..12),
+    ) {
+        let prompts = ["One.", "Two.", "Three."];
+        let mut turn = Turn::new(options);
+        for (place, pieces, end) in sends {
+            let prompt = Message::user(prompts[place]);
+            let before = turn.history().to_vec();
+            let is_retry = turn.is_retry(&prompt);
+            if is_retry {
+                turn.retry(&prompt).unwrap();
+                prop_assert_eq!(turn.history().to_vec(), before.clone(), "nothing is added");
+            } else {
+                turn.submit(prompt.clone()).unwrap();
+            }
+            while let Some(action) = turn.next_action() {
+                if matches!(action, Action::Request { .. }) {
+                    break;
+                }
+            }
+            check_request(&turn)?;
+            let partial = blocks(&pieces, 1);
+            match end {
+                0 => {
+                    turn.fail();
+                    prop_assert_eq!(turn.history().to_vec(), before.clone(), "as it was");
+                }
+                1 | 2 => {
+                    turn.begin_answer();
+                    turn.fail_with(partial);
+                    prop_assert!(turn.is_retry(&prompt));
+                    prop_assert_eq!(turn.history().last(), Some(&prompt));
+                    prop_assert!(turn.continue_turn().is_ok());
+                    turn.fail();
+                }
+                _ => turn.answer(Answer::new(vec![text("Done.")])),
+            }
+            while turn.next_action().is_some() {}
+            prop_assert!(!turn.is_busy());
+            let users = turn.history().windows(2).filter(|pair| {
+                pair[0].role == MessageRole::User && pair[0] == pair[1]
+            });
+            prop_assert_eq!(users.count(), 0);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod filled_in;
+mod histories;
 mod laws;
 mod rules;
 

@@ -29,12 +29,20 @@ pub enum CallIds {
     AsTheyAre,
     /// As nine letters and digits; an id of another form becomes one that is always the same.
     NineLetters,
+    /// As they stand, up to 64 characters; a longer id becomes nine letters and digits.
+    UpTo64,
 }
 
 impl CallIds {
     fn write(self, id: &str) -> Cow<'_, str> {
-        let is_nine = || id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if self == Self::AsTheyAre || is_nine() {
+        let is_taken = match self {
+            Self::AsTheyAre => true,
+            Self::NineLetters => {
+                id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            }
+            Self::UpTo64 => id.len() <= 64 || id.chars().count() <= 64,
+        };
+        if is_taken {
             return Cow::Borrowed(id);
         }
         const ALPHABET: &[u8; 62] =
@@ -83,14 +91,20 @@ pub enum ThinkingReplay {
 /// Appends a message to a list of messages: one JSON object, or one for each tool result, with commas
 /// between them and before them unless `out` ends with `[`.
 ///
-/// Messages that say nothing are left out, because servers refuse them (QUIRKS rows 85 and 86).
+/// Messages that say nothing, or nothing but white space, are left out, because servers refuse them
+/// (QUIRKS rows 85 and 86). Images are written for users only.
 pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
     match message.role {
         MessageRole::Assistant => write_assistant(message, form, out),
-        MessageRole::System | MessageRole::User => {
+        MessageRole::System => {
+            if let Some(content) = instructions(message) {
+                write(&Plain { role: "system", content: Content::Text(content) }, out);
+            }
+        }
+        MessageRole::User => {
             let content = content(&message.content);
-            if !content.is_empty() {
-                write(&Plain { role: message.role.as_str(), content }, out);
+            if !content.is_blank() {
+                write(&Plain { role: "user", content }, out);
             }
         }
         MessageRole::Tool => {}
@@ -100,6 +114,13 @@ pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
             write_result(result, form, out);
         }
     }
+}
+
+/// Returns the text of a system message as it is sent, its blocks on lines of their own; `None` if it says
+/// nothing.
+#[must_use]
+pub fn instructions(message: &Message) -> Option<Cow<'_, str>> {
+    Some(joined_text(&message.content)).filter(|text| !is_blank(text))
 }
 
 /// A message that has nothing but content.
@@ -153,11 +174,11 @@ enum Content<'a> {
 }
 
 impl Content<'_> {
-    fn is_empty(&self) -> bool {
+    fn is_blank(&self) -> bool {
         match self {
             Self::Null => true,
             Self::Parts(parts) => parts.is_empty(),
-            Self::Text(text) => text.is_empty(),
+            Self::Text(text) => is_blank(text),
         }
     }
 }
@@ -196,12 +217,15 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
     let text = message.text();
     let tool_calls: Vec<Call<'_>> =
         message.content.iter().filter_map(|block| tool_call(block, form)).collect();
-    if text.is_empty() && tool_calls.is_empty() {
+    // Models often write a line break before a call; as content of its own it is refused.
+    let says_nothing = is_blank(&text);
+    if says_nothing && tool_calls.is_empty() {
         return;
     }
     let content = match form.empty_content {
-        EmptyContent::Absent if text.is_empty() => None,
-        EmptyContent::Null if text.is_empty() => Some(Content::Null),
+        EmptyContent::Absent if says_nothing => None,
+        EmptyContent::Empty if says_nothing => Some(Content::Text(Cow::default())),
+        EmptyContent::Null if says_nothing => Some(Content::Null),
         _ => Some(Content::Text(text.into())),
     };
     let thinking = || -> Cow<'_, str> {
@@ -263,17 +287,14 @@ fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
 /// A plain string unless there are images (QUIRKS row 97).
 fn content(blocks: &[ContentBlock]) -> Content<'_> {
     if !blocks.iter().any(|block| matches!(block, ContentBlock::Image(_))) {
-        let mut texts = blocks.iter().filter_map(ContentBlock::as_text);
-        let first = Cow::Borrowed(texts.next().unwrap_or_default());
-        let joined = texts.fold(first, |joined, text| joined + "\n" + text);
-        return Content::Text(joined);
+        return Content::Text(joined_text(blocks));
     }
     let parts = blocks.iter().filter_map(|block| match block {
         ContentBlock::Image(image) => {
             let detail = Some(image.detail).filter(|detail| *detail != ImageDetail::Auto);
             Some(Part::ImageUrl { image_url: ImageUrl { url: &image.url, detail } })
         }
-        ContentBlock::Text(block) if !block.text.is_empty() => {
+        ContentBlock::Text(block) if !is_blank(&block.text) => {
             Some(Part::Text { text: &block.text })
         }
         _ => None,
@@ -281,9 +302,22 @@ fn content(blocks: &[ContentBlock]) -> Content<'_> {
     Content::Parts(parts.collect())
 }
 
-/// Members that are not written anyway: no object has a member twice.
+fn joined_text(blocks: &[ContentBlock]) -> Cow<'_, str> {
+    let mut texts = blocks.iter().filter_map(ContentBlock::as_text);
+    let first = Cow::Borrowed(texts.next().unwrap_or_default());
+    texts.fold(first, |joined, text| joined + "\n" + text)
+}
+
+fn is_blank(text: &str) -> bool {
+    text.chars().all(char::is_whitespace)
+}
+
+/// Members that are not written anyway: no object has a member twice, and none is null.
 fn without(extra: &Map<String, Value>, written: &[&str]) -> Map<String, Value> {
-    let members = extra.iter().filter(|(member, _)| !written.contains(&&***member));
+    let is_sent = |(member, value): &(&String, &Value)| {
+        !written.contains(&member.as_str()) && !value.is_null()
+    };
+    let members = extra.iter().filter(is_sent);
     members.map(|(member, value)| (member.clone(), value.clone())).collect()
 }
 

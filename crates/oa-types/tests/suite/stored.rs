@@ -61,7 +61,71 @@ fn members_that_a_later_version_adds_are_no_error() {
     assert_eq!(serde_json::from_str::<Message>(text).unwrap(), Message::user("Hi"));
 }
 
+#[track_caller]
+fn read(text: &str) -> Message {
+    serde_json::from_str(text).expect("it is a message")
+}
+
+#[test]
+fn plain_string_content_is_read() {
+    assert_eq!(read(r#"{"role":"user","content":"Hi"}"#), Message::user("Hi"));
+    assert_eq!(
+        read(r#"{"role":"system","content":"Be \"brief\"."}"#),
+        Message::system("Be \"brief\".")
+    );
+    let answer = Message::assistant(vec![TextBlock::new("Hello.").into()]);
+    assert_eq!(read(r#"{"role":"assistant","content":"Hello.","refusal":null}"#), answer);
+    // From a value too, whose strings are owned.
+    let value = json!({"role": "user", "content": "Hi"});
+    assert_eq!(serde_json::from_value::<Message>(value).unwrap(), Message::user("Hi"));
+}
+
+#[test]
+fn chat_api_calls_and_results_are_read() {
+    let message = read(
+        r#"{"role":"assistant","content":null,"tool_calls":[
+            {"id":"c1","type":"function","function":{"name":"add","arguments":"{\"a\":1}"},"extra_content":{"x":1}},
+            {"id":"c2","type":"function","function":{"name":"add","arguments":""}},
+            {"id":"c3","type":"function","function":{"name":"add","arguments":"{\"a\""}}
+        ]}"#,
+    );
+    let mut first = ToolUseBlock::new("c1", "add", json!({"a": 1}));
+    first.extra.insert("extra_content".into(), json!({"x": 1}));
+    assert_eq!(message.content[0], first.into());
+    assert_eq!(message.content[1], ToolUseBlock::new("c2", "add", json!({})).into());
+    let ContentBlock::ToolUseError(error) = &message.content[2] else { panic!("{message:?}") };
+    assert_eq!((error.raw_data.as_str(), error.id.as_deref()), (r#"{"a""#, Some("c3")));
+
+    let result = read(r#"{"role":"tool","tool_call_id":"c1","name":"add","content":"3"}"#);
+    let mut expected = ToolResultBlock::new("c1", json!("3"));
+    expected.name = Some("add".into());
+    assert_eq!(result, Message::tool(expected));
+}
+
+#[test]
+fn content_that_cannot_be_understood_is_refused_by_name() {
+    let error = |text: &str| serde_json::from_str::<Message>(text).unwrap_err().to_string();
+    let refused = [
+        (r#"{"role":"user"}"#, "missing field `content`"),
+        (r#"{"role":"user","content":null}"#, "missing field `content`"),
+        (r#"{"role":"user","content":7}"#, "expected a string or a list of content blocks"),
+        (r#"{"role":"user","content":[{"type":"video"}]}"#, "unknown variant `video`"),
+        (r#"{"role":"tool","content":"3"}"#, "missing field `tool_call_id`"),
+    ];
+    for (text, expected) in refused {
+        assert!(error(text).contains(expected), "{text}: {}", error(text));
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_plain_string_reads_as_one_text_block(text in any::<String>()) {
+        let json = json!({"role": "user", "content": text}).to_string();
+        prop_assert_eq!(read(&json), Message::user(&*text));
+        let stored = stored(&Message::user(&*text));
+        prop_assert_eq!(read(&stored), Message::user(&*text));
+    }
+
     #[test]
     fn a_finish_reason_is_any_word_and_reads_back(word in any::<String>()) {
         let reason = FinishReason::from(&*word);

@@ -2,11 +2,12 @@
 
 use insta::assert_snapshot;
 use oa_types::wire::{
-    ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice, write_message,
+    CallIds, ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice,
+    write_message,
 };
 use oa_types::{
-    ContentBlock, ImageBlock, ImageDetail, Message, TextBlock, ThinkingBlock, ToolResultBlock,
-    ToolSpec, ToolUseBlock, ToolUseError,
+    ContentBlock, ImageBlock, ImageDetail, Message, MessageRole, TextBlock, ThinkingBlock,
+    ToolResultBlock, ToolSpec, ToolUseBlock, ToolUseError,
 };
 use serde_json::json;
 
@@ -110,6 +111,48 @@ fn messages_that_say_nothing_are_left_out() {
         ]),
     ];
     assert_eq!(wire(&messages), "[]");
+    let blank = [
+        Message::system(" \n"),
+        Message::user("\t"),
+        Message::assistant(vec![TextBlock::new("\n\n").into()]),
+    ];
+    assert_eq!(wire(&blank), "[]");
+}
+
+#[test]
+fn blank_text_beside_a_call_counts_as_none() {
+    let message = Message::assistant(vec![TextBlock::new("\n\n").into(), call()]);
+    assert!(wire(&[message]).starts_with(r#"[{"role":"assistant","content":"","tool_calls""#));
+}
+
+#[test]
+fn only_users_send_images() {
+    let image = ImageBlock::from_url("https://host/a.png").unwrap();
+    let blocks = |text: &str| vec![TextBlock::new(text).into(), image.clone().into()];
+    let messages = [
+        Message::new(MessageRole::System, blocks("Be brief.")),
+        Message::assistant(blocks("Here.")),
+    ];
+    assert_snapshot!(wire(&messages), @r#"[{"role":"system","content":"Be brief."},{"role":"assistant","content":"Here."}]"#);
+}
+
+#[test]
+fn long_ids_become_short_where_a_server_wants_them_so() {
+    let long = "x".repeat(65);
+    let id = |call_ids: CallIds, id: &str| {
+        let mut form = Form::default();
+        form.call_ids = call_ids;
+        let mut out = b"[".to_vec();
+        write_message(&Message::tool(ToolResultBlock::new(id, json!(1))), &form, &mut out);
+        out.push(b']');
+        let value: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        value[0]["tool_call_id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(id(CallIds::AsTheyAre, &long), long);
+    assert_eq!(id(CallIds::UpTo64, &long[..64]), long[..64]);
+    assert_eq!(id(CallIds::UpTo64, &"é".repeat(64)), "é".repeat(64));
+    assert_eq!(id(CallIds::UpTo64, &long), id(CallIds::NineLetters, &long));
+    assert_eq!(id(CallIds::UpTo64, &long).len(), 9);
 }
 
 #[test]

@@ -236,6 +236,7 @@ fn ids_have_the_wanted_length_and_form_and_are_used_once() {
     check(&strict, &"é".repeat(64), None);
     check(&strict, "", Some("has 0 characters: 1 to 64"));
     check(&strict, &"x".repeat(65), Some("has 65 characters: 1 to 64"));
+    check(&Strict::new().allow_long_ids(), &"x".repeat(65), None);
     let nine = Strict::new().require_nine_letter_ids();
     check(&nine, "abcDEF123", None);
     check(&nine, "abcDEF12", Some("is \"abcDEF12\": nine letters or digits"));
@@ -288,6 +289,11 @@ fn roles_stand_in_the_order_that_every_server_takes() {
         bad(&strict, &conversation(messages), &[line]);
     }
 
+    let first = Strict::new().allow_assistant_first();
+    good(&first, &conversation(json!([system(), assistant(), user()])));
+    let line = "messages[1].role is that of the message before: the two are to be one";
+    bad(&first, &conversation(json!([assistant(), assistant(), user()])), &[line]);
+
     let repeated = Strict::new().allow_repeated_roles();
     let messages = json!([system(), assistant(), assistant(), user(), user()]);
     good(&repeated, &conversation(messages));
@@ -301,4 +307,18 @@ fn roles_stand_in_the_order_that_every_server_takes() {
         good(&rules, &conversation(messages.clone()));
         bad(&rules.refuse_user_after_tool(), &conversation(messages.clone()), &[line]);
     }
+}
+
+#[test]
+fn blank_text_says_nothing() {
+    let strict = Strict::new();
+    let blank = |role: &str| json!({ "role": role, "content": " \n" });
+    let line = "messages[0].content is blank";
+    bad(&strict, &conversation(json!([blank("user")])), &[line]);
+    bad(&strict, &conversation(json!([blank("system"), user()])), &[line]);
+    let line = "messages[1].content is blank";
+    bad(&strict, &conversation(json!([user(), blank("assistant"), user()])), &[line]);
+    let mut asks = calls(json!([call("a", "add", "{}")]));
+    asks["content"] = json!("\n\n");
+    bad(&strict, &conversation(json!([user(), asks, result("a", "add")])), &[line]);
 }

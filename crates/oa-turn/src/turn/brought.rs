@@ -1,0 +1,45 @@
+//! Conversations that a caller brings.
+
+use oa_types::{ContentBlock, Message, MessageRole};
+
+use super::Turn;
+use crate::error::{Error, ErrorKind};
+use crate::repair::repair;
+
+impl Turn {
+    /// Replaces the conversation by a valid one made of these messages; see [`repair`]. Results that nobody
+    /// has looked at are looked at before the next request, if they are still there.
+    ///
+    /// # Errors
+    ///
+    /// `Busy` while a turn is in progress.
+    pub fn set_history(&mut self, messages: Vec<Message>) -> Result<(), Error> {
+        self.must_be_idle()?;
+        let messages = repair(messages);
+        self.round = self.unreviewed_in(&messages);
+        self.conversation.set(messages);
+        self.prompt = None;
+        self.continues = false;
+        self.waits = false;
+        self.forget_failure();
+        Ok(())
+    }
+
+    /// Checks the conversation for what can neither be sent nor mended without losing what the caller
+    /// wanted. No turn begins as long as it is there.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidHistory` if a system message holds an image.
+    pub fn check_history(&self) -> Result<(), Error> {
+        // There is one system message at most, and it stands first.
+        let first = self.history().first().filter(|first| first.role == MessageRole::System);
+        let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
+        if first.is_some_and(|first| first.content.iter().any(is_image)) {
+            let message = "the system message of the conversation holds an image: only messages of \
+                           the user can";
+            return Err(Error::new(ErrorKind::InvalidHistory, message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! The forms in which a message is read: blocks, as this crate writes them, and what chat APIs write.
+
+use std::fmt;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::{Message, MessageRole};
+use crate::block::{ContentBlock, TextBlock, ToolResultBlock, ToolUseBlock, ToolUseError};
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = Form::deserialize(deserializer)?;
+        let content = match (form.content, &form.tool_calls) {
+            (Some(content), _) => content,
+            // Beside calls many tools write `null`, or nothing.
+            (None, Some(_)) => Content::Blocks(Vec::new()),
+            (None, None) => return Err(D::Error::missing_field("content")),
+        };
+        let mut message = Self::new(form.role, Vec::new());
+        (message.interrupted, message.extra) = (form.interrupted, form.extra);
+        message.content = match (content, form.tool_call_id) {
+            (content, Some(id)) if form.role == MessageRole::Tool => {
+                vec![content.into_result(id, form.name).into()]
+            }
+            (Content::Text(_), None) if form.role == MessageRole::Tool => {
+                // Without it nobody could tell which call this answers.
+                return Err(D::Error::missing_field("tool_call_id"));
+            }
+            (content, _) => content.into_blocks(),
+        };
+        let calls = form.tool_calls.unwrap_or_default();
+        message.content.extend(calls.into_iter().map(Call::into_block));
+        Ok(message)
+    }
+}
+
+/// All members of all forms.
+#[derive(serde::Deserialize)]
+struct Form {
+    role: MessageRole,
+    content: Option<Content>,
+    #[serde(default)]
+    interrupted: bool,
+    #[serde(default)]
+    extra: Map<String, Value>,
+    tool_calls: Option<Vec<Call>>,
+    tool_call_id: Option<String>,
+    name: Option<String>,
+}
+
+enum Content {
+    Blocks(Vec<ContentBlock>),
+    Text(String),
+}
+
+impl Content {
+    fn into_blocks(self) -> Vec<ContentBlock> {
+        match self {
+            Self::Blocks(blocks) => blocks,
+            Self::Text(text) => vec![TextBlock::new(text).into()],
+        }
+    }
+
+    fn into_result(self, id: String, name: Option<String>) -> ToolResultBlock {
+        let text = match self {
+            Self::Text(text) => text,
+            Self::Blocks(blocks) => {
+                let texts: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
+                texts.join("\n")
+            }
+        };
+        let mut result = ToolResultBlock::new(id, Value::String(text));
+        result.name = name;
+        result
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+/// Reads a string or a list. An untagged enum would not tell what is wrong with a block.
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a list of content blocks")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Content, E> {
+        Ok(Content::Text(text.to_owned()))
+    }
+
+    fn visit_string<E: Error>(self, text: String) -> Result<Content, E> {
+        Ok(Content::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<Content, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(blocks)).map(Content::Blocks)
+    }
+}
+
+/// A call as chat APIs write it.
+#[derive(serde::Deserialize)]
+struct Call {
+    #[serde(default)]
+    id: String,
+    function: Function,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct Function {
+    name: String,
+    /// A string of JSON; some tools write the object itself.
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl Call {
+    fn into_block(mut self) -> ContentBlock {
+        self.extra.remove("type");
+        let Function { name, arguments } = self.function;
+        let input = match arguments {
+            Value::String(text) if text.is_empty() => Ok(Value::Object(Map::new())),
+            Value::String(text) => match serde_json::from_str(&text) {
+                Ok(input @ Value::Object(_)) => Ok(input),
+                Ok(_) => Err(("the arguments are not a JSON object".to_owned(), text)),
+                Err(error) => Err((format!("the arguments are not valid JSON: {error}"), text)),
+            },
+            Value::Null => Ok(Value::Object(Map::new())),
+            input @ Value::Object(_) => Ok(input),
+            other => Err(("the arguments are not a JSON object".to_owned(), other.to_string())),
+        };
+        match input {
+            Ok(input) => {
+                let mut call = ToolUseBlock::new(self.id, name, input);
+                call.extra = self.extra;
+                call.into()
+            }
+            Err((error, raw_data)) => {
+                let mut error = ToolUseError::new(error, raw_data);
+                (error.id, error.name) = (Some(self.id), Some(name));
+                error.into()
+            }
+        }
+    }
+}
