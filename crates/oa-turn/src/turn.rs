@@ -2,6 +2,7 @@ mod approval;
 mod correct;
 mod fill;
 mod limits;
+mod lost;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -11,6 +12,7 @@ use oa_types::{
 };
 use serde_json::{Value, json};
 
+use self::lost::lost_call;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, has_text, merged, recorded};
 use crate::call::{Call, CallState};
@@ -184,9 +186,17 @@ impl Turn {
         match self.history().last().map(|message| message.role) {
             Some(MessageRole::Tool | MessageRole::User) => {}
             last => {
+                let is_interrupted = self.history().last().is_some_and(|last| last.interrupted);
                 let message = match last {
                     None => "there is nothing to continue: nothing was said yet",
-                    Some(_) => "there is nothing to continue: the last message is an answer",
+                    Some(_) if is_interrupted => {
+                        "there is nothing to continue: the last answer was interrupted and cannot be \
+                         resumed; send a prompt instead, such as \"Go on.\""
+                    }
+                    Some(_) => {
+                        "there is nothing to continue: the last message is an answer; send a prompt \
+                         instead"
+                    }
                 };
                 return Err(Error::new(ErrorKind::NothingToContinue, message));
             }
@@ -224,6 +234,7 @@ impl Turn {
         self.prompt = None;
         let Answer { blocks, finish_reason, extra, tokens } = answer;
         self.budget.tokens = self.budget.tokens.saturating_add(tokens);
+        let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;
@@ -257,6 +268,9 @@ impl Turn {
         if self.round.calls.is_empty() {
             let reason = self.last.take().map_or(finish_reason, |last| last.reason);
             self.phase = Phase::Ending(reason);
+            if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
+                self.tell_lost_call(&error);
+            }
             return;
         }
         self.phase = Phase::Calling { started: false, reason: finish_reason };
