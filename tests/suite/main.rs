@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod bad_chunks;
 mod bad_input;
 mod cassettes;
 mod client;
@@ -10,6 +11,7 @@ mod compatibility;
 mod context;
 mod dialects;
 mod doctor;
+mod endings;
 mod endpoints;
 mod error_bodies;
 mod failures;
@@ -24,6 +26,7 @@ mod limits_table;
 mod log;
 mod options;
 mod permissions;
+mod polls;
 mod prefixes;
 mod providers;
 mod quirks_list;

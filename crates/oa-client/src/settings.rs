@@ -21,6 +21,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::options::{Limits, SystemRole};
+use crate::pipeline::OnBadChunk;
 use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::retry::{Budget, RetryConfig};
@@ -51,6 +52,7 @@ pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     pub(crate) repair: Option<ArgumentRepair>,
+    pub(crate) on_bad_chunk: OnBadChunk,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
     pub(crate) permissions: Permissions,
@@ -341,6 +343,7 @@ impl fmt::Debug for Settings {
             .field("permissions", &self.permissions)
             .field("turn", &self.turn)
             .field("max_run_time", &self.max_run_time)
+            .field("on_bad_chunk", &self.on_bad_chunk)
             .field("retry", &self.retry)
             .field("executor", &self.executor.options())
             .field("state", &self.state)
