@@ -267,7 +267,9 @@ async fn each_timeout_says_which_it_was() {
     assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @r#""a", Timeout: the answer fell silent for 10s after 400 bytes [received: 400] [timeout: Idle]"#);
     assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @r#""a b c d e", Timeout: no end within 60s: 1006 bytes had come [received: 1006] [timeout: Total]"#);
     // Empty chunks end a silence but are no content.
-    assert_snapshot!(ask(Reply::text("a b").delay_first(5 * second).delay(9 * second)).await, @r#""a b", Timeout: no content came for 20s after 839 bytes [received: 839] [timeout: Content]"#);
+    let empty = || json!({"choices": []});
+    let quiet = Reply::text("a b").event(empty()).event(empty()).event(empty());
+    assert_snapshot!(ask(quiet.delay_first(5 * second).delay(9 * second)).await, @r#""a b", Timeout: no content came for 20s after 839 bytes [received: 839] [timeout: Content]"#);
 }
 
 #[tokio::test]

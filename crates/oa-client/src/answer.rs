@@ -16,7 +16,7 @@ use oa_types::wire::ServerError;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 pub(crate) use self::closing::Closing;
-pub(crate) use self::source::Source;
+pub(crate) use self::source::{Piece, Source};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::AgentEvent;
@@ -293,30 +293,27 @@ impl AnswerStream {
             self.0.reading = false;
             return Poll::Ready(());
         };
-        let end = match body.poll_piece(cx) {
-            Poll::Ready(Some(Ok(bytes))) => {
+        let end = match ready!(body.poll_piece(watch, cx)) {
+            Piece::Bytes(bytes) => {
                 watch.note_bytes();
                 let payloads = pipeline.payloads();
                 let progress = pipeline.push(bytes);
                 body.charge(pipeline.payloads() - payloads);
+                if let Some(within) = pipeline.patience() {
+                    watch.expect_end(within);
+                }
                 match progress {
                     Ok(Progress::Done) => Ok(()),
                     Ok(_) => return Poll::Ready(()),
                     Err(error) => Err(Error::pipeline(error, pipeline.received())),
                 }
             }
-            Poll::Ready(None) => {
+            Piece::End => {
                 self.0.body = None;
                 Ok(())
             }
-            Poll::Ready(Some(Err(error))) => self.0.broken(error),
-            Poll::Pending => {
-                if let Some(within) = pipeline.patience() {
-                    watch.expect_end(within);
-                }
-                let kind = ready!(watch.poll_expired(cx));
-                self.0.expired(kind)
-            }
+            Piece::Broken(error) => self.0.broken(error),
+            Piece::Expired(kind) => self.0.expired(kind),
         };
         self.end(end.err());
         Poll::Ready(())

@@ -14,7 +14,7 @@ use http_body::{Body, Frame};
 use oa_transport::{RequestBody, RequestHead, ResponseBody, ResponseFuture, Transport, Watch};
 use tower::Service as _;
 
-use crate::answer::Source;
+use crate::answer::{Piece, Source};
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
@@ -246,25 +246,21 @@ async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<(
     let mut body = Source::new(body);
     watch.note_content();
     loop {
-        let piece = poll_fn(|cx| match body.poll_piece(cx) {
-            Poll::Ready(piece) => Poll::Ready(Ok(piece)),
-            Poll::Pending => {
-                let kind = ready!(watch.poll_expired(cx));
-                Poll::Ready(Err(Error::timed_out(kind, watch, bytes.len() as u64)))
-            }
-        })
-        .await?;
-        match piece {
-            None => return Ok(()),
-            Some(Ok(piece)) => {
+        match poll_fn(|cx| body.poll_piece(watch, cx)).await {
+            Piece::Bytes(piece) => {
                 let room = LARGEST_BODY - bytes.len();
                 bytes.extend_from_slice(&piece[..piece.len().min(room)]);
                 if bytes.len() == LARGEST_BODY {
                     return Ok(());
                 }
             }
-            Some(Err(_)) if !bytes.is_empty() => return Ok(()),
-            Some(Err(error)) => return Err(Error::transport(error, 0, true)),
+            Piece::Broken(error) if bytes.is_empty() => {
+                return Err(Error::transport(error, 0, true));
+            }
+            Piece::Broken(_) | Piece::End => return Ok(()),
+            Piece::Expired(kind) => {
+                return Err(Error::timed_out(kind, watch, bytes.len() as u64));
+            }
         }
     }
 }

@@ -178,6 +178,14 @@ impl Watch {
         }
     }
 
+    /// Returns which of the timeouts is up, without waiting: for readers that are always handed more.
+    #[must_use]
+    pub fn expired(&mut self) -> Option<TimeoutKind> {
+        self.settle();
+        let (deadline, kind) = self.next()?;
+        (deadline <= Instant::now()).then_some(kind)
+    }
+
     /// Waits until one of the timeouts is up, and tells which; for ever if none counts.
     ///
     /// It may be asked again afterwards.

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use oa_sse::PollBudget;
+use oa_transport::{TimeoutKind, Watch};
 use tokio::task::yield_now;
 
 use crate::service::{AnyBody, BoxError};
@@ -20,35 +21,51 @@ pub(crate) struct Source {
     budget: PollBudget,
 }
 
+/// What comes of reading.
+pub(crate) enum Piece {
+    Broken(BoxError),
+    /// Empty for a frame without data.
+    Bytes(Bytes),
+    End,
+    Expired(TimeoutKind),
+}
+
 impl Source {
     pub(crate) fn new(body: AnyBody) -> Self {
         Self { body, rest: Bytes::new(), budget: PollBudget::default() }
     }
 
-    /// Returns the next piece, which is empty for a frame without data; `None` at the end. Where the budget
-    /// is spent, it is pending and the task has been woken already: this is the moment to look at clocks.
+    /// Waits for the next piece, as long as the watch allows. It is pending where the budget is spent, too, and
+    /// then the task has been woken already.
     #[inline]
-    pub(crate) fn poll_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, BoxError>>> {
+    pub(crate) fn poll_piece(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
         if self.budget.is_spent() {
-            self.budget.refill();
-            // Rather than waking at once: timers and sockets get their turn before this task does.
-            return pin!(yield_now()).poll(cx).map(|()| None);
+            return self.poll_spent(watch, cx);
         }
         if self.rest.is_empty() {
             match self.body.poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => self.rest = frame.into_data().unwrap_or_default(),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Piece::Broken(error)),
+                Poll::Ready(None) => return Poll::Ready(Piece::End),
                 Poll::Pending => {
                     self.budget.refill();
-                    return Poll::Pending;
+                    return watch.poll_expired(cx).map(Piece::Expired);
                 }
             }
         }
-        Poll::Ready(Some(Ok(self.budget.take(&mut self.rest))))
+        Poll::Ready(Piece::Bytes(self.budget.take(&mut self.rest)))
+    }
+
+    /// Lets others have their turn. This is the only moment to look at the clock under a flood.
+    #[cold]
+    fn poll_spent(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
+        self.budget.refill();
+        if let Some(kind) = watch.expired() {
+            return Poll::Ready(Piece::Expired(kind));
+        }
+        // Rather than waking at once: timers and sockets get their turn before this task does.
+        let _ = pin!(yield_now()).poll(cx);
+        Poll::Pending
     }
 
     /// Charges for what was found in the last piece.
