@@ -89,7 +89,7 @@ async fn a_call_that_was_lost_is_told_to_the_model_in_auto_mode() {
     assert!(error.raw_data.contains("call_42"), "{error:?}");
     let sent = server.requests()[1].messages().to_vec();
     let last = sent.last().and_then(|last| last["content"].as_str()).unwrap().to_owned();
-    assert!(last.contains("did not arrive"), "{sent:?}");
+    assert!(last.contains("could not be used"), "{sent:?}");
     assert_eq!(client.finish_reason(), Some(&FinishReason::Stop));
     assert_eq!(client.turn_metadata().rounds, 2, "it counts as a round");
 }

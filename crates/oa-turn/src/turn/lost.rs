@@ -20,7 +20,8 @@ impl Turn {
             self.phase = Phase::Ending(FinishReason::MaxRunTokens);
             return;
         }
-        let words = format!("Your tool call did not arrive ({error}). Please call the tool again.");
+        let words =
+            format!("Your tool call could not be used ({error}). Please call the tool again.");
         if self.correct(Message::user(words)) {
             self.budget.rounds += 1;
         }

@@ -562,7 +562,7 @@ fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
     assert_eq!(lost(&mut turn).1, Some(end(FinishReason::MaxToolIterations)));
     let told = told(&turn);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[2].starts_with("user: Your tool call did not arrive"), "{told:?}");
+    assert!(told[2].starts_with("user: Your tool call could not be used"), "{told:?}");
 
     // The caller of manual mode is told, and decides.
     let mut turn = manual();
