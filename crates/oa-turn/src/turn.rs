@@ -183,23 +183,9 @@ impl Turn {
             let message = format!("calls have no result yet: {}", open.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
-        match self.history().last().map(|message| message.role) {
-            Some(MessageRole::Tool | MessageRole::User) => {}
-            last => {
-                let is_interrupted = self.history().last().is_some_and(|last| last.interrupted);
-                let message = match last {
-                    None => "there is nothing to continue: nothing was said yet",
-                    Some(_) if is_interrupted => {
-                        "there is nothing to continue: the last answer was interrupted and cannot be \
-                         resumed; send a prompt instead, such as \"Go on.\""
-                    }
-                    Some(_) => {
-                        "there is nothing to continue: the last message is an answer; send a prompt \
-                         instead"
-                    }
-                };
-                return Err(Error::new(ErrorKind::NothingToContinue, message));
-            }
+        let last = self.history().last();
+        if !last.is_some_and(|last| matches!(last.role, MessageRole::Tool | MessageRole::User)) {
+            return Err(Error::nothing_to_continue(last));
         }
         self.begin();
         Ok(())
