@@ -1,5 +1,5 @@
-//! Four ways to stop an agent: after a time, by something in its answer, from another task, and in the middle
-//! of a tool. The client is ready for the next prompt each time.
+//! Five ways to stop an agent: after a time, by something in its answer, from another task, in the middle of a
+//! tool, and by Ctrl-C. The client is ready for the next prompt each time.
 //!
 //!     cargo run --example interrupt
 
@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
-use open_agent::{Client, ContentBlock, Result, json, tool};
+use open_agent::{Client, ContentBlock, FinishReason, Result, json, tool};
+use tokio::signal::ctrl_c;
 use tokio::time::{sleep, timeout};
 
 const COUNT: &str = "Count from 1 to 300.";
 const NAP: &str = "Take a nap of 60 seconds.";
+const GO_ON: &str = "Go on.";
 const HELLO: &str = "Say hello.";
 
 #[tokio::main]
@@ -31,6 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     by_its_answer(&mut client, &mut terminal).await?;
     from_another_task(&mut client, &mut terminal).await?;
     in_a_tool(&mut client, &mut terminal).await?;
+    by_ctrl_c(&mut client, &mut terminal).await?;
 
     terminal.title("The client goes on");
     terminal.line(&client.ask(HELLO).await?.text);
@@ -68,7 +71,7 @@ async fn by_its_answer(client: &mut Client, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-/// A handle interrupts from anywhere: a button, another task, a handler of Ctrl-C.
+/// A handle interrupts from anywhere: a button, another task, a signal handler.
 async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("From another task");
     let handle = client.interrupt_handle();
@@ -102,6 +105,28 @@ async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     Ok(())
 }
 
+/// Ctrl-C ends the answer and not the program. An answer that was interrupted cannot be resumed, so
+/// `continue_turn` would be an error; a prompt goes on from what was received.
+async fn by_ctrl_c(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
+    terminal.title("By Ctrl-C");
+    terminal.note("  Press Ctrl-C while it counts.");
+    let handle = client.interrupt_handle();
+    let listening = tokio::spawn(async move {
+        if ctrl_c().await.is_ok() {
+            handle.interrupt();
+        }
+    });
+    client.send(COUNT).await?;
+    read(client, terminal).await?;
+    listening.abort();
+    tell(client, terminal);
+    if client.finish_reason() == Some(&FinishReason::Interrupted) {
+        client.send(GO_ON).await?;
+        read(client, terminal).await?;
+    }
+    Ok(())
+}
+
 async fn read(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     while let Some(block) = client.receive().await? {
         terminal.block(&block);
@@ -116,7 +141,7 @@ fn tell(client: &Client, terminal: &mut Terminal) {
     terminal.note(&format!("  finish reason: {reason}, messages in history: {messages}"));
 }
 
-/// What answers if there is no model: three rules.
+/// What answers if there is no model: four rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     match chat.prompt() {
         COUNT => {
@@ -124,6 +149,7 @@ fn stand_in(chat: &Chat<'_>) -> Reply {
             Reply::text(numbers.join(" "))
         }
         NAP => Reply::text("Good night.").call("nap", json!({ "seconds": 60 })),
-        _ => Reply::text("Hello! I was interrupted four times, and here I am."),
+        GO_ON => Reply::text("... and so on, up to 300."),
+        _ => Reply::text("Hello! I was interrupted several times, and here I am."),
     }
 }

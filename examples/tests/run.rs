@@ -2,9 +2,9 @@
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::{Seek, Write};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 
 use examples::{Chat, stand_in};
@@ -187,9 +187,40 @@ fn interrupt() {
         "In the middle of a tool",
         interrupted,
         "not 60",
+        "By Ctrl-C",
+        "1 2 3",
+        // Nobody has pressed it.
+        "300\n  finish reason: stop",
         "Hello!",
     ];
     check(&mut example("interrupt"), &expected);
+}
+
+#[cfg(unix)]
+#[test]
+fn interrupt_by_ctrl_c() {
+    let mut program = example("interrupt").stdout(Stdio::piped()).spawn().expect("it is built");
+    let mut output = program.stdout.take().expect("it is piped");
+    let (mut said, mut buffer) = (String::new(), [0; 1024]);
+    let mut is_pressed = false;
+    loop {
+        let read = output.read(&mut buffer).expect("it can be read");
+        said += &String::from_utf8_lossy(&buffer[..read]);
+        let counts = |(_, after): (&str, &str)| after.contains(" 5 6 7");
+        if !is_pressed && said.split_once("By Ctrl-C").is_some_and(counts) {
+            let mut kill = Command::new("kill");
+            let sent = kill.args(["-INT", &program.id().to_string()]).status();
+            assert!(sent.is_ok_and(|status| status.success()));
+            is_pressed = true;
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    assert!(program.wait().is_ok_and(|status| status.success()), "{said}");
+    let (_, rest) = said.split_once("By Ctrl-C").expect("it comes to that");
+    let (_, rest) = rest.split_once("finish reason: interrupted").expect("it was interrupted");
+    assert!(rest.contains("and so on, up to 300."), "{rest}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod bad_chunks;
 mod bad_input;
 mod brought;
 mod cassettes;
@@ -11,6 +12,7 @@ mod compatibility;
 mod context;
 mod dialects;
 mod doctor;
+mod endings;
 mod endpoints;
 mod error_bodies;
 mod failures;
@@ -27,6 +29,7 @@ mod log;
 mod middleware;
 mod options;
 mod permissions;
+mod polls;
 mod prefixes;
 mod providers;
 mod quirks_list;

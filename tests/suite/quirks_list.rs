@@ -64,7 +64,8 @@ fn texts(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
 fn every_number_stands_once_and_in_order() {
     let listed = listed();
     assert!(listed.len() > 100, "{} rows", listed.len());
-    assert!(listed.iter().copied().eq(1..=listed.len() as u32), "{listed:?}");
+    // There may be gaps: a number is never given to another row.
+    assert!(listed.windows(2).all(|pair| pair[0] < pair[1]), "{listed:?}");
 }
 
 #[test]

@@ -226,13 +226,16 @@ async fn a_malformed_call_is_quoted_to_the_model_so_that_it_can_mend_it() {
 }
 
 #[tokio::test]
-async fn a_call_without_a_name_is_shown_and_leaves_nothing_behind() {
-    let server = strict([Reply::text("Hm.").call_with_id("1", "", json!({"a": 1}))]);
+async fn a_call_without_a_name_is_shown_and_the_model_is_told() {
+    let nameless = Reply::text("Hm.").call_with_id("1", "", json!({"a": 1}));
+    let server = strict([nameless, Reply::text("Sorry.")]);
     let mut client = client(auto(&server).tool(adder()));
     let seen = talk(&mut client, "Add.").await;
-    assert_eq!(seen.len(), 2);
+    assert_eq!(seen.len(), 3);
     assert!(seen[1].contains('?'), "{seen:?}");
-    assert_eq!(told(client.history()), ["user: Add.", "assistant: Hm."]);
+    let told = told(client.history());
+    assert_eq!((told.len(), &*told[1], &*told[3]), (4, "assistant: Hm.", "assistant: Sorry."));
+    assert!(told[2].contains("the call has no tool name"), "{told:?}");
 }
 
 #[tokio::test]

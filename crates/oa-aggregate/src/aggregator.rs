@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
+use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseError, Usage};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
@@ -12,7 +12,7 @@ use crate::chunk::{self, Choice, Chunk, Fragment, Payload, Rare};
 use crate::decode::Decoder;
 use crate::delta::Delta;
 use crate::details::Details;
-use crate::error::{Error, ErrorKind, Problem};
+use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
 use crate::form::{Says, Told};
 use crate::forms::Forms;
 use crate::ids;
@@ -159,6 +159,7 @@ impl Aggregator {
                 Ok(Progress::Done)
             }
             Err(unreadable) => {
+                state.unreadable.get_or_insert_with(|| unreadable.clone());
                 state.add_problem(Problem::Unreadable(unreadable.clone()));
                 Ok(Progress::More)
             }
@@ -179,6 +180,17 @@ impl Aggregator {
     /// What was held back passed the limit of text.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.state.flush()
+    }
+
+    /// Ends the input of a stream that did not come to its end, and returns whether the answer is complete
+    /// all the same: it is once the server has said that it was through, and a [`Problem`] tells of the rest
+    /// (QUIRKS row 120).
+    pub fn break_off(&mut self, end: UncleanEnd) -> bool {
+        let is_complete = self.is_complete();
+        if is_complete {
+            self.state.add_problem(Problem::UncleanEnd(end));
+        }
+        is_complete
     }
 
     /// Ends the input, if that has not been said, and makes the answer.
@@ -220,6 +232,12 @@ impl Aggregator {
         &self.state.problems
     }
 
+    /// Returns the first payload that was not JSON.
+    #[must_use]
+    pub fn unreadable(&self) -> Option<&Unreadable> {
+        self.state.unreadable.as_ref()
+    }
+
     /// Returns usage as reported so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
@@ -243,6 +261,7 @@ struct State {
     finish_reason: FinishReason,
     usage: Option<Usage>,
     problems: Vec<Problem>,
+    unreadable: Option<Unreadable>,
     details: Details,
     extra: Map<String, Value>,
     id: Option<String>,
@@ -264,6 +283,7 @@ impl State {
             finish_reason: FinishReason::Unspecified,
             usage: None,
             problems: Vec::new(),
+            unreadable: None,
             details: Details::default(),
             extra: Map::new(),
             id: None,
@@ -508,6 +528,7 @@ impl State {
                 Part::Call => blocks.extend(calls.as_mut().and_then(Iterator::next)),
             }
         }
+        blocks.extend(self.lost_call(&blocks).map(ContentBlock::ToolUseError));
         let details = mem::take(&mut self.details).list;
         if !details.is_empty() {
             self.extra.insert("reasoning_details".into(), details.into());
@@ -540,6 +561,24 @@ impl State {
             }
         });
         blocks.collect()
+    }
+
+    /// The call of an answer that ends by calling tools but has none, where a payload could not be read: the
+    /// call was in that (QUIRKS row 121).
+    fn lost_call(&self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
+        let unreadable = self.unreadable.as_ref()?;
+        let is_call = |block: &ContentBlock| {
+            matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
+        };
+        let asks = matches!(self.finish_reason.as_str(), "tool_calls" | "function_call");
+        if !asks || blocks.iter().any(is_call) {
+            return None;
+        }
+        let position = unreadable.position();
+        let error = format!("the call was lost: its chunk is not JSON at byte {position}");
+        let mut lost = ToolUseError::new(error, unreadable.excerpt());
+        lost.id = Some(ids::MadeUpIds::new(self.options.id_seed, Vec::new()).next_id());
+        Some(lost)
     }
 
     /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).

@@ -106,8 +106,29 @@ impl std::error::Error for Unreadable {}
 pub enum Problem {
     /// The server reported an error.
     Server(Box<ServerError>),
+    /// The answer was complete, but its stream did not end as it should.
+    UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
     Unreadable(Unreadable),
+}
+
+/// How a stream ended that did not come to its end.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum UncleanEnd {
+    /// The connection broke.
+    Broken,
+    /// The server kept the connection open and said nothing more.
+    Silent,
+}
+
+impl fmt::Display for UncleanEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Broken => "the connection broke behind the finish reason",
+            Self::Silent => "nothing followed the finish reason, and the stream stayed open",
+        })
+    }
 }
 
 impl Problem {
@@ -115,6 +136,7 @@ impl Problem {
     pub fn mask(&mut self, secret: &str) {
         match self {
             Self::Server(error) => error.mask(secret),
+            Self::UncleanEnd(_) => {}
             Self::Unreadable(error) => error.mask(secret),
         }
     }
@@ -124,6 +146,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(error) => error.fmt(f),
+            Self::UncleanEnd(end) => end.fmt(f),
             Self::Unreadable(error) => error.fmt(f),
         }
     }

@@ -84,7 +84,7 @@ pub use crate::answer::Answer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
-pub use crate::error::{Error, ErrorKind, Problem, Unreadable};
+pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
 pub use crate::forms::Forms;
 pub use crate::ids::MadeUpIds;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

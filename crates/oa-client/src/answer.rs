@@ -1,38 +1,30 @@
 //! One answer, from the bytes of its body.
 
+mod closing;
+mod source;
+
 use std::borrow::Cow;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Response;
-use oa_aggregate::{Answer, Delta, Problem, Progress};
-use oa_transport::Watch;
+use oa_aggregate::{Answer, Delta, Problem, Progress, UncleanEnd};
+use oa_transport::{TimeoutKind, Watch};
 use oa_types::wire::ServerError;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason};
-use tokio::time::{Sleep, sleep};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
+pub(crate) use self::closing::Closing;
+pub(crate) use self::source::{Piece, Source};
 use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::retry::Budget;
 use crate::scan::Scan;
-use crate::service::AnyBody;
+use crate::service::{AnyBody, BoxError};
 use crate::work::BoxFuture;
-
-/// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
-/// only so that the connection can be used again.
-const LAST_BYTES: Duration = Duration::from_millis(100);
-
-/// How many pieces of a body are read after that: who sends more will not stop.
-const LAST_FRAMES: u32 = 16;
-
-/// How long a server may go without a payload once it has reported an error inside the stream: mostly
-/// nothing follows, and some keep the connection open.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
@@ -55,7 +47,7 @@ struct Arriving {
     /// Who answers.
     endpoint: Endpoint,
     /// None once it has ended or was given up.
-    body: Option<AnyBody>,
+    body: Option<Source>,
     pipeline: Pipeline,
     /// Whether more of the body is wanted.
     reading: bool,
@@ -63,8 +55,6 @@ struct Arriving {
     failure: Option<Error>,
     content_type: Option<Cow<'static, str>>,
     watch: Watch,
-    /// Runs while no payload follows an error.
-    last_words: Option<Pin<Box<Sleep>>>,
     beginning: Beginning,
     /// How long all of it took, once it has ended.
     whole: Option<Duration>,
@@ -126,13 +116,12 @@ impl AnswerStream {
         let forms = endpoint.0.learned.take_forms();
         Self(Box::new(Arriving {
             endpoint,
-            body: Some(response.into_body()),
+            body: Some(Source::new(response.into_body())),
             pipeline: Pipeline::with_forms(options, forms),
             reading: true,
             failure: None,
             content_type,
             watch,
-            last_words: None,
             beginning: Beginning::default(),
             whole: None,
             on_end: None,
@@ -300,18 +289,18 @@ impl AnswerStream {
     /// Moves one piece of the body into the pipeline.
     #[inline]
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Arriving { body: Some(body), pipeline, watch, last_words, .. } = &mut *self.0 else {
+        let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
             self.0.reading = false;
             return Poll::Ready(());
         };
-        let end = match body.poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
-                let Ok(bytes) = frame.into_data() else { return Poll::Ready(()) };
+        let end = match ready!(body.poll_piece(watch, cx)) {
+            Piece::Bytes(bytes) => {
                 watch.note_bytes();
                 let payloads = pipeline.payloads();
                 let progress = pipeline.push(bytes);
-                if pipeline.payloads() > payloads {
-                    *last_words = None;
+                body.charge(pipeline.payloads() - payloads);
+                if let Some(within) = pipeline.patience() {
+                    watch.expect_end(within);
                 }
                 match progress {
                     Ok(Progress::Done) => Ok(()),
@@ -319,23 +308,12 @@ impl AnswerStream {
                     Err(error) => Err(Error::pipeline(error, pipeline.received())),
                 }
             }
-            Poll::Ready(None) => {
+            Piece::End => {
                 self.0.body = None;
                 Ok(())
             }
-            Poll::Ready(Some(Err(error))) => {
-                let begun = pipeline.aggregator().has_begun();
-                Err(Error::transport(error, pipeline.received(), begun))
-            }
-            Poll::Pending if reported(pipeline.problems()).is_some() => {
-                let timer = last_words.get_or_insert_with(|| Box::pin(sleep(LAST_WORDS)));
-                ready!(timer.as_mut().poll(cx));
-                Ok(())
-            }
-            Poll::Pending => {
-                let kind = ready!(watch.poll_expired(cx));
-                Err(Error::timed_out(kind, watch, pipeline.received()))
-            }
+            Piece::Broken(error) => self.0.broken(error),
+            Piece::Expired(kind) => self.0.expired(kind),
         };
         self.end(end.err());
         Poll::Ready(())
@@ -408,7 +386,7 @@ impl AnswerStream {
         };
         // After a failure nothing of use can follow; closing tells the server to stop.
         let body = self.0.body.filter(|_| failure.is_none());
-        let closing = body.map(|body| Closing { body, timer: None, frames: 0 });
+        let closing = body.map(|body| Closing::new(body.into_body()));
         let mut message = AssistantMessage::from(answer);
         if let (Some(first_token), Some(whole)) = (self.0.beginning.first_token, self.0.whole) {
             let usage = message.usage.get_or_insert_default();
@@ -416,6 +394,16 @@ impl AnswerStream {
             usage.generation_time = Some(whole.saturating_sub(first_token));
         }
         Concluded { message, failure, closing }
+    }
+
+    /// Returns what the server has said so far of the cost, with the time that was spent; `None` if it has
+    /// said nothing.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let mut usage = self.0.pipeline.aggregator().usage()?;
+        usage.time_to_first_token = self.0.beginning.first_token;
+        let spent = |first: Duration| self.0.watch.elapsed().saturating_sub(first);
+        usage.generation_time = usage.time_to_first_token.map(spent);
+        Some(usage)
     }
 
     /// Gives the answer up: what was handed out of its text and thinking.
@@ -470,6 +458,28 @@ impl Beginning {
 }
 
 impl Arriving {
+    /// The connection broke: an error, unless the answer is complete.
+    #[cold]
+    fn broken(&mut self, error: BoxError) -> Result<()> {
+        self.body = None;
+        if self.pipeline.break_off(UncleanEnd::Broken) {
+            return Ok(());
+        }
+        let begun = self.pipeline.aggregator().has_begun();
+        Err(Error::transport(error, self.pipeline.received(), begun))
+    }
+
+    /// Nothing came for too long: an error, unless the answer is complete.
+    #[cold]
+    fn expired(&mut self, kind: TimeoutKind) -> Result<()> {
+        // Closing tells the server to stop.
+        self.body = None;
+        if self.pipeline.break_off(UncleanEnd::Silent) {
+            return Ok(());
+        }
+        Err(Error::timed_out(kind, &self.watch, self.pipeline.received()))
+    }
+
     /// As the loop of [`AnswerStream::poll_next`], by way of what finds calls in the text.
     #[cold]
     fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
@@ -562,31 +572,6 @@ fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Er
             .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))
     };
     Some(Error::stream(message, received))
-}
-
-/// Waits a moment for the end of a body, so that the connection can be used again.
-pub(crate) struct Closing {
-    body: AnyBody,
-    timer: Option<Pin<Box<Sleep>>>,
-    frames: u32,
-}
-
-impl Future for Closing {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { body, timer, frames } = &mut *self;
-        loop {
-            match body.poll_frame(cx) {
-                Poll::Ready(Some(Ok(_))) if *frames < LAST_FRAMES => *frames += 1,
-                Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => {
-                    let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
-                    return timer.as_mut().poll(cx);
-                }
-            }
-        }
-    }
 }
 
 impl fmt::Debug for AnswerStream {

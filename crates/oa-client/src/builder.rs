@@ -23,6 +23,7 @@ use crate::chat::{AnyChat, ChatRequest};
 use crate::dialect::ToolMode;
 use crate::endpoint::EndpointBuilder;
 use crate::options::{Limits, SystemRole};
+use crate::pipeline::OnBadChunk;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::server_profile::ServerProfile;
@@ -50,6 +51,7 @@ pub struct AgentOptionsBuilder {
     think_tags: Option<ThinkTags>,
     thinking: Option<Thinking>,
     repair: Option<ArgumentRepair>,
+    on_bad_chunk: OnBadChunk,
     tools: Registry,
     hooks: Hooks,
     permissions: Permissions,
@@ -530,6 +532,13 @@ impl AgentOptionsBuilder {
     /// Mends arguments whose JSON is cut off or slightly broken.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
         self.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
+        self
+    }
+
+    /// Sets what to do about a chunk of an answer that is not JSON. By default it is reported, as
+    /// [`AgentEvent::Problem`](crate::AgentEvent::Problem) and in the log, and the answer goes on.
+    pub fn on_bad_chunk(mut self, policy: OnBadChunk) -> Self {
+        self.on_bad_chunk = policy;
         self
     }
 

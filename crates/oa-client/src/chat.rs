@@ -203,7 +203,8 @@ fn arriving(
     aggregator.limits = settings.limits.answer;
     aggregator.quirks = settings.quirks(&endpoint.0);
     aggregator.id_seed = request.id_seed;
-    let options = PipelineOptions { parser: settings.limits.events, aggregator };
+    let on_bad_chunk = settings.on_bad_chunk;
+    let options = PipelineOptions { parser: settings.limits.events, aggregator, on_bad_chunk };
     let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
     let grammar = match spoken {
         // Nothing can be called, and this is as it would be with a model that has function calling.

@@ -212,7 +212,8 @@ impl Client {
     /// # Errors
     ///
     /// `InvalidInput` if calls have no result yet, naming their ids, or if neither a message of the user nor
-    /// a result stands last; and what [`send`](Self::send) tells of the server.
+    /// a result stands last: an answer that was interrupted is never taken up where it stopped, so send a
+    /// prompt instead. Otherwise as [`send`](Self::send) for what the server does.
     ///
     /// # Panics
     ///
@@ -505,8 +506,8 @@ impl Client {
         self.driver.metadata.finish_reason.as_ref()
     }
 
-    /// Returns what the last answer of this turn cost: tokens if the server said so, and time; `None` as long as none
-    /// has ended.
+    /// Returns what the last answer of this turn cost: tokens if the server said so, and time; `None` until one
+    /// has ended. Of an interrupted answer, this is what the server had reported by then, or `None`.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage

@@ -168,8 +168,10 @@ impl Driver {
             }
             Done::Delta(event) => {
                 // What is wrong with a stream is no word of an answer.
-                if !matches!(event, AgentEvent::Problem(_)) {
-                    self.turn.begin_answer();
+                match (&event, &self.trace) {
+                    (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
+                    (AgentEvent::Problem(_), None) => {}
+                    _ => self.turn.begin_answer(),
                 }
                 return Ok(Some(event));
             }
@@ -366,12 +368,20 @@ impl Driver {
         self.work = Work::default();
         self.forget_events();
         self.run = None;
+        self.count_unfinished(answer.as_ref());
         // What nobody was shown is no part of the conversation.
         let answer = answer.filter(|_| self.turn.shows_text());
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
             Cut::TimeUp => self.turn.stop(cut.reason(), words),
+        }
+    }
+
+    /// Counts what the server has said so far of the cost of an answer that is given up.
+    fn count_unfinished(&mut self, answer: Option<&AnswerStream>) {
+        if let Some(usage) = answer.and_then(AnswerStream::usage) {
+            self.metadata.count(Some(usage));
         }
     }
 
@@ -395,6 +405,7 @@ impl Driver {
         self.settle();
         if self.turn.is_busy() {
             let answer = self.work.answer.take();
+            self.count_unfinished(answer.as_ref());
             self.drop_work();
             self.turn.abandon(answer.map(AnswerStream::arrived).unwrap_or_default());
         }

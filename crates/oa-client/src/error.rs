@@ -302,6 +302,10 @@ impl Error {
     }
 
     pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
+        if let PipelineError::BadChunk(_) = error {
+            // Not the cause as well: it quotes the server, and secrets are taken out of the message alone.
+            return Self::stream(format!("{error}; {received} bytes had come"), received);
+        }
         let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes had come"));
         this.0.received = Some(received);
         this.0.cause = Some(Box::new(error));

@@ -106,7 +106,7 @@ pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::models::list_models;
 pub use crate::options::{AgentOptions, Limits, SystemRole};
-pub use crate::pipeline::{Pipeline, PipelineError, PipelineOptions};
+pub use crate::pipeline::{OnBadChunk, Pipeline, PipelineError, PipelineOptions};
 pub use crate::provider::Provider;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;

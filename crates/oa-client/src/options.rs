@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::builder::AgentOptionsBuilder;
 use crate::dialect::ToolMode;
 use crate::endpoint::Endpoint;
+use crate::pipeline::OnBadChunk;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
 use crate::server_profile::ServerProfile;
@@ -381,6 +382,12 @@ impl AgentOptions {
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         self.0.own_quirks()
+    }
+
+    /// Returns what is done about a chunk of an answer that is not JSON.
+    #[must_use]
+    pub fn on_bad_chunk(&self) -> OnBadChunk {
+        self.0.on_bad_chunk
     }
 
     /// Whether broken argument JSON is mended.

@@ -3,13 +3,32 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress};
+use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
 use oa_sse::{Item, Parser};
 
 /// How much of a body that could not be understood is kept to be shown, in bytes.
 const EXCERPT: usize = 1024;
+
+/// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers
+/// never close.
+const AFTER_FINISH: Duration = Duration::from_secs(5);
+
+/// How long to wait for what follows an error that the server reported inside the stream: mostly nothing.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// What to do about a chunk of an answer that cannot be read because it is not JSON.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum OnBadChunk {
+    /// End the answer with an error of kind `Stream`. What came before stays.
+    Fail,
+    /// Report it as a [`Problem`] and in the log, and go on: proxies put lines of their own into streams.
+    #[default]
+    Report,
+}
 
 /// What one pipeline is made with.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,6 +38,8 @@ pub struct PipelineOptions {
     pub parser: oa_sse::Limits,
     /// The aggregator's limits and quirks.
     pub aggregator: oa_aggregate::Options,
+    /// What to do about a chunk that is not JSON.
+    pub on_bad_chunk: OnBadChunk,
 }
 
 /// Reads the body of one response, whatever it turns out to be, without I/O.
@@ -40,6 +61,7 @@ pub struct Pipeline {
     head: Vec<u8>,
     payloads: u64,
     limit: usize,
+    on_bad_chunk: OnBadChunk,
 }
 
 /// What the body turns out to be.
@@ -53,12 +75,14 @@ enum Form {
     Json(Vec<u8>),
 }
 
-/// The body passed a limit.
+/// The body passed a limit, or has a chunk that must not be passed over.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PipelineError {
     /// The answer is too large.
     Answer(oa_aggregate::Error),
+    /// A chunk is not JSON, and [`OnBadChunk::Fail`] was asked for.
+    BadChunk(Unreadable),
     /// A body of plain JSON is larger than this many bytes.
     Document(usize),
     /// An event is too large.
@@ -88,6 +112,7 @@ impl Pipeline {
             head: Vec::new(),
             payloads: 0,
             limit: options.parser.event_bytes,
+            on_bad_chunk: options.on_bad_chunk,
         }
     }
 
@@ -95,7 +120,8 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// The body passed a limit. What came before can be taken.
+    /// The body passed a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] was asked for. What came before
+    /// can be taken.
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<Progress, PipelineError> {
         self.received += bytes.len() as u64;
@@ -145,9 +171,27 @@ impl Pipeline {
                 self.head = document[..document.len().min(EXCERPT)].to_vec();
                 self.payloads += 1;
                 self.aggregator.push(&document).map_err(PipelineError::Answer)?;
+                self.check_chunks()?;
             }
         }
         self.aggregator.finish().map_err(PipelineError::Answer)
+    }
+
+    /// Ends a body that did not come to its end, and returns whether the answer is complete all the same: it is
+    /// once a finish reason has come, whatever becomes of the connection behind it (QUIRKS row 120).
+    pub fn break_off(&mut self, end: UncleanEnd) -> bool {
+        self.aggregator.break_off(end)
+    }
+
+    /// Returns how long to wait for the end of the body if nothing of an answer follows, or `None` while the
+    /// answer goes on.
+    #[must_use]
+    pub fn patience(&self) -> Option<Duration> {
+        let is_error = |problem: &Problem| matches!(problem, Problem::Server(_));
+        if self.problems().iter().any(is_error) {
+            return Some(AFTER_ERROR);
+        }
+        self.aggregator.is_complete().then_some(AFTER_FINISH)
     }
 
     /// Returns the next change to the answer, or `None` when more bytes are needed.
@@ -217,12 +261,22 @@ impl Pipeline {
                 _ => continue,
             };
             self.payloads += 1;
-            if progress.map_err(PipelineError::Answer)? == Progress::Done {
+            let progress = progress.map_err(PipelineError::Answer)?;
+            self.check_chunks()?;
+            if progress == Progress::Done {
                 self.form = Form::Done;
                 return Ok(Progress::Done);
             }
         }
         Ok(Progress::More)
+    }
+
+    #[inline]
+    fn check_chunks(&self) -> Result<(), PipelineError> {
+        match (self.on_bad_chunk, self.aggregator.unreadable()) {
+            (OnBadChunk::Fail, Some(chunk)) => Err(PipelineError::BadChunk(chunk.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Finds out what the body is by its first byte that is not blank.
@@ -254,6 +308,7 @@ impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answer(error) => error.fmt(f),
+            Self::BadChunk(chunk) => write!(f, "a chunk of the answer is {chunk}"),
             Self::Document(limit) => {
                 write!(f, "the body is larger than the limit of {limit} bytes")
             }

@@ -14,6 +14,7 @@ use http_body::{Body, Frame};
 use oa_transport::{RequestBody, RequestHead, ResponseBody, ResponseFuture, Transport, Watch};
 use tower::Service as _;
 
+use crate::answer::{Piece, Source};
 use crate::endpoint::Endpoint;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::error::{Error, Result};
 /// Error bodies and model lists are read up to this size, in bytes.
 const LARGEST_BODY: usize = 1 << 20;
 
-type BoxError = Box<dyn StdError + Send + Sync>;
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A body of any transport.
 pub(crate) enum AnyBody {
@@ -217,8 +218,7 @@ pub(crate) async fn refusal(
     watch: &mut Watch,
 ) -> Error {
     let (head, body) = response.into_parts();
-    // What can be read of it is better than nothing.
-    let body = collect(body, watch).await.unwrap_or_default();
+    let body = collect_some(body, watch).await;
     let mut error = Error::response(head.status, &head.headers, &body);
     if matches!(head.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         error.add(endpoint.0.hint());
@@ -227,32 +227,40 @@ pub(crate) async fn refusal(
     error
 }
 
-/// Reads a small body, up to its limit.
-pub(crate) async fn collect(mut body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
+/// Reads a small body, up to its limit. All of it has to come within one idle timeout, so that one that drips
+/// ends as well.
+pub(crate) async fn collect(body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    fill(&mut bytes, body, watch).await?;
+    Ok(bytes)
+}
+
+/// As [`collect`], for bodies of which a part is better than nothing.
+pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = fill(&mut bytes, body, watch).await;
+    bytes
+}
+
+async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<()> {
+    let mut body = Source::new(body);
     watch.note_content();
     loop {
-        let frame = poll_fn(|cx| match body.poll_frame(cx) {
-            Poll::Ready(frame) => Poll::Ready(Ok(frame)),
-            Poll::Pending => {
-                let kind = ready!(watch.poll_expired(cx));
-                Poll::Ready(Err(Error::timed_out(kind, watch, bytes.len() as u64)))
-            }
-        })
-        .await?;
-        match frame {
-            None => return Ok(bytes),
-            Some(Ok(frame)) => {
-                watch.note_bytes();
-                let data = frame.into_data().unwrap_or_default();
+        match poll_fn(|cx| body.poll_piece(watch, cx)).await {
+            Piece::Bytes(piece) => {
                 let room = LARGEST_BODY - bytes.len();
-                bytes.extend_from_slice(&data[..data.len().min(room)]);
+                bytes.extend_from_slice(&piece[..piece.len().min(room)]);
                 if bytes.len() == LARGEST_BODY {
-                    return Ok(bytes);
+                    return Ok(());
                 }
             }
-            Some(Err(_)) if !bytes.is_empty() => return Ok(bytes),
-            Some(Err(error)) => return Err(Error::transport(error, 0, true)),
+            Piece::Broken(error) if bytes.is_empty() => {
+                return Err(Error::transport(error, 0, true));
+            }
+            Piece::Broken(_) | Piece::End => return Ok(()),
+            Piece::Expired(kind) => {
+                return Err(Error::timed_out(kind, watch, bytes.len() as u64));
+            }
         }
     }
 }

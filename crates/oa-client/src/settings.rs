@@ -22,6 +22,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, Result};
 use crate::manner::Manner;
 use crate::options::{Limits, SystemRole};
+use crate::pipeline::OnBadChunk;
 use crate::profile::Profile;
 use crate::provider::Provider;
 use crate::retry::{Budget, RetryConfig};
@@ -52,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) timeouts: Timeouts,
     pub(crate) limits: Limits,
     pub(crate) repair: Option<ArgumentRepair>,
+    pub(crate) on_bad_chunk: OnBadChunk,
     pub(crate) tools: Registry,
     pub(crate) hooks: Hooks,
     pub(crate) permissions: Permissions,
@@ -358,6 +360,7 @@ impl fmt::Debug for Settings {
             .field("turn", &self.turn)
             .field("max_run_time", &self.max_run_time)
             .field("price", &self.price)
+            .field("on_bad_chunk", &self.on_bad_chunk)
             .field("retry", &self.retry)
             .field("executor", &self.executor.options())
             .field("state", &self.state)

@@ -82,10 +82,11 @@ impl BlockStream {
         self.driver.metadata.finish_reason.as_ref().or_else(said)
     }
 
-    /// Returns what the answer cost, once it has ended: tokens if the server said so, and time.
+    /// Returns what the answer cost, once it has ended: tokens if the server said so, and time. If a limit has
+    /// cut it, what the server had said by then.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
-        self.message()?.usage
+        self.driver.metadata.usage
     }
 
     /// Returns what was found out if the server seems to have cut the prompt, once the answer has ended.

@@ -2,6 +2,7 @@
 //! `chat` for each request and `execute_tool` for each call. What is said stands in none of them.
 //! Without the feature `tracing` there is nothing here.
 
+use oa_aggregate::Problem;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
@@ -29,6 +30,8 @@ impl Trace {
 
     pub(crate) fn prompt_cut(&self, _: PromptCut) {}
 
+    pub(crate) fn problem(&self, _: &Problem) {}
+
     pub(crate) fn refused(&self, _: &AgentEvent) {}
 
     pub(crate) fn failed(&mut self, _: &Error) {}
@@ -55,6 +58,11 @@ impl Trace {
     /// Nobody would know otherwise why the model forgets.
     pub(crate) fn prompt_cut(&self, cut: PromptCut) {
         self.spans.prompt_cut(cut);
+    }
+
+    /// Something may be missing from the answer. What the server sent is not quoted.
+    pub(crate) fn problem(&self, problem: &Problem) {
+        self.spans.problem(problem);
     }
 
     /// Answers may be worse than they would be otherwise.
@@ -85,7 +93,7 @@ mod spans {
     use tracing::{Span, info_span, warn};
 
     use super::{
-        AgentEvent, AssistantMessage, Error, FinishReason, PromptCut, Settings, ToolEvent,
+        AgentEvent, AssistantMessage, Error, FinishReason, Problem, PromptCut, Settings, ToolEvent,
     };
 
     #[derive(Debug)]
@@ -152,6 +160,19 @@ mod spans {
         pub(super) fn prompt_cut(&self, PromptCut { estimated, reported }: PromptCut) {
             let _entered = self.turn.enter();
             warn!(estimated, reported, "the server seems to have cut the prompt");
+        }
+
+        pub(super) fn problem(&self, problem: &Problem) {
+            let _entered = self.turn.enter();
+            match problem {
+                Problem::Server(_) => warn!("the server reported an error inside the answer"),
+                Problem::UncleanEnd(end) => warn!("the answer is complete, but {end}"),
+                Problem::Unreadable(chunk) => {
+                    let position = chunk.position();
+                    warn!(position, "a chunk of the answer is not JSON and was passed over");
+                }
+                _ => {}
+            }
         }
 
         pub(super) fn refused(&self, refusal: &AgentEvent) {

@@ -1,11 +1,12 @@
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
+use crate::budget::PollBudget;
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::parser::Parser;
@@ -15,11 +16,17 @@ pin_project! {
     ///
     /// The end is lenient: a last event without its blank line is delivered. After an error of the
     /// body there are no more events.
+    ///
+    /// One poll reads no more than a [`PollBudget`] allows, so that a body that is always ready does not
+    /// keep the task from yielding.
     #[derive(Debug)]
     pub struct BodyEvents<B> {
         #[pin]
         body: B,
         parser: Parser,
+        // The rest of a chunk that is read in pieces.
+        rest: Bytes,
+        budget: PollBudget,
         ended: bool,
     }
 }
@@ -35,7 +42,7 @@ where
 
     /// Reads events from `body` with a parser that has limits or state of its own.
     pub fn with_parser(body: B, parser: Parser) -> Self {
-        Self { body, parser, ended: false }
+        Self { body, parser, rest: Bytes::new(), budget: PollBudget::default(), ended: false }
     }
 
     /// Returns the parser, for its last event id and retry time.
@@ -90,12 +97,24 @@ where
             if *this.ended {
                 return Poll::Ready(Ok(false));
             }
-            match ready!(this.body.as_mut().poll_frame(cx)) {
+            if this.budget.is_spent() {
+                this.budget.refill();
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !this.rest.is_empty() {
+                this.parser.push(this.budget.take(this.rest));
+                continue;
+            }
+            let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
+                this.budget.refill();
+                return Poll::Pending;
+            };
+            match frame {
                 Some(Ok(frame)) => {
                     // Trailers say nothing here.
-                    if let Ok(chunk) = frame.into_data() {
-                        this.parser.push(chunk);
-                    }
+                    *this.rest = frame.into_data().unwrap_or_default();
+                    this.parser.push(this.budget.take(this.rest));
                 }
                 Some(Err(error)) => {
                     *this.ended = true;

@@ -45,6 +45,7 @@
 
 mod parser;
 
+mod budget;
 mod error;
 mod event;
 mod frame;
@@ -58,6 +59,7 @@ mod stream;
 
 #[cfg(feature = "body")]
 pub use crate::body::BodyEvents;
+pub use crate::budget::PollBudget;
 #[cfg(any(feature = "body", feature = "stream"))]
 pub use crate::error::ReadError;
 pub use crate::error::{Error, ErrorKind};

@@ -1,11 +1,12 @@
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
+use crate::budget::PollBudget;
 use crate::error::ReadError;
 use crate::event::EventBuf;
 use crate::parser::Parser;
@@ -16,6 +17,9 @@ pin_project! {
     /// The end is lenient: a last event without its blank line is delivered. After an error of the
     /// source the stream has ended.
     ///
+    /// One poll reads no more than a [`PollBudget`] allows, so that a source that is always ready does not
+    /// keep the task from yielding.
+    ///
     /// # Cancel safety
     ///
     /// Dropping a pending `next` loses nothing: what was read stays in the parser.
@@ -25,6 +29,9 @@ pin_project! {
         #[pin]
         source: S,
         parser: Parser,
+        // The rest of a chunk that is read in pieces.
+        rest: Bytes,
+        budget: PollBudget,
         ended: bool,
     }
 }
@@ -37,7 +44,7 @@ impl<S> EventStream<S> {
 
     /// Reads events from `source` with a parser that has limits or state of its own.
     pub fn with_parser(source: S, parser: Parser) -> Self {
-        Self { source, parser, ended: false }
+        Self { source, parser, rest: Bytes::new(), budget: PollBudget::default(), ended: false }
     }
 
     /// Returns the parser, for its last event id and retry time.
@@ -94,8 +101,24 @@ where
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Some(Err(ReadError::Parse(error)))),
             }
-            match ready!(this.source.as_mut().poll_next(cx)) {
-                Some(Ok(chunk)) => this.parser.push(chunk),
+            if this.budget.is_spent() {
+                this.budget.refill();
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            if !this.rest.is_empty() {
+                this.parser.push(this.budget.take(this.rest));
+                continue;
+            }
+            let Poll::Ready(chunk) = this.source.as_mut().poll_next(cx) else {
+                this.budget.refill();
+                return Poll::Pending;
+            };
+            match chunk {
+                Some(Ok(chunk)) => {
+                    *this.rest = chunk;
+                    this.parser.push(this.budget.take(this.rest));
+                }
                 Some(Err(error)) => {
                     *this.ended = true;
                     this.parser.finish();

@@ -43,6 +43,8 @@ pub enum TimeoutKind {
     Connect,
     /// [`Timeouts::content`].
     Content,
+    /// The end of the answer, which [`Watch::expect_end`] was told to expect.
+    End,
     /// [`Timeouts::first_token`].
     FirstToken,
     /// [`Timeouts::idle`].
@@ -56,6 +58,7 @@ impl fmt::Display for TimeoutKind {
         f.write_str(match self {
             Self::Connect => "connect timeout",
             Self::Content => "content timeout",
+            Self::End => "end timeout",
             Self::FirstToken => "first token timeout",
             Self::Idle => "idle timeout",
             Self::Total => "total timeout",
@@ -94,6 +97,8 @@ pub struct Watch {
     total_from: Instant,
     last_bytes: Instant,
     last_content: Instant,
+    /// Since when the end is expected, and how long it may take.
+    end: Option<(Instant, Duration)>,
     begun: bool,
     /// What was noted since the clock was read.
     heard_bytes: bool,
@@ -115,6 +120,7 @@ impl Watch {
             total_from: now,
             last_bytes: now,
             last_content: now,
+            end: None,
             begun: false,
             heard_bytes: false,
             heard_content: false,
@@ -145,6 +151,16 @@ impl Watch {
         self.heard_content = true;
     }
 
+    /// Expects the end of the answer: [`TimeoutKind::End`] is up once this much time passes without content,
+    /// counted from now at the earliest. Bytes that are no content do not count, and neither does saying the
+    /// same again.
+    pub fn expect_end(&mut self, within: Duration) {
+        if self.end.is_none_or(|(_, known)| known != within) {
+            self.end = Some((Instant::now(), within));
+            self.stale = true;
+        }
+    }
+
     /// Reads the clock for what was noted: silence begins when somebody waits again, so that a
     /// reader who takes a long time over what came is not taken for a server that says nothing.
     fn settle(&mut self) {
@@ -160,6 +176,14 @@ impl Watch {
                 self.stale = true;
             }
         }
+    }
+
+    /// Returns which of the timeouts is up, without waiting: for readers that are always handed more.
+    #[must_use]
+    pub fn expired(&mut self) -> Option<TimeoutKind> {
+        self.settle();
+        let (deadline, kind) = self.next()?;
+        (deadline <= Instant::now()).then_some(kind)
     }
 
     /// Waits until one of the timeouts is up, and tells which; for ever if none counts.
@@ -233,6 +257,9 @@ impl Watch {
             }
         };
         add(total, self.total_from, TimeoutKind::Total);
+        if let Some((since, within)) = self.end {
+            add(Some(within), since.max(self.last_content), TimeoutKind::End);
+        }
         if self.begun {
             add(idle, self.last_bytes, TimeoutKind::Idle);
             add(content, self.last_content, TimeoutKind::Content);

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use oa_types::{Message, MessageRole};
+
 /// How the machine was misused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -32,6 +34,21 @@ pub struct Error {
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// Says why a conversation that ends with `last` cannot be continued, and what to do instead.
+    pub(crate) fn nothing_to_continue(last: Option<&Message>) -> Self {
+        let message = match last {
+            Some(last) if last.interrupted => {
+                "there is nothing to continue: the last answer was interrupted and cannot be resumed; \
+                 send a prompt instead, such as \"Go on.\""
+            }
+            Some(last) if last.role == MessageRole::Assistant => {
+                "there is nothing to continue: the last message is an answer; send a prompt instead"
+            }
+            _ => "there is nothing to continue: nothing was said yet",
+        };
+        Self::new(ErrorKind::NothingToContinue, message)
     }
 
     /// Returns how the machine was misused.

@@ -4,6 +4,7 @@ mod correct;
 mod failure;
 mod fill;
 mod limits;
+mod lost;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -14,6 +15,7 @@ use oa_types::{
 };
 use serde_json::{Value, json};
 
+use self::lost::lost_call;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, has_text, recorded, unfinished};
 use crate::call::{Call, CallState};
@@ -198,17 +200,9 @@ impl Turn {
             let message = format!("calls have no result yet: {}", open.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
-        match self.history().last().map(|message| message.role) {
-            Some(MessageRole::Tool | MessageRole::User) => {}
-            last => {
-                let message = match last {
-                    Some(MessageRole::Assistant) => {
-                        "there is nothing to continue: the last message is an answer"
-                    }
-                    _ => "there is nothing to continue: nothing was said yet",
-                };
-                return Err(Error::new(ErrorKind::NothingToContinue, message));
-            }
+        let last = self.history().last();
+        if !last.is_some_and(|last| matches!(last.role, MessageRole::Tool | MessageRole::User)) {
+            return Err(Error::nothing_to_continue(last));
         }
         self.check_history()?;
         self.begin();
@@ -245,6 +239,7 @@ impl Turn {
         let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
         self.budget.tokens = self.budget.tokens.saturating_add(tokens);
         self.budget.cost += cost;
+        let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;
@@ -278,6 +273,9 @@ impl Turn {
         if self.round.calls.is_empty() {
             let reason = self.last.take().map_or(finish_reason, |last| last.reason);
             self.phase = Phase::Ending(reason);
+            if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
+                self.tell_lost_call(&error);
+            }
             return;
         }
         self.phase = Phase::Calling { started: false, reason: finish_reason };

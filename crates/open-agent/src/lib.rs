@@ -59,10 +59,10 @@ pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
     AnswerStream, BlockStream, CallDenied, ChatRequest, Client, ClientStream, Compaction, Doctor,
     Endpoint, EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits,
-    OutputMode, Partial, Probe, PromptCut, Provider, Reply, Report, ResponseFormat, Result,
-    RetryConfig, SendFor, ServerProfile, Structured, StructuredStream, SystemRole, TerminalPrompt,
-    Thinking, ToolMode, TurnMetadata, Verdict, count_text_tokens, count_tokens, doctor,
-    list_models, query, query_for_format, retry_with_backoff,
+    OnBadChunk, OutputMode, Partial, Probe, PromptCut, Provider, Reply, Report, ResponseFormat,
+    Result, RetryConfig, SendFor, ServerProfile, Structured, StructuredStream, SystemRole,
+    TerminalPrompt, Thinking, ToolMode, TurnMetadata, Verdict, count_text_tokens, count_tokens,
+    doctor, list_models, query, query_for_format, retry_with_backoff,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,

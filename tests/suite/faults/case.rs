@@ -183,6 +183,8 @@ impl Case {
             (_, Early(_)) => Told::Refuses(413),
             (_, Status(204, _)) => Told::Ends,
             (_, Status(status, _)) => Told::Refuses(status),
+            // The finish reason is there: the answer is complete.
+            (Stage::BeforeUsage, Close | Half | Reset | BadReset | BadChunk | Stall) => Told::Ends,
             (_, Stall) => Told::Silence,
             (Stage::BeforeHead, Close | Half | Reset) => Told::Breaks,
             (Stage::BeforeHead, _) => Told::Unreadable,

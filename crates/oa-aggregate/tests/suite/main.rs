@@ -1,6 +1,7 @@
 //! The aggregator through its public interface.
 
 mod allocations;
+mod endings;
 mod laws;
 mod repair;
 mod rules;

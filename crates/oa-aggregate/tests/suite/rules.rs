@@ -2,6 +2,7 @@
 
 use insta::assert_snapshot;
 use oa_aggregate::{Answer, ChoiceIndex, FinishReason, Options, Problem, ThinkTags};
+use oa_types::ContentBlock;
 
 use crate::{Outcome, Told, delta, finish, fragment, run, text};
 
@@ -376,7 +377,7 @@ fn what_only_the_server_understands_stays_with_its_call() {
         delta(r#""content":"x","extra_content":{"other":1}"#),
         finish("tool_calls"),
     ]);
-    let oa_aggregate::ContentBlock::ToolUse(call) = &outcome.answer.blocks[0] else { panic!() };
+    let ContentBlock::ToolUse(call) = &outcome.answer.blocks[0] else { panic!() };
     assert_eq!(call.extra["extra_content"]["google"]["thought_signature"], "s");
     assert_eq!(outcome.answer.extra["extra_content"]["other"], 1);
 }

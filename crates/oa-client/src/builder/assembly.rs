@@ -89,6 +89,7 @@ impl AgentOptionsBuilder {
             timeouts,
             limits: self.limits,
             repair: self.repair,
+            on_bad_chunk: self.on_bad_chunk,
             tools: self.tools,
             hooks: self.hooks,
             permissions: self.permissions,

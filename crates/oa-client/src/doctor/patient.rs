@@ -18,7 +18,7 @@ use crate::envelope::{Envelope, Wanted};
 use crate::error::{Error, Result};
 use crate::pipeline::PipelineOptions;
 use crate::profile::Profile;
-use crate::service::{collect, head};
+use crate::service::{collect, collect_some, head};
 use crate::settings::Settings;
 use crate::structured::Asking;
 
@@ -140,7 +140,7 @@ impl Patient {
         let response = head(&self.endpoint, http, &mut watch).await?;
         if !response.status().is_success() {
             let (head, body) = response.into_parts();
-            let body = collect(body, &mut watch).await.unwrap_or_default();
+            let body = collect_some(body, &mut watch).await;
             return Err(Error::response(head.status, &head.headers, &body));
         }
         let mut options = PipelineOptions { parser: settings.limits.events, ..Default::default() };

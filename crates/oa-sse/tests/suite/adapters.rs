@@ -6,7 +6,9 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -14,10 +16,14 @@ use http_body::{Body, Frame};
 use oa_sse::{BodyEvents, EventStream, ReadError};
 
 /// Chunks from memory, as a stream and as a body.
-struct Source<E>(VecDeque<Result<&'static str, E>>);
+struct Source<E>(VecDeque<Result<Bytes, E>>);
 
 impl<E> Source<E> {
     fn new(chunks: impl IntoIterator<Item = Result<&'static str, E>>) -> Self {
+        Self::of(chunks.into_iter().map(|chunk| chunk.map(Bytes::from)))
+    }
+
+    fn of(chunks: impl IntoIterator<Item = Result<Bytes, E>>) -> Self {
         Self(chunks.into_iter().collect())
     }
 }
@@ -28,7 +34,7 @@ impl<E> Stream for Source<E> {
     type Item = Result<Bytes, E>;
 
     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(self.0.pop_front().map(|chunk| chunk.map(Bytes::from)))
+        Poll::Ready(self.0.pop_front())
     }
 }
 
@@ -74,12 +80,12 @@ fn an_adapter_waits_by_itself_and_gives_its_source_back() {
     let event = ready(events.next()).unwrap().unwrap();
     assert_eq!((event.raw_data(), event.data_bytes()), (&b"a"[..], Bytes::from("a")));
     assert_eq!(events.get_ref().0.len(), 2);
-    assert!(matches!(events.get_mut().0.pop_front(), Some(Ok("data: b\n\n"))));
+    assert!(matches!(events.get_mut().0.pop_front(), Some(Ok(chunk)) if chunk == "data: b\n\n"));
 
     let mut events = BodyEvents::new(events.into_inner());
     assert_eq!(ready(events.next()).unwrap().unwrap().raw_data(), b"c");
     assert!(events.get_ref().0.is_empty());
-    events.get_mut().0.push_back(Ok("data: d"));
+    events.get_mut().0.push_back(Ok("data: d".into()));
     assert_eq!(events.into_inner().0.len(), 1);
 }
 
@@ -113,4 +119,50 @@ fn a_body_that_breaks_says_so_once() {
     let error = ready(events.next()).unwrap_err();
     assert_eq!(error.to_string(), "the source of the event stream failed");
     assert!(ready(events.next()).unwrap().is_none());
+}
+
+/// How often a future is pending before it is done, where each time it has arranged to be woken.
+fn yields<T>(future: impl Future<Output = T>) -> (T, usize) {
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let (mut future, mut yields) = (pin!(future), 0);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return (output, yields),
+            Poll::Pending => {
+                assert!(woken.0.swap(false, Ordering::Relaxed), "nobody would poll again");
+                yields += 1;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_flood_is_read_in_parts_and_nothing_of_it_is_lost() {
+    let large = ": ping\n\n".repeat(64 << 10);
+    let floods: [Vec<&str>; 4] =
+        [vec![": ping\n\n"; 4_000], vec![""; 4_000], vec!["\n"; 4_000], vec![&large]];
+    for flood in floods {
+        let flood = || flood.iter().map(|chunk| Bytes::copy_from_slice(chunk.as_bytes()));
+        let chunks =
+            || flood().chain([Bytes::from_static(b"data: a\n\n")]).map(Ok::<_, Infallible>);
+        let mut events = EventStream::new(Source::of(chunks()));
+        let (event, pauses) = yields(events.next());
+        assert_eq!(event.unwrap().unwrap().data(), "a");
+        assert!(pauses >= 3, "{pauses}");
+        let mut events = BodyEvents::new(Source::of(chunks()));
+        let (event, pauses) =
+            yields(async { events.next().await.unwrap().unwrap().data().into_owned() });
+        assert_eq!(event, "a");
+        assert!(pauses >= 3, "{pauses}");
+    }
 }

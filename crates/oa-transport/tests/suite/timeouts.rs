@@ -87,6 +87,32 @@ async fn without_limits_nothing_is_ever_up() {
     assert_eq!(check(seconds(5, 0, 0, 0), &[(4, Content)]).await, None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_expected_is_put_off_by_content_alone() {
+    let expired = async |watch: &mut Watch| poll_fn(|cx| watch.poll_expired(cx)).await;
+    let mut watch = Watch::new(seconds(300, 60, 0, 0));
+    watch.note_content();
+    let pending = poll_fn(|cx| Poll::Ready(watch.poll_expired(cx).is_pending()));
+    assert!(pending.await);
+    for at in 1..=20 {
+        sleep(Duration::from_secs(1)).await;
+        watch.note_bytes();
+        if at == 10 {
+            watch.note_content();
+        }
+        watch.expect_end(Duration::from_secs(5));
+        let is_up = poll_fn(|cx| Poll::Ready(watch.poll_expired(cx).is_ready())).await;
+        assert_eq!(watch.expired().is_some(), is_up, "after {at} s");
+        assert_eq!(is_up, (6..10).contains(&at) || at >= 15, "after {at} s");
+    }
+    assert_eq!(expired(&mut watch).await, TimeoutKind::End);
+    // A shorter wait counts from when it is asked for.
+    watch.expect_end(Duration::from_secs(1));
+    let began = Instant::now();
+    assert_eq!(expired(&mut watch).await, TimeoutKind::End);
+    assert_eq!(began.elapsed(), Duration::from_secs(1));
+}
+
 /// Asked again and again by tasks that change, with and without a reason.
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_last_is_woken() {

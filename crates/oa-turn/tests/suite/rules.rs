@@ -564,3 +564,30 @@ fn a_correction_that_fails_is_taken_back_and_none_follows_calls_or_a_limit() {
     assert!(!turn.correct(Message::user("No.")), "the tokens are used up");
     assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
 }
+
+#[test]
+fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
+    let lost = |turn: &mut Turn| {
+        let mut lost = Answer::new(vec![malformed("1", None)]);
+        lost.finish_reason = FinishReason::ToolCalls;
+        turn.answer(lost);
+        shown(turn)
+    };
+    let mut options = Options::auto();
+    options.max_rounds = 2;
+    let mut turn = begun(options);
+    for round in 1..=2 {
+        let (shown, next) = lost(&mut turn);
+        assert_eq!((shown.len(), next), (1, Some(Action::Request { tools: true })));
+        assert_eq!(turn.rounds(), round);
+    }
+    assert_eq!(lost(&mut turn).1, Some(end(FinishReason::MaxToolIterations)));
+    let told = told(&turn);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[2].starts_with("user: Your tool call could not be used"), "{told:?}");
+
+    // The caller of manual mode is told, and decides.
+    let mut turn = manual();
+    assert_eq!(lost(&mut turn).1, Some(end(FinishReason::ToolCalls)));
+    assert_eq!(crate::told(&turn).len(), 1);
+}

@@ -1,0 +1,45 @@
+//! How a stream ends, and what becomes of a call that was lost in it.
+
+use oa_aggregate::{Aggregator, Options, Problem, UncleanEnd};
+use oa_types::ContentBlock;
+
+use crate::{finish, fragment, run, text};
+
+#[test]
+fn a_stream_that_breaks_off_behind_its_finish_reason_is_complete() {
+    for end in [UncleanEnd::Broken, UncleanEnd::Silent] {
+        for (payloads, is_complete) in [
+            (vec![], false),
+            (vec![text("Hi.")], false),
+            (vec![text("Hi."), finish("stop")], true),
+            (vec![finish("length")], true),
+            (vec!["[DONE]".to_owned()], true),
+        ] {
+            let mut aggregator = Aggregator::new();
+            for payload in &payloads {
+                aggregator.push(payload.as_bytes()).unwrap();
+            }
+            assert_eq!(aggregator.break_off(end), is_complete, "{payloads:?}");
+            let told = Problem::UncleanEnd(end);
+            let problems = aggregator.into_answer().problems;
+            assert_eq!(problems, if is_complete { vec![told] } else { vec![] }, "{payloads:?}");
+        }
+    }
+}
+
+#[test]
+fn a_call_whose_only_chunk_is_unreadable_is_an_error_and_not_silence() {
+    let errors = |payloads: &[String]| {
+        let blocks = run(Options::default(), payloads).answer.blocks;
+        let errors = blocks.iter().filter(|block| matches!(block, ContentBlock::ToolUseError(_)));
+        errors.count()
+    };
+    let broken = || r#"{"choices": [{"delta": {"tool_calls": [{"index": 0,, "#.to_owned();
+    let call = || fragment(r#""index":0,"id":"c","function":{"name":"ring","arguments":"{}"}"#);
+    assert_eq!(errors(&[broken(), finish("tool_calls")]), 1);
+    assert_eq!(errors(&[text("I ring."), broken(), finish("function_call")]), 1);
+    // The model did not mean to call anything, or a call is there, or nothing was unreadable.
+    assert_eq!(errors(&[text("Hi."), broken(), finish("stop")]), 0);
+    assert_eq!(errors(&[broken(), call(), finish("tool_calls")]), 0);
+    assert_eq!(errors(&[finish("tool_calls")]), 0);
+}

@@ -1,0 +1,47 @@
+//! The end of a body whose answer is complete.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use crate::service::AnyBody;
+
+/// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
+/// only so that the connection can be used again.
+const LAST_BYTES: Duration = Duration::from_millis(100);
+
+/// How many frames of a body are read after that: a server that sends more will not stop.
+const LAST_FRAMES: u32 = 16;
+
+/// Waits a moment for the end of a body, so that the connection can be used again.
+pub(crate) struct Closing {
+    body: AnyBody,
+    timer: Option<Pin<Box<Sleep>>>,
+    frames: u32,
+}
+
+impl Closing {
+    pub(crate) fn new(body: AnyBody) -> Self {
+        Self { body, timer: None, frames: 0 }
+    }
+}
+
+impl Future for Closing {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { body, timer, frames } = &mut *self;
+        loop {
+            match body.poll_frame(cx) {
+                Poll::Ready(Some(Ok(_))) if *frames < LAST_FRAMES => *frames += 1,
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
+                    return timer.as_mut().poll(cx);
+                }
+            }
+        }
+    }
+}
