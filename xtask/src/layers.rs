@@ -86,7 +86,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-session",
         place: Place::Layer(1),
         ours: &["oa-types"],
-        external: Some(&["fs4", "serde", "serde_json"]),
+        external: Some(&["fs4", "rustix", "serde", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 15 }],
     },
     Row {
@@ -114,7 +114,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-session-sqlite",
         place: Place::Layer(2),
         ours: &["oa-session", "oa-types"],
-        external: Some(&["fs4", "rusqlite", "serde", "serde_json"]),
+        external: Some(&["fs4", "rusqlite", "rustix", "serde", "serde_json"]),
         limits: &[],
     },
     Row {
