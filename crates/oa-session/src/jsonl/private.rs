@@ -97,11 +97,7 @@ fn is_loose(_: &Metadata) -> bool {
 
 /// Takes away what goes beyond `most`. It may fail where the owner is somebody else, or the file system has
 /// no permissions: those stores work as they did.
-fn tighten(
-    metadata: &Metadata,
-    most: u32,
-    set: impl FnOnce(fs::Permissions) -> io::Result<()>,
-) {
+fn tighten(metadata: &Metadata, most: u32, set: impl FnOnce(fs::Permissions) -> io::Result<()>) {
     #[cfg(unix)]
     if is_loose(metadata) {
         use std::os::unix::fs::PermissionsExt;

@@ -68,7 +68,8 @@ fn only_a_regular_file_is_a_session() {
         within_seconds(trap, {
             let store = files.open();
             move || {
-                let (b, revision) = (id("b"), block_on(store.load(&id("a"))).unwrap().info.revision);
+                let (b, revision) =
+                    (id("b"), block_on(store.load(&id("a"))).unwrap().info.revision);
                 refused(trap, block_on(store.load(&b)));
                 refused(trap, block_on(store.append(&b, Append::new(revision, turn(0), at(2)))));
                 refused(trap, block_on(store.set_metadata(&b, serde_json::Map::new(), at(2))));
