@@ -23,6 +23,7 @@ mod limits;
 mod limits_table;
 mod log;
 mod options;
+mod order;
 mod permissions;
 mod prefixes;
 mod providers;

@@ -209,7 +209,7 @@ impl<'a> Check<'a> {
                 && !list(schema, "required").iter().any(|required| required == name)
                 && !self.fits(property, &Value::Null, depth - 1)
             {
-                members.remove(name);
+                members.shift_remove(name);
             }
             match members.get_mut(name) {
                 Some(member) => self.fill(property, member, depth - 1),
