@@ -96,7 +96,7 @@ async fn a_cut_call_is_tried_once_more_with_a_hint() {
     for options in [auto, manual] {
         let fits = Reply::new().call("final_answer", OSLO);
         let server = strict([cut(), fits, Reply::text("Bye.")]);
-        let mut client = self::client(options(&server).tool(adder()));
+        let mut client = client(options(&server).tool(adder()));
         let answer = client.send_for::<Place>("Where?").await.unwrap();
         assert_eq!((answer.value, answer.tries), (oslo(), 2));
         let words = last_words(&server.requests()[1]);
