@@ -13,7 +13,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
@@ -35,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let words = arguments.words()?;
 
     let store = Arc::new(JsonlStore::open(&folder)?);
-    let session = NewSession::new(SessionId::new("notebook")?, now());
+    let session = NewSession::new(SessionId::new("notebook")?, Timestamp::now());
     let mut saved = SavedSession::open_or_create(store, session).await?;
 
     let mut terminal = Terminal::new();
@@ -83,7 +82,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // What is complete is kept, and what waits beside it. A program that is killed before this asks again.
-    saved.save_waiting(client.history(), now()).await?;
+    saved.save_waiting_now(client.history()).await?;
     terminal.gap();
     for call in client.pending_approvals() {
         terminal.line(&format!("{} {} waits for permission.", call.name, call.input));
@@ -91,11 +90,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     terminal.note(&format!("  {} messages are kept.", client.history().len()));
     Ok(())
-}
-
-/// Stores have no clock.
-fn now() -> Timestamp {
-    Timestamp::from(SystemTime::now())
 }
 
 fn read_notes() -> FnTool {

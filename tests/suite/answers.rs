@@ -303,7 +303,7 @@ async fn a_blocked_call_is_answered_already_and_a_changed_one_is_seen_changed() 
         [
             "I look.",
             "1?a hook blocked the call: ones are not added",
-            r#"1!{"error":"a hook blocked the call","reason":"ones are not added","tool":"add"}"#,
+            r#"1!{"error":"a hook blocked the call","tool":"add","reason":"ones are not added"}"#,
             r#"[2 add {"a":0}]"#,
         ]
     );

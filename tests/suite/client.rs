@@ -129,7 +129,7 @@ async fn every_event_of_a_turn_comes_in_order() {
     tools_end
     block 1=3.0
     block 2?there is no such tool
-    block 2!{"available":["add"],"error":"there is no such tool","tool":"sub"}
+    block 2!{"error":"there is no such tool","tool":"sub","available":["add"]}
     answer begins
     block It
     block  is

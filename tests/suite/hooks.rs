@@ -166,7 +166,7 @@ async fn a_blocked_call_is_not_run_and_the_others_are() {
         talk(&mut client, "Add.").await[2..],
         [
             "1?a hook blocked the call: ones are not added",
-            r#"1!{"error":"a hook blocked the call","reason":"ones are not added","tool":"add"}"#,
+            r#"1!{"error":"a hook blocked the call","tool":"add","reason":"ones are not added"}"#,
             "2=7.0",
             "Done.",
         ]

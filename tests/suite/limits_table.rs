@@ -1,7 +1,7 @@
 //! The manual's table of limits against the code.
 
 use oa_client::{ExecutorOptions, Limits};
-use open_agent::{AgentOptions, RetryConfig};
+use open_agent::{AgentOptions, ImageBlock, RetryConfig};
 
 const TABLE: &str = include_str!("../../crates/open-agent/src/guide/limits.md");
 
@@ -33,6 +33,7 @@ fn every_default_in_the_manual_is_that_of_the_code() {
         ("ExecutorOptions::max_parallel", executor.max_parallel.unwrap() as u64),
         ("max_tool_iterations", options.max_tool_iterations().into()),
         ("repeat_guard", options.repeat_guard().unwrap().into()),
+        ("ImageBlock::from_file_path_with_limit", ImageBlock::MAX_FILE_BYTES),
         ("RetryConfig::max_retries", retry.max_retries.into()),
         ("RetryConfig::budget", retry.budget.into()),
         ("RetryConfig::max_retry_after", retry.max_retry_after.as_secs()),

@@ -28,6 +28,7 @@ mod limits_table;
 mod log;
 mod middleware;
 mod options;
+mod order;
 mod permissions;
 mod polls;
 mod prefixes;

@@ -58,7 +58,7 @@ async fn rows_79_and_82_what_is_said_about_tools_is_said_in_plain_words_and_only
     insta::assert_snapshot!(last(&server), @r#"
     {"model":"any","messages":[
     {"role":"user","content":"Hi."}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}],"tool_choice":"required","parallel_tool_calls":false}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}],"tool_choice":"required","parallel_tool_calls":false}
     "#);
 }
 
@@ -91,9 +91,9 @@ async fn rows_83_84_92_and_93_a_round_of_calls_as_every_local_server_takes_it() 
     {"role":"user","content":"Add."},
     {"role":"assistant","content":"","tool_calls":[{"id":"call00001","type":"function","function":{"name":"add","arguments":"{\"a\":1,\"b\":2.5}"}},{"id":"call00002","type":"function","function":{"name":"add","arguments":"{}"}},{"id":"call00003","type":"function","function":{"name":"add","arguments":"{}"}}]},
     {"role":"tool","content":"3.5","tool_call_id":"call00001","name":"add"},
-    {"role":"tool","content":"{\"arguments\":\"{broken\",\"error\":\"the arguments are not valid JSON: key must be a string at line 1 column 2\",\"tool\":\"add\"}","tool_call_id":"call00002","name":"add"},
-    {"role":"tool","content":"{\"error\":\"invalid arguments\",\"reason\":\"`a`: required, but missing; expected number; `b`: required, but missing; expected number\",\"tool\":\"add\"}","tool_call_id":"call00003","name":"add"}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Add two numbers","parameters":{"properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"],"type":"object"}}}]}
+    {"role":"tool","content":"{\"error\":\"the arguments are not valid JSON: key must be a string at line 1 column 2\",\"tool\":\"add\",\"arguments\":\"{broken\"}","tool_call_id":"call00002","name":"add"},
+    {"role":"tool","content":"{\"error\":\"invalid arguments\",\"tool\":\"add\",\"reason\":\"`a`: required, but missing; expected number; `b`: required, but missing; expected number\"}","tool_call_id":"call00003","name":"add"}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Add two numbers","parameters":{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}}}]}
     "#);
 }
 
@@ -188,7 +188,7 @@ async fn row_88_neighbouring_answers_are_one_with_the_calls_of_the_last() {
     {"role":"tool","content":"null","tool_call_id":"1","name":"echo"},
     {"role":"assistant","content":"Done."},
     {"role":"user","content":"And now?"}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}]}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}]}
     "#);
     assert_eq!(client.history().len(), 10, "history keeps them apart");
 }
@@ -215,7 +215,7 @@ async fn row_90_every_call_has_its_result_right_behind_it_in_call_order() {
     {"role":"tool","content":"b","tool_call_id":"2","name":"echo"},
     {"role":"tool","content":"{\"found\":[\"a\",1]}","tool_call_id":"3","name":"echo"},
     {"role":"user","content":"Never mind the first."}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}]}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}]}
     "#);
 }
 
@@ -232,7 +232,7 @@ async fn row_91_ids_that_are_made_up_are_nine_letters_and_digits() {
     {"role":"user","content":"Go."},
     {"role":"assistant","content":"","tool_calls":[{"id":"<an id>","type":"function","function":{"name":"echo","arguments":"{}"}}]},
     {"role":"tool","content":"null","tool_call_id":"<an id>","name":"echo"}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}]}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}]}
     "#);
     // A server's own ids are kept as they are.
     let server = strict([
@@ -260,7 +260,7 @@ async fn row_94_thinking_stays_in_history_and_is_not_sent_back() {
     {"role":"tool","content":"null","tool_call_id":"1","name":"echo"},
     {"role":"assistant","content":"Done."},
     {"role":"user","content":"Good?"}
-    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"properties":{"say":{"type":"string"}},"required":[],"type":"object"}}}]}
+    ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}]}
     "#);
     assert!(
         client.history()[1].content.iter().any(|block| *block == ThinkingBlock::new("hm").into())

@@ -43,6 +43,9 @@ pub(crate) fn last_words(request: &Request) -> String {
     last["content"].as_str().expect("it is text").to_owned()
 }
 
+pub(crate) const CUT_OFF: &str = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
+                                  schema (maxLength, maxItems), or raise max_tokens";
+
 fn unfit(error: &Error) -> String {
     assert_eq!(error.kind(), ErrorKind::Output, "{error:?}");
     error.to_string()
@@ -165,15 +168,10 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
 }
 
 #[tokio::test]
-async fn who_refuses_or_is_cut_off_is_not_asked_again() {
+async fn who_refuses_is_not_asked_again() {
     for (reply, why, said) in [
         (Reply::new().refuse("I will not."), "the model refused to answer", Some("I will not.")),
         (Reply::new().finish("content_filter"), "the model refused to answer", None),
-        (
-            Reply::text(r#"{"city": "Os"#).finish("length"),
-            "the answer was cut off by the limit of tokens",
-            Some(r#"{"city": "Os"#),
-        ),
     ] {
         let server = strict([reply, Reply::text("Hi.")]);
         let mut client = client(manual(&server));
@@ -182,9 +180,42 @@ async fn who_refuses_or_is_cut_off_is_not_asked_again() {
         assert_eq!(server.requests().len(), 1);
         assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
     }
-    // What was cut off behind the object is whole.
+}
+
+#[tokio::test]
+async fn a_cut_answer_is_tried_once_more_with_a_hint() {
+    let cut = || Reply::text(r#"{"city": "Os"#).finish("length");
+    let server = strict([cut(), Reply::text(OSLO), Reply::text("Hi.")]);
+    let mut client = client(manual(&server));
+    let answer = client.send_for::<Place>("Where?").await.unwrap();
+    assert_eq!((answer.value, answer.tries), (oslo(), 2));
+    assert_eq!(told(client.history()), ["user: Where?".to_owned(), format!("assistant: {OSLO}")]);
+    let words = last_words(&server.requests()[1]);
+    let hint = "No answer yet: the answer was too long and was cut off before its end; be brief: \
+                write short texts and short lists. Answer with one JSON object and nothing else.";
+    assert!(words.starts_with(hint), "{words}");
+    assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
+
+    // A second cut ends it, also where tries are left, and so does the first where none are.
+    for (tries, server) in
+        [(3, strict([cut(), cut(), Reply::text("Hi.")])), (1, strict([cut(), Reply::text("Hi.")]))]
+    {
+        let mut client = self::client(manual(&server));
+        let error = client.send_for::<Place>("Where?").tries(tries).await.unwrap_err();
+        assert_eq!((&*unfit(&error), error.said()), (CUT_OFF, Some(r#"{"city": "Os"#)));
+        assert_eq!(server.requests().len(), tries.min(2) as usize);
+        assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
+    }
+
+    // Between two cuts there may be an answer that does not fit.
+    let server = strict([cut(), Reply::text("Oslo."), cut()]);
+    let error =
+        self::client(manual(&server)).send_for::<Place>("Where?").tries(9).await.unwrap_err();
+    assert_eq!((&*unfit(&error), server.requests().len()), (CUT_OFF, 3));
+
+    // An object is complete that was cut off behind its end.
     let server = strict([Reply::text(format!("{OSLO} I hope th")).finish("length")]);
-    let answer = client(manual(&server)).send_for::<Place>("Where?").await.unwrap();
+    let answer = self::client(manual(&server)).send_for::<Place>("Where?").await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::Length);
 }
 

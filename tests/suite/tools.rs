@@ -150,7 +150,7 @@ async fn a_call_that_a_hook_blocks_is_an_error_and_the_others_pass() {
     assert!(error.is_none());
     let blocked = r#"call_1 a hook blocked the call: ones are not added {"a":1,"b":2}"#;
     let result =
-        r#"call_1 {"error":"a hook blocked the call","reason":"ones are not added","tool":"add"}"#;
+        r#"call_1 {"error":"a hook blocked the call","tool":"add","reason":"ones are not added"}"#;
     assert_eq!(seen, [blocked, result, SECOND]);
 }
 

@@ -71,8 +71,8 @@ impl ResponseFormat {
     /// refuse them. A map, a tuple or any JSON cannot be strict: then the schema is sent as it is, with
     /// `strict: false`.
     ///
-    /// Members stand in alphabetical order, and servers with a grammar have them written so: for a
-    /// model that is to think first, name that member accordingly.
+    /// Members are sent in the order in which the type declares them, and servers with a grammar make the model
+    /// write them in that order. Declare a member for reasoning before the members that depend on it.
     ///
     /// ```
     /// use oa_client::ResponseFormat;

@@ -14,6 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use serde_json::{Map, Value};
 
 use crate::error::{corrupt, failed};
+use crate::files;
 use crate::row::{COLUMNS, Found, read};
 use crate::schema;
 
@@ -29,11 +30,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 impl Database {
     pub(crate) fn open(path: &Path, limits: Limits) -> Result<Self, Error> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        let file = files::prepare(path)?;
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // Elsewhere the path may have links in it.
+        flags.set(OpenFlags::SQLITE_OPEN_NOFOLLOW, cfg!(unix));
         let open = || -> Result<Connection, Error> {
-            let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+            let mut connection = Connection::open_with_flags(&file, flags).map_err(failed)?;
             connection.busy_timeout(limits.wait).map_err(failed)?;
             schema::prepare(&mut connection)?;
             Ok(connection)

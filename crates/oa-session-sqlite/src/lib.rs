@@ -31,10 +31,17 @@
 //! What is acknowledged is on the disk (`synchronous = FULL`, write-ahead log). A database of an older
 //! version is brought up to date when it is opened; one of a newer version, or of another program, is an
 //! error, and is not touched.
+//!
+//! # Privacy
+//!
+//! On Unix the database and the files that SQLite keeps beside it have mode 0600, and are tightened to that when an
+//! older database is opened; the folder is the caller's. A link, a FIFO or anything else but a regular file under one
+//! of their names is an `Io` error. On other systems the folder's access rules apply.
 
 mod store;
 
 mod database;
+mod files;
 mod row;
 mod schema;
 

@@ -20,14 +20,16 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at this path, which is made if it is not there; its folder has to be there.
-    /// Blocks while an older database is brought up to date.
+    /// Opens the database at this path, or creates it; the folder has to exist. Blocks while an older database
+    /// is brought up to date.
+    ///
+    /// On Unix only the owner can read a new database, and an older one has its permissions tightened to that.
     ///
     /// # Errors
     ///
     /// `NewerVersion` for a database of a newer version, `Corrupt` for one of another program and for
-    /// what is no database, `Busy` if somebody else is at it for too long, `Io`. None of them changes
-    /// the file.
+    /// what is no database, `Busy` if somebody else is at it for too long, `Io`, which includes anything under this name
+    /// that is not a regular file. None of them changes what is in the file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::open_with(path, Limits::default())
     }

@@ -6,6 +6,7 @@ mod lines;
 mod lock;
 mod log;
 mod name;
+mod private;
 
 use std::path::{Path, PathBuf};
 
@@ -30,6 +31,16 @@ use self::folder::Folder;
 /// Several stores, of several processes too, may share a folder: it is locked while one of them reads
 /// or writes. What is written is on the disk (`fdatasync`) before anybody is told so. A record that was
 /// cut short by a crash is passed by, and what was acknowledged before it is there.
+///
+/// # Privacy
+///
+/// On Unix, folders are created with mode 0700 and files with 0600. Looser permissions of an older store are
+/// tightened: those of the folder when the store is opened, unless the folder holds anything but sessions, and those of a
+/// file when it is next opened. Elsewhere the folder's own access rules apply.
+///
+/// Only regular files are opened. A symbolic link, a FIFO or anything else that is named like a session is an
+/// `Io` error for that session, and listed as unreadable; it is neither followed nor waited for. Links in the
+/// path of the folder itself are the caller's, and followed.
 ///
 /// # The files
 ///

@@ -7,23 +7,21 @@
 //! ```
 //! # oa_session::contract::block_on(async {
 //! use std::sync::Arc;
-//! use std::time::SystemTime;
 //!
 //! use oa_session::{JsonlStore, NewSession, SavedSession, SessionId, Timestamp};
 //! use oa_types::Message;
 //!
 //! # let folder = tempfile::tempdir().expect("there is room");
 //! # let folder = folder.path();
-//! let now = || Timestamp::from(SystemTime::now());
 //! let store = Arc::new(JsonlStore::open(folder)?);
-//! let session = NewSession::new(SessionId::new("rain")?, now()).with_title("About rain");
+//! let session = NewSession::new(SessionId::new("rain")?, Timestamp::now()).with_title("About rain");
 //! let mut saved = SavedSession::open_or_create(store.clone(), session).await?;
 //!
 //! // With a client: Client::with_history(options, saved.session().messages.clone())
 //! let mut history = saved.session().messages.clone();
 //! history.extend([Message::user("Why does it rain?"), Message::assistant(vec![])]);
-//! // After each turn: saved.save(client.history(), now())
-//! saved.save(&history, now()).await?;
+//! // After each turn: saved.save_now(client.history())
+//! saved.save_now(&history).await?;
 //! # Ok::<(), oa_session::Error>(())
 //! # }).unwrap();
 //! ```
@@ -48,7 +46,9 @@
 //! # Not in it
 //!
 //! No runtime: files are read and written by a thread of each store, and its futures may be polled
-//! anywhere. No clock and no randomness: times and ids come from the caller.
+//! anywhere. No randomness: ids come from the caller. No clock in any store: times come from the caller, too.
+//! [`Timestamp::now`], and [`SavedSession::save_now`] and its like which call it, are the one place that asks the
+//! system's clock.
 
 mod error;
 

@@ -25,15 +25,14 @@ use crate::timestamp::Timestamp;
 /// use oa_types::Message;
 ///
 /// let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
-/// let now = Timestamp::from_millis(0); // Timestamp::from(SystemTime::now())
-/// let new = NewSession::new(SessionId::new("chat-1")?, now);
+/// let new = NewSession::new(SessionId::new("chat-1")?, Timestamp::now());
 ///
 /// let mut saved = SavedSession::open_or_create(store, new).await?;
 /// // A client goes on from these: Client::with_history(options, messages)
 /// let mut history = saved.session().messages.clone();
 /// history.extend([Message::user("Hi"), Message::assistant(vec![])]);
-/// // After each turn: saved.save(client.history(), now)
-/// saved.save(&history, now).await?;
+/// // After each turn: saved.save_now(client.history())
+/// saved.save_now(&history).await?;
 /// assert_eq!(saved.session().info.message_count, 2);
 /// # Ok::<(), oa_session::Error>(())
 /// # }).unwrap();
@@ -106,9 +105,11 @@ impl SavedSession {
         Ok(())
     }
 
-    /// Writes the conversation as it is now, in one step: what is new is appended, and from the first message
-    /// on that differs from what was saved the new messages take the place of the old ones. A call that waited for permission waits no more. If nothing is new,
-    /// nothing happens.
+    /// Writes the conversation in one step: new messages are appended, and from the first message on that
+    /// differs from what was saved, the new ones replace the old. A call that waited for permission is no
+    /// longer pending. Does nothing if nothing has changed.
+    ///
+    /// The time is the caller's; [`save_now`](Self::save_now) takes the system's.
     ///
     /// # Errors
     ///
@@ -140,6 +141,19 @@ impl SavedSession {
         Ok(())
     }
 
+    /// Writes the conversation as [`save`](Self::save) does, at the current time of the system's clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`save`](Self::save).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`save`](Self::save).
+    pub async fn save_now(&mut self, history: &[Message]) -> Result<(), Error> {
+        self.save(history, Timestamp::now()).await
+    }
+
     /// Writes a conversation whose last turn waits, for permission or for results: what is before that
     /// turn as [`save`](Self::save) does, and the turn beside it as [`Pending`], under the first of its
     /// open calls. If nothing waits it is a `save`.
@@ -168,6 +182,20 @@ impl SavedSession {
         self.save(complete, at).await?;
         let pending = Pending::new(call.clone(), at).with_turn(turn.to_vec());
         self.set_pending(Some(pending), at).await
+    }
+
+    /// Writes a conversation whose last turn may wait, as [`save_waiting`](Self::save_waiting) does, at the
+    /// current time of the system's clock.
+    ///
+    /// # Errors
+    ///
+    /// As [`save_waiting`](Self::save_waiting).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`save_waiting`](Self::save_waiting).
+    pub async fn save_waiting_now(&mut self, history: &[Message]) -> Result<(), Error> {
+        self.save_waiting(history, Timestamp::now()).await
     }
 
     /// Saves the call that waits for permission, or `None` when no call waits any more.

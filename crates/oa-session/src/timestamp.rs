@@ -2,16 +2,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// A time that the caller gives: stores have no clock.
+/// A point in time, as milliseconds since 1970-01-01T00:00:00Z, in memory and in JSON.
 ///
-/// Milliseconds since 1970-01-01T00:00:00Z, which is also what it is in JSON.
+/// Stores never read a clock: every change takes its time from the caller, who may have a clock of its own or
+/// ask the system's with [`now`](Self::now).
 ///
 /// ```
-/// use std::time::SystemTime;
-///
 /// use oa_session::Timestamp;
 ///
-/// assert!(Timestamp::from(SystemTime::now()) > Timestamp::from_millis(1_700_000_000_000));
+/// assert!(Timestamp::now() > Timestamp::from_millis(1_700_000_000_000));
 /// ```
 #[derive(
     Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize,
@@ -20,6 +19,12 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// Returns the current time of the system's clock, [`SystemTime::now`].
+    #[must_use]
+    pub fn now() -> Self {
+        SystemTime::now().into()
+    }
+
     /// Creates a time from milliseconds since 1970; earlier ones are negative.
     #[must_use]
     pub fn from_millis(millis: i64) -> Self {

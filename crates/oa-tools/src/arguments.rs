@@ -240,7 +240,7 @@ impl<'a> Check<'a> {
                 && !list(schema, "required").iter().any(|required| required == name)
                 && !self.fits(property, &Value::Null, depth - 1)
             {
-                members.remove(name);
+                members.shift_remove(name);
                 self.has_written = true;
             }
             match members.get_mut(name) {

@@ -93,11 +93,11 @@ impl Parameters {
         }
         // A list of required members belongs to the schema; a boolean is about the parameter.
         let mut flag = |word| match schema.get(word) {
-            Some(Value::Bool(_)) => schema.remove(word).and_then(|flag| flag.as_bool()),
+            Some(Value::Bool(_)) => schema.shift_remove(word).and_then(|flag| flag.as_bool()),
             _ => None,
         };
         let (required, optional) = (flag("required"), flag("optional"));
-        let default = schema.remove("default");
+        let default = schema.shift_remove("default");
         let is_required = match required {
             Some(required) => required,
             None => optional != Some(true) && default.is_none(),

@@ -68,8 +68,8 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(members) = schema.as_object_mut() {
-        members.remove("$schema");
-        members.remove("title");
+        members.shift_remove("$schema");
+        members.shift_remove("title");
     }
     schema
 }

@@ -1,4 +1,5 @@
-use std::fs;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ impl ImageDetail {
 }
 
 impl ImageBlock {
+    /// The size of the largest file that [`from_file_path`](Self::from_file_path) reads: 20 MiB.
+    pub const MAX_FILE_BYTES: u64 = 20 << 20;
+
     /// Creates an image from an address that the server fetches, or from a `data:` address.
     ///
     /// # Errors
@@ -78,19 +82,34 @@ impl ImageBlock {
         Ok(Self { url: format!("data:{media_type};base64,{data}"), detail: ImageDetail::Auto })
     }
 
-    /// Creates an image from a file, read here and now; nothing but this file is touched.
+    /// Creates an image from a file of at most [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES), which is read before
+    /// this returns.
     ///
-    /// The type is told by the first bytes (PNG, JPEG, GIF, WebP, BMP), not by the name.
+    /// The media type is detected from the first bytes (PNG, JPEG, GIF, WebP, BMP); the file's name does not
+    /// matter. Symbolic links are followed. Anything but a regular file is refused without being opened, so a
+    /// FIFO cannot block the caller and a device is not touched.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the file cannot be read or is no image of a known type.
+    /// `InvalidInput` if the path does not lead to a regular file, or the file cannot be read, is too large, or is
+    /// not an image of a known type.
     pub fn from_file_path(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::from_file_path_with_limit(path, Self::MAX_FILE_BYTES)
+    }
+
+    /// Creates an image from a file of at most `max_bytes`, as [`from_file_path`](Self::from_file_path) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_file_path`](Self::from_file_path).
+    pub fn from_file_path_with_limit(
+        path: impl AsRef<Path>,
+        max_bytes: u64,
+    ) -> Result<Self, Error> {
         let path = path.as_ref();
-        let bytes = fs::read(path)
-            .map_err(|error| Error::unreadable(format!("cannot read {}", path.display()), error))?;
+        let bytes = read_file(path, max_bytes)?;
         let Some(media_type) = media_type(&bytes) else {
-            let message = format!("{} is no PNG, JPEG, GIF, WebP or BMP image", path.display());
+            let message = format!("{} is not a PNG, JPEG, GIF, WebP or BMP image", path.display());
             return Err(Error::invalid_input(message));
         };
         Ok(Self {
@@ -105,6 +124,29 @@ impl ImageBlock {
         self.detail = detail;
         self
     }
+}
+
+/// Reads a regular file of at most `max_bytes`.
+fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
+    let unreadable = |error| Error::unreadable(format!("cannot read {}", path.display()), error);
+    let too_large = || {
+        let message = format!("{} is larger than {max_bytes} bytes", path.display());
+        Error::invalid_input(message)
+    };
+    let check = |metadata: &Metadata| match metadata.is_file() {
+        true if metadata.len() > max_bytes => Err(too_large()),
+        true => Ok(()),
+        false => Err(Error::invalid_input(format!("{} is not a regular file", path.display()))),
+    };
+    // Before opening, because opening a FIFO blocks and opening a device may act on it. And after it, because
+    // the path may lead somewhere else by then.
+    check(&fs::metadata(path).map_err(unreadable)?)?;
+    let file = File::open(path).map_err(unreadable)?;
+    check(&file.metadata().map_err(unreadable)?)?;
+    // The file may still grow, and files of virtual file systems have no size to go by.
+    let mut bytes = Vec::new();
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > max_bytes { Err(too_large()) } else { Ok(bytes) }
 }
 
 fn media_type(bytes: &[u8]) -> Option<&'static str> {

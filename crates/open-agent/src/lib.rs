@@ -45,8 +45,8 @@
 //! # Features
 //!
 //! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
-//! default) adds spans, named as OpenTelemetry has it. `session` (on by default) keeps conversations in text files,
-//! `session-sqlite` in a database. `schemars` adds tools over types that derive their schema, and answers of such
+//! default) adds spans, named as OpenTelemetry has it. `session` keeps conversations in text files, `session-sqlite` in a
+//! database. `schemars` adds tools over types that derive their schema, and answers of such
 //! types: `Client::send_for`. `router` has several servers behind one agent.
 //!
 //! Counters that know a model's vocabulary bring many crates and megabytes along, so none of them is a feature here.

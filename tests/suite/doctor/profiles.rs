@@ -275,10 +275,10 @@ fn files_that_are_none_are_told_apart() {
     assert_snapshot!(errors, @r#"
     FILE: the profile has version 2, and this program knows 1: update it, or have the doctor write another
     FILE: the profile is none: "open_agent_profile": 1 is missing
-    FILE: the profile cannot be used: unknown field `ask_for_usages`, expected one of `open_agent_profile`, `base_url`, `model`, `provider`, `token_limit`, `ask_for_usage`, `think_tags`, `tools`, `forced_calls`, `parallel_calls`, `schema`, `context_tokens` at line 1 column 39
-    FILE: the profile cannot be used: no provider "llama", only Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 187
-    FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 221
-    FILE: the profile cannot be used: invalid type: string "yes", expected a boolean at line 1 column 286
+    FILE: the profile cannot be used: unknown field `ask_for_usages`, expected one of `open_agent_profile`, `base_url`, `model`, `provider`, `token_limit`, `ask_for_usage`, `think_tags`, `tools`, `forced_calls`, `parallel_calls`, `schema`, `context_tokens` at line 1 column 302
+    FILE: the profile cannot be used: no provider "llama", only Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 99
+    FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 179
+    FILE: the profile cannot be used: invalid type: string "yes", expected a boolean at line 1 column 206
     FILE: the profile contradicts itself: no tools, but forced_calls
     FILE: the profile has no usable base_url: the base URL holds a user name or password, which belong into api_key or header: "****@localhost/v1"
     FILE: the profile has no usable model: the model's name is empty

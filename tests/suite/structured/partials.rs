@@ -107,7 +107,7 @@ async fn every_event_of_the_turn_can_be_seen() {
     a piece of a call
     answer: 
     call_2_1?`city`: expected string, found number 5
-    call_2_1!{"arguments":"{\"city\":5}","error":"`city`: expected string, found number 5","tool":"final_answer"}
+    call_2_1!{"error":"`city`: expected string, found number 5","tool":"final_answer","arguments":"{\"city\":5}"}
     So:
     a piece of a call
     answer: {"city":"Oslo","people":717710}

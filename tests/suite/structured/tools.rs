@@ -11,7 +11,7 @@ use open_agent::{
 };
 use suite::{letters, open_calls};
 
-use super::{OSLO, Place, last_words, oslo, unfit};
+use super::{CUT_OFF, OSLO, Place, last_words, oslo, unfit};
 use crate::talk::{Log, adder, auto, client, manual, read, strict, talk, told};
 
 fn input() -> serde_json::Value {
@@ -88,14 +88,30 @@ async fn tries_are_bounded_and_the_last_stands_as_text() {
     assert_eq!((&*unfit(&error), error.said()), (why, Some(r#"{"city":5}"#)));
     assert_eq!(told(client.history()), ["user: Where?", r#"assistant: {"city":5}"#]);
     talk(&mut client, "Thanks.").await;
+}
 
-    let cut = Reply::new().call("final_answer", "{\"city\": \"Os").finish("length");
-    let server = strict([cut, Reply::text("Bye.")]);
-    let mut client = self::client(auto(&server).tool(adder()));
-    let error = client.send_for::<Place>("Where?").await.unwrap_err();
-    assert_eq!(unfit(&error), "the answer was cut off by the limit of tokens");
-    assert_eq!(error.said(), Some("{\"city\": \"Os"));
-    talk(&mut client, "Thanks.").await;
+#[tokio::test]
+async fn a_cut_call_is_tried_once_more_with_a_hint() {
+    let cut = || Reply::new().call("final_answer", "{\"city\": \"Os").finish("length");
+    for options in [auto, manual] {
+        let fits = Reply::new().call("final_answer", OSLO);
+        let server = strict([cut(), fits, Reply::text("Bye.")]);
+        let mut client = client(options(&server).tool(adder()));
+        let answer = client.send_for::<Place>("Where?").await.unwrap();
+        assert_eq!((answer.value, answer.tries), (oslo(), 2));
+        let words = last_words(&server.requests()[1]);
+        assert!(words.contains("was too long") && words.contains("be brief"), "{words}");
+        assert_eq!(letters(client.history()), "ua");
+        talk(&mut client, "Thanks.").await;
+
+        let server = strict([cut(), cut(), Reply::text("Bye.")]);
+        let mut client = self::client(options(&server).tool(adder()));
+        let error = client.send_for::<Place>("Where?").await.unwrap_err();
+        assert_eq!(unfit(&error), CUT_OFF);
+        assert_eq!(error.said(), Some("{\"city\": \"Os"));
+        assert_eq!(server.requests().len(), 2);
+        talk(&mut client, "Thanks.").await;
+    }
 }
 
 #[tokio::test]

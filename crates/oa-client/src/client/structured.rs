@@ -19,6 +19,9 @@ impl Client {
     /// [`tries`](crate::SendFor::tries) says otherwise. Those tries are one turn, with one prompt for
     /// hooks and limits, and one set of budgets. In auto mode tools are run as for any prompt.
     ///
+    /// An answer that `max_tokens` cuts off is one of these tries: the model is told once to be brief. Bound the
+    /// texts and lists of a schema (`maxLength`, `maxItems`) so that its longest answer fits.
+    ///
     /// An answer may have words or a code fence around its JSON object, and thinking in `<think>` tags before
     /// it; a second `{` behind the object makes it none. JSON is not mended: text that was cut off or
     /// is not quite JSON is no answer. What fits is completed with the defaults of the schema.
@@ -64,9 +67,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Output` if no answer fits: after the last try, at once if the model refuses, is cut off by a limit of
-    /// tokens or a limit of the turn is reached, if it calls tools that are not run, and if calls wait for
-    /// permission. `Interrupted`.
+    /// `Output` if no answer fits: after the last try, after the second answer that a limit of tokens cuts off, at
+    /// once if the model refuses or a limit of the turn is reached, if it calls tools that are not run, and if
+    /// calls wait for permission. `Interrupted`.
     /// `Config` if the schema or the output tool cannot be sent. All that [`send`](Self::send) and
     /// [`receive`](Self::receive) tell of.
     ///

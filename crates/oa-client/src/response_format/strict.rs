@@ -1,4 +1,4 @@
-//! The part of JSON Schema that strict servers take.
+//! The part of JSON Schema that strict servers take. Members stay in the order in which they were declared.
 //!
 //! Rules that servers have stated by refusing: no keyword beside `$ref`
 //! (vectorize-io/hindsight #3944), no `oneOf` or `allOf` (docker/docker-agent #4155), every member
@@ -76,9 +76,11 @@ fn close(members: &Map<String, Value>, strict: &mut Map<String, Value>) -> Optio
         }
         closed.insert(name.clone(), property);
     }
+    // In one order: servers that write members as `required` has them agree with those that follow `properties`.
     let names: Vec<&String> = closed.keys().collect();
-    strict.insert("required".to_owned(), json!(names));
+    let required = json!(names);
     strict.insert("properties".to_owned(), closed.into());
+    strict.insert("required".to_owned(), required);
     strict.insert("additionalProperties".to_owned(), false.into());
     Some(())
 }
@@ -197,15 +199,16 @@ mod tests {
         let schema = serde_json::to_string_pretty(&format["json_schema"]["schema"]).unwrap();
         insta::assert_snapshot!(schema, @r##"
         {
+          "type": "object",
           "$defs": {
             "Part": {
               "anyOf": [
                 {
-                  "additionalProperties": false,
+                  "type": "object",
                   "properties": {
                     "kind": {
-                      "const": "Text",
-                      "type": "string"
+                      "type": "string",
+                      "const": "Text"
                     },
                     "words": {
                       "type": "string"
@@ -215,53 +218,35 @@ mod tests {
                     "kind",
                     "words"
                   ],
-                  "type": "object"
+                  "additionalProperties": false
                 },
                 {
-                  "additionalProperties": false,
+                  "type": "object",
                   "properties": {
                     "kind": {
-                      "const": "Group",
-                      "type": "string"
+                      "type": "string",
+                      "const": "Group"
                     },
                     "parts": {
+                      "type": "array",
                       "items": {
                         "$ref": "#/$defs/Part"
-                      },
-                      "type": "array"
+                      }
                     }
                   },
                   "required": [
                     "kind",
                     "parts"
                   ],
-                  "type": "object"
+                  "additionalProperties": false
                 }
               ]
             }
           },
-          "additionalProperties": false,
           "properties": {
-            "mood": {
-              "anyOf": [
-                {
-                  "enum": [
-                    "Good"
-                  ],
-                  "type": "string"
-                },
-                {
-                  "const": "Bad",
-                  "description": "It happens.",
-                  "type": "string"
-                }
-              ]
-            },
-            "nothing": {
-              "additionalProperties": false,
-              "properties": {},
-              "required": [],
-              "type": "object"
+            "title": {
+              "type": "string",
+              "description": "In a sentence."
             },
             "pages": {
               "type": [
@@ -269,15 +254,61 @@ mod tests {
                 "null"
               ]
             },
+            "stars": {
+              "type": [
+                "integer",
+                "null"
+              ],
+              "minimum": 1,
+              "maximum": 5
+            },
+            "mood": {
+              "anyOf": [
+                {
+                  "type": "string",
+                  "enum": [
+                    "Good"
+                  ]
+                },
+                {
+                  "type": "string",
+                  "const": "Bad",
+                  "description": "It happens."
+                }
+              ]
+            },
+            "second_mood": {
+              "anyOf": [
+                {
+                  "anyOf": [
+                    {
+                      "type": "string",
+                      "enum": [
+                        "Good"
+                      ]
+                    },
+                    {
+                      "type": "string",
+                      "const": "Bad",
+                      "description": "It happens."
+                    }
+                  ]
+                },
+                {
+                  "type": "null"
+                }
+              ]
+            },
             "parts": {
+              "type": "array",
               "items": {
                 "anyOf": [
                   {
-                    "additionalProperties": false,
+                    "type": "object",
                     "properties": {
                       "kind": {
-                        "const": "Text",
-                        "type": "string"
+                        "type": "string",
+                        "const": "Text"
                       },
                       "words": {
                         "type": "string"
@@ -287,87 +318,58 @@ mod tests {
                       "kind",
                       "words"
                     ],
-                    "type": "object"
+                    "additionalProperties": false
                   },
                   {
-                    "additionalProperties": false,
+                    "type": "object",
                     "properties": {
                       "kind": {
-                        "const": "Group",
-                        "type": "string"
+                        "type": "string",
+                        "const": "Group"
                       },
                       "parts": {
+                        "type": "array",
                         "items": {
                           "$ref": "#/$defs/Part"
-                        },
-                        "type": "array"
+                        }
                       }
                     },
                     "required": [
                       "kind",
                       "parts"
                     ],
-                    "type": "object"
+                    "additionalProperties": false
                   }
                 ]
-              },
-              "type": "array"
-            },
-            "second_mood": {
-              "anyOf": [
-                {
-                  "anyOf": [
-                    {
-                      "enum": [
-                        "Good"
-                      ],
-                      "type": "string"
-                    },
-                    {
-                      "const": "Bad",
-                      "description": "It happens.",
-                      "type": "string"
-                    }
-                  ]
-                },
-                {
-                  "type": "null"
-                }
-              ]
-            },
-            "stars": {
-              "maximum": 5,
-              "minimum": 1,
-              "type": [
-                "integer",
-                "null"
-              ]
+              }
             },
             "tags": {
-              "items": {
-                "type": "string"
-              },
               "type": [
                 "array",
                 "null"
-              ]
+              ],
+              "items": {
+                "type": "string"
+              }
             },
-            "title": {
-              "description": "In a sentence.",
-              "type": "string"
+            "nothing": {
+              "type": "object",
+              "properties": {},
+              "required": [],
+              "additionalProperties": false
             }
           },
           "required": [
-            "mood",
-            "nothing",
+            "title",
             "pages",
-            "parts",
-            "second_mood",
             "stars",
+            "mood",
+            "second_mood",
+            "parts",
             "tags",
-            "title"
+            "nothing"
           ],
-          "type": "object"
+          "additionalProperties": false
         }
         "##);
     }

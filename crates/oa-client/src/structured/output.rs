@@ -30,6 +30,8 @@ pub(crate) struct Output {
     /// Where in history answers that did not fit stand, with what was said about them.
     failed: Vec<Range<usize>>,
     is_found: bool,
+    /// Whether an answer was cut off before, so that the model was told to be brief.
+    was_cut: bool,
     problem: Option<Problem>,
 }
 
@@ -46,6 +48,7 @@ struct Problem {
 enum ProblemKind {
     /// Tools were called, and nobody runs them.
     Calls,
+    /// The limit of tokens came before the end of the answer.
     CutOff,
     Refused,
     Unfit,
@@ -73,6 +76,10 @@ const WORDS: usize = 500;
 const SCHEMA: usize = 4000;
 const KEPT: usize = 2000;
 
+/// What a model is told whose answer was cut off.
+const TOO_LONG: &str = "the answer was too long and was cut off before its end; be brief: write short texts and \
+                        short lists";
+
 impl Output {
     pub(crate) fn new(
         format: ResponseFormat,
@@ -82,8 +89,19 @@ impl Output {
         most: u32,
         judge: Box<Judge>,
     ) -> Self {
-        let (tries, failed, is_found, problem) = (0, Vec::new(), false, None);
-        Self { format, tool, asking, mode, judge, most, tries, failed, is_found, problem }
+        Self {
+            format,
+            tool,
+            asking,
+            mode,
+            judge,
+            most,
+            tries: 0,
+            failed: Vec::new(),
+            is_found: false,
+            was_cut: false,
+            problem: None,
+        }
     }
 
     pub(crate) fn format(&self) -> &ResponseFormat {
@@ -176,15 +194,25 @@ impl Output {
             }
             Said::Broken { error, raw } => (error, raw),
         };
-        let error = bounded(&error, WORDS);
         let kind = match &message.finish_reason {
             reason if reason.is_length() => ProblemKind::CutOff,
             FinishReason::ContentFilter | FinishReason::Refusal => ProblemKind::Refused,
             _ => ProblemKind::Unfit,
         };
+        // Where the answer was cut says nothing of what is wrong with it.
+        let error = match kind {
+            ProblemKind::CutOff => TOO_LONG.to_owned(),
+            _ => bounded(&error, WORDS),
+        };
         let said = if is_text { message.text() } else { raw.clone() };
         self.fails(kind, error.clone(), said);
-        let is_over = kind != ProblemKind::Unfit || self.tries >= self.most;
+        let is_hopeless = match kind {
+            // Told once to be brief, a model rarely is after it has been told twice.
+            ProblemKind::CutOff => std::mem::replace(&mut self.was_cut, true),
+            ProblemKind::Unfit => false,
+            ProblemKind::Calls | ProblemKind::Refused => true,
+        };
+        let is_over = is_hopeless || self.tries >= self.most;
         if !is_text && !is_over && is_auto {
             let mut own = message.content.iter_mut().filter(|block| name_of(block).is_some());
             if let Some(block) = own.next() {
@@ -225,7 +253,9 @@ impl Output {
                 return Error::output(ErrorKind::Interrupted, message.to_owned(), None);
             }
             Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
-                ("the answer was cut off by the limit of tokens".to_owned(), Some(said))
+                let message = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
+                               schema (maxLength, maxItems), or raise max_tokens";
+                (message.to_owned(), Some(said))
             }
             Some(Problem { kind: ProblemKind::Refused, said, .. }) => {
                 ("the model refused to answer".to_owned(), Some(said))

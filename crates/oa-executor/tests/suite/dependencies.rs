@@ -71,13 +71,13 @@ async fn needing_is_more_than_waiting() {
     assert_snapshot!(lines(&mut events).await, @r#"
     c0 starts fails
     c4 starts s
-    c4 not_run: {"error":"not run","reason":"it waits for the call elsewhere, which is not in this batch","tool":"s"}
+    c4 not_run: {"error":"not run","tool":"s","reason":"it waits for the call elsewhere, which is not in this batch"}
     c0 failed: {"error":"no","tool":"fails"}
     c1 starts s
     c2 starts s
-    c2 not_run: {"error":"not run","reason":"it needs the call c0, which did not succeed","tool":"s"}
+    c2 not_run: {"error":"not run","tool":"s","reason":"it needs the call c0, which did not succeed"}
     c3 starts s
-    c3 not_run: {"error":"not run","reason":"it needs the call c2, which did not succeed","tool":"s"}
+    c3 not_run: {"error":"not run","tool":"s","reason":"it needs the call c2, which did not succeed"}
     c1 ok: 1
     end of c0 c1 c2 c3 c4
     "#);

@@ -46,17 +46,17 @@ async fn the_batch_goes_on_after_calls_that_fail() {
     }
     assert_snapshot!(seen[0], @r#"
     c0 starts sub
-    c0 unknown_tool: {"available":["add","fails","panics","blocks"],"error":"there is no such tool","tool":"sub"}
+    c0 unknown_tool: {"error":"there is no such tool","tool":"sub","available":["add","fails","panics","blocks"]}
     c1 starts add
-    c1 invalid_input: {"error":"invalid arguments","reason":"`a`: expected number, found string \"x\"","tool":"add"}
+    c1 invalid_input: {"error":"invalid arguments","tool":"add","reason":"`a`: expected number, found string \"x\""}
     c2 starts add
-    c2 invalid_input: {"error":"invalid arguments","reason":"expected object, found array of 0","tool":"add"}
+    c2 invalid_input: {"error":"invalid arguments","tool":"add","reason":"expected object, found array of 0"}
     c3 starts fails
     c3 failed: {"error":"cannot save: disk full","tool":"fails"}
     c4 starts panics
-    c4 panicked: {"error":"the tool panicked","reason":"lost at {}","tool":"panics"}
+    c4 panicked: {"error":"the tool panicked","tool":"panics","reason":"lost at {}"}
     c5 starts blocks
-    c5 panicked: {"error":"the tool panicked","reason":"on the pool","tool":"blocks"}
+    c5 panicked: {"error":"the tool panicked","tool":"blocks","reason":"on the pool"}
     c6 starts add
     c6 ok: 1
     end of c0 c1 c2 c3 c4 c5 c6

@@ -157,7 +157,7 @@ async fn a_run_has_so_many_calls_over_all_its_batches() {
     assert_eq!(run.calls(), 3);
     assert_eq!(outcomes(&Run::new()).await, [Outcome::Ok, Outcome::Ok]);
     let end = end(&executor, two(), Batch::new().run(run)).await;
-    assert_snapshot!(end.execution_results[0].result, @r#"{"error":"not run","reason":"the run's limit of 3 tool calls is reached","tool":"s"}"#);
+    assert_snapshot!(end.execution_results[0].result, @r#"{"error":"not run","tool":"s","reason":"the run's limit of 3 tool calls is reached"}"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,7 +178,7 @@ async fn a_run_has_so_much_time() {
     c2 starts s
     c2 timed_out: {"error":"the time of the run is up","tool":"s"}
     c3 starts s
-    c3 not_run: {"error":"not run","reason":"the time of the run (250ms) is up","tool":"s"}
+    c3 not_run: {"error":"not run","tool":"s","reason":"the time of the run (250ms) is up"}
     end of c0 c1 c2 c3
     "#);
     assert_eq!(started.elapsed().as_millis() / 10, 25);

@@ -32,11 +32,11 @@ async fn a_condition_sees_the_call_and_what_has_ended() {
     c0 starts t
     c0 ok: {"dry":false}
     c1 starts t
-    c1 not_run: {"error":"not run","reason":"a dry run","tool":"t"}
+    c1 not_run: {"error":"not run","tool":"t","reason":"a dry run"}
     c2 starts fails
     c2 failed: {"error":"no","tool":"fails"}
     c3 starts t
-    c3 not_run: {"error":"not run","reason":"fails failed before","tool":"t"}
+    c3 not_run: {"error":"not run","tool":"t","reason":"fails failed before"}
     end of c0 c1 c2 c3
     "#);
 }
@@ -48,7 +48,7 @@ async fn a_condition_that_panics_runs_nothing() {
     let mut events = executor.execute_batch_streaming(calls([("t", json!({}))]), Batch::new());
     assert_snapshot!(lines(&mut events).await, @r#"
     c0 starts t
-    c0 not_run: {"error":"not run","reason":"the skip condition panicked","tool":"t"}
+    c0 not_run: {"error":"not run","tool":"t","reason":"the skip condition panicked"}
     end of c0
     "#);
 }

@@ -46,15 +46,15 @@ fn react_tells_its_form_and_the_tools() {
 
     Tools:
 
-    weather(unit, city, any, area, days, other, since, tags): Tells the weather to come
+    weather(unit, city, days, tags, area, since, other, any): Tells the weather to come
     - unit (value, required); one of "celsius", "fahrenheit"
     - city (string, required): where
-    - any (any value, optional)
-    - area (object {"properties":{"km":{"type":"number"}},"type":"object"}, optional)
     - days (integer, optional); 3 if left out
-    - other ({"anyOf":[{"type":"string"},{"type":"number"}]}, optional)
-    - since (string or null, optional)
     - tags (array of string, optional)
+    - area (object {"type":"object","properties":{"km":{"type":"number"}}}, optional)
+    - since (string or null, optional)
+    - other ({"anyOf":[{"type":"string"},{"type":"number"}]}, optional)
+    - any (any value, optional)
 
     clock()
     "#);
@@ -96,7 +96,7 @@ fn tagged_json_tells_its_form_and_the_tools() {
     You can use tools. Each line between these tags describes one:
 
     <tools>
-    {"type": "function", "function": {"name": "clock", "description": "", "parameters": {"properties":{},"type":"object"}}}
+    {"type": "function", "function": {"name": "clock", "description": "", "parameters": {"type":"object","properties":{}}}}
     </tools>
 
     To use one, write its name and its arguments as a JSON object between tags, and stop:

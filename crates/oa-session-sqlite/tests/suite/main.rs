@@ -11,6 +11,8 @@ use tempfile::TempDir;
 
 mod contract;
 mod databases;
+#[cfg(unix)]
+mod files;
 mod limits;
 
 fn id(text: &str) -> SessionId {

@@ -12,7 +12,8 @@ use crate::jsonl::end::End;
 use crate::jsonl::fresh::{Fresh, sync_folder};
 use crate::jsonl::lock::{Access, Lock};
 use crate::jsonl::log::{Contents, Log};
-use crate::jsonl::name::{file_name, is_session, session_id};
+use crate::jsonl::name::{LOCK, file_name, is_session, session_id};
+use crate::jsonl::private::{create_folder, open_file};
 use crate::ledger::{Entry, Ledger};
 use crate::limits::Limits;
 use crate::list::{List, SessionPage, Unreadable};
@@ -41,8 +42,8 @@ pub(crate) struct Folder {
 impl Folder {
     pub(crate) fn open(path: PathBuf, limits: Limits) -> Result<Self, Error> {
         let broken = |error| Error::unwritable(&path, error);
-        fs::create_dir_all(&path).map_err(broken)?;
-        let lock = Lock::open(&path.join(".lock"), limits.wait).map_err(broken)?;
+        create_folder(&path).map_err(broken)?;
+        let lock = Lock::open(&path.join(LOCK), limits.wait).map_err(broken)?;
         Ok(Self { path, limits, lock, logs: Logs::default() })
     }
 
@@ -261,8 +262,9 @@ fn info_of(
 }
 
 fn open(path: &Path, id: &SessionId, access: Access) -> Result<File, Error> {
-    let file = OpenOptions::new().read(true).write(matches!(access, Access::Change)).open(path);
-    file.map_err(|error| match error.kind() {
+    let mut options = OpenOptions::new();
+    options.read(true).write(matches!(access, Access::Change));
+    open_file(path, &mut options).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Error::not_found(id),
         _ => Error::unreadable(path, error),
     })
@@ -278,9 +280,10 @@ fn read_whole(path: &Path, id: &SessionId, limits: &Limits) -> Result<(Log, Cont
 /// Returns where the file of a new session will be.
 fn free_path(folder: &Path, id: &SessionId) -> Result<PathBuf, Error> {
     let path = folder.join(file_name(id));
-    match path.try_exists() {
-        Ok(false) => Ok(path),
-        Ok(true) => Err(Error::already_exists(id)),
+    // A link that leads nowhere has the name, too.
+    match fs::symlink_metadata(&path) {
+        Ok(_) => Err(Error::already_exists(id)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
         Err(error) => Err(Error::unreadable(&path, error)),
     }
 }

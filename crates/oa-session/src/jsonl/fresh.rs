@@ -1,9 +1,11 @@
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::jsonl::end::End;
+use crate::jsonl::name::draft_name;
+use crate::jsonl::private::open_file;
 use crate::record::Draft;
 use crate::revision::Revision;
 
@@ -11,7 +13,7 @@ use crate::revision::Revision;
 #[derive(Debug)]
 pub(crate) struct Fresh {
     path: PathBuf,
-    /// What a crash leaves of it is written over by the next of this name.
+    /// What a crash leaves of it is removed by the next of this name.
     draft: PathBuf,
     file: BufWriter<File>,
     end: End,
@@ -19,10 +21,8 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     pub(crate) fn create(path: &Path) -> Result<Self, Error> {
-        let mut draft = path.as_os_str().to_owned();
-        draft.push(".new");
-        let draft = PathBuf::from(draft);
-        let file = File::create(&draft).map_err(|error| Error::unwritable(&draft, error))?;
+        let draft = PathBuf::from(draft_name(path.as_os_str()));
+        let file = create(&draft).map_err(|error| Error::unwritable(&draft, error))?;
         let (path, file) = (path.to_owned(), BufWriter::new(file));
         Ok(Self { path, draft, file, end: End::default() })
     }
@@ -54,6 +54,16 @@ impl Drop for Fresh {
         // Gone already if it was finished.
         let _ = fs::remove_file(&self.draft);
     }
+}
+
+/// Creates a file that nobody else has: not even a link is followed that somebody has put there.
+fn create(draft: &Path) -> io::Result<File> {
+    // The folder is locked, so whatever is there is of a writer that is gone.
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    open_file(draft, OpenOptions::new().write(true).create_new(true))
 }
 
 /// Makes sure that what was put into a folder, or taken out of it, stays so.

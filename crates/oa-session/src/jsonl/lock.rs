@@ -6,6 +6,7 @@ use std::time::Duration;
 use fs4::{FileExt, TryLockError};
 
 use crate::error::{Error, ErrorKind};
+use crate::jsonl::private::open_file;
 
 /// A file that is locked while a folder is read or changed. It says nothing and is never removed.
 #[derive(Debug)]
@@ -29,8 +30,9 @@ pub(crate) struct Held<'a> {
 
 impl Lock {
     pub(crate) fn open(path: &Path, wait: Duration) -> std::io::Result<Self> {
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).read(true).open(path)?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).write(true).read(true);
+        let file = open_file(path, &mut options)?;
         Ok(Self { file, wait })
     }
 

@@ -1,11 +1,16 @@
 //! Ids as names of files: the same on every file system, whatever it makes of case and of other scripts.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 
 use crate::id::SessionId;
 
 const BEFORE: &str = "session-";
 const AFTER: &str = ".jsonl";
+const DRAFT: &str = ".new";
+
+/// The file that is locked while a folder is in use.
+pub(crate) const LOCK: &str = ".lock";
 
 /// Returns the name of the file of a session.
 pub(crate) fn file_name(id: &SessionId) -> String {
@@ -25,6 +30,18 @@ pub(crate) fn file_name(id: &SessionId) -> String {
 /// Returns whether the name looks like that of a session's file.
 pub(crate) fn is_session(name: &str) -> bool {
     name.starts_with(BEFORE) && name.ends_with(AFTER)
+}
+
+/// Returns the name under which a session's file is written until it is complete.
+pub(crate) fn draft_name(name: &OsStr) -> OsString {
+    let mut draft = name.to_owned();
+    draft.push(DRAFT);
+    draft
+}
+
+/// Returns whether the name is one that a store gives to a file.
+pub(crate) fn is_own(name: &str) -> bool {
+    name == LOCK || is_session(name.strip_suffix(DRAFT).unwrap_or(name))
 }
 
 /// Returns the id of the session whose file has this name.
@@ -63,7 +80,9 @@ mod tests {
                 return Ok(());
             };
             let name = file_name(&id);
-            prop_assert!(is_session(&name));
+            prop_assert!(is_session(&name) && is_own(&name));
+            let draft = draft_name(name.as_ref());
+            prop_assert!(draft.to_str().is_some_and(|draft| is_own(draft) && !is_session(draft)));
             prop_assert!(name.len() < 250);
             let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_%.".contains(c);
             prop_assert!(name.chars().all(safe), "{}", name);

@@ -12,6 +12,8 @@ use oa_session::{
 use oa_types::{Message, TextBlock};
 use tempfile::TempDir;
 
+#[cfg(unix)]
+mod attacks;
 mod broken;
 mod contract;
 mod files;

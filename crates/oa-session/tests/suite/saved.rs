@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oa_session::contract::block_on;
 use oa_session::{
-    ErrorKind, JsonlStore, MemoryStore, NewSession, Pending, SavedSession, SessionStore,
+    ErrorKind, JsonlStore, MemoryStore, NewSession, Pending, SavedSession, SessionStore, Timestamp,
 };
 use oa_types::{Message, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
@@ -121,5 +121,27 @@ fn a_turn_that_waits_is_kept_beside_the_others_until_it_is_complete() {
         history.push(Message::tool(ToolResultBlock::new(call().id, json!("done"))));
         saved.save_waiting(&history, at(4)).await.unwrap();
         assert_eq!((&saved.session().messages, &saved.session().pending), (&history, &None));
+    });
+}
+
+#[test]
+fn the_time_of_a_save_is_the_callers_or_that_of_the_system() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let mut saved = SavedSession::open_or_create(Arc::clone(&store), new()).await.unwrap();
+        saved.save(&turns(1), at(2)).await.unwrap();
+        assert_eq!(saved.session().info.updated_at, at(2));
+
+        let before = Timestamp::now();
+        saved.save_now(&turns(2)).await.unwrap();
+        let updated = saved.session().info.updated_at;
+        assert!((before..=Timestamp::now()).contains(&updated), "{updated:?}");
+
+        let mut history = turns(2);
+        history.extend([Message::user("Tidy up."), Message::assistant(vec![call().into()])]);
+        saved.save_waiting_now(&history).await.unwrap();
+        let session = store.load(&id("a")).await.unwrap();
+        assert!(session.info.updated_at >= updated && session.info.is_pending);
+        assert_eq!(session.conversation(), history);
     });
 }

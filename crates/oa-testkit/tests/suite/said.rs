@@ -39,12 +39,12 @@ fn events((status, kind, body): &(u16, String, Bytes)) -> String {
 async fn text_comes_word_by_word() {
     let seen = ask_both(Reply::text("Hello, wide world"), &streamed()).await;
     assert_snapshot!(events(&seen), @r#"
-    {"content":"","role":"assistant"}
+    {"role":"assistant","content":""}
     {"content":"Hello,"}
     {"content":" wide"}
     {"content":" world"}
     {"finish":"stop"}
-    {"completion_tokens":5,"prompt_tokens":5,"total_tokens":10}
+    {"prompt_tokens":5,"completion_tokens":5,"total_tokens":10}
     [DONE]
     "#);
 }
@@ -58,20 +58,20 @@ async fn calls_come_in_fragments() {
         .call_with_id("abc", "now", json!({}));
     let seen = ask_both(reply, &streamed()).await;
     assert_snapshot!(events(&seen), @r#"
-    {"content":"","role":"assistant"}
+    {"role":"assistant","content":""}
     {"reasoning_content":"A"}
     {"reasoning_content":" call."}
     {"content":"I'll"}
     {"content":" look"}
-    {"tool_calls":[{"function":{"arguments":"","name":"add"},"id":"call_1_1","index":0,"type":"function"}]}
-    {"tool_calls":[{"function":{"arguments":"{\"a"},"index":0}]}
-    {"tool_calls":[{"function":{"arguments":"\":1"},"index":0}]}
-    {"tool_calls":[{"function":{"arguments":"}"},"index":0}]}
-    {"tool_calls":[{"function":{"arguments":"","name":"now"},"id":"abc","index":1,"type":"function"}]}
-    {"tool_calls":[{"function":{"arguments":"{"},"index":1}]}
-    {"tool_calls":[{"function":{"arguments":"}"},"index":1}]}
+    {"tool_calls":[{"index":0,"id":"call_1_1","type":"function","function":{"name":"add","arguments":""}}]}
+    {"tool_calls":[{"index":0,"function":{"arguments":"{\"a"}}]}
+    {"tool_calls":[{"index":0,"function":{"arguments":"\":1"}}]}
+    {"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}
+    {"tool_calls":[{"index":1,"id":"abc","type":"function","function":{"name":"now","arguments":""}}]}
+    {"tool_calls":[{"index":1,"function":{"arguments":"{"}}]}
+    {"tool_calls":[{"index":1,"function":{"arguments":"}"}}]}
     {"finish":"tool_calls"}
-    {"completion_tokens":8,"prompt_tokens":5,"total_tokens":13}
+    {"prompt_tokens":5,"completion_tokens":8,"total_tokens":13}
     [DONE]
     "#);
 }
@@ -86,7 +86,7 @@ async fn a_stream_may_lack_its_end_and_have_more_in_the_middle() {
         .without_usage();
     let seen = ask_both(reply, &streamed()).await;
     assert_snapshot!(events(&seen), @r#"
-    {"content":"","role":"assistant"}
+    {"role":"assistant","content":""}
     {"content":"one"}
     : ping
     {"content":" two"}
@@ -100,10 +100,10 @@ async fn a_stream_may_lack_its_end_and_have_more_in_the_middle() {
 async fn usage_and_reason_may_be_given() {
     let reply = Reply::new().refuse("No.").finish("length").usage(7, 8);
     assert_snapshot!(events(&ask_both(reply, &streamed()).await), @r#"
-    {"content":"","role":"assistant"}
+    {"role":"assistant","content":""}
     {"refusal":"No."}
     {"finish":"length"}
-    {"completion_tokens":8,"prompt_tokens":7,"total_tokens":15}
+    {"prompt_tokens":7,"completion_tokens":8,"total_tokens":15}
     [DONE]
     "#);
 }
@@ -113,7 +113,7 @@ async fn usage_comes_if_asked_for() {
     let mut request = streamed();
     request["stream_options"] = json!(null);
     assert_snapshot!(events(&ask_both(Reply::new(), &request).await), @r#"
-    {"content":"","role":"assistant"}
+    {"role":"assistant","content":""}
     {"finish":"stop"}
     [DONE]
     "#);
@@ -132,42 +132,42 @@ async fn without_stream_the_answer_is_one_object() {
     let body: Value = serde_json::from_slice(&body).expect("JSON");
     assert_snapshot!(format!("{body:#}"), @r#"
     {
+      "id": "chatcmpl-1",
+      "object": "chat.completion",
+      "created": 1700000000,
+      "model": "test",
       "choices": [
         {
-          "finish_reason": "tool_calls",
           "index": 0,
           "message": {
-            "content": "I'll look",
             "reasoning_content": "A call.",
+            "content": "I'll look",
             "role": "assistant",
             "tool_calls": [
               {
-                "function": {
-                  "arguments": "{\"a\":1}",
-                  "name": "add"
-                },
                 "id": "call_1_1",
-                "type": "function"
+                "type": "function",
+                "function": {
+                  "name": "add",
+                  "arguments": "{\"a\":1}"
+                }
               },
               {
-                "function": {
-                  "arguments": "{broken",
-                  "name": "now"
-                },
                 "id": "call_1_2",
-                "type": "function"
+                "type": "function",
+                "function": {
+                  "name": "now",
+                  "arguments": "{broken"
+                }
               }
             ]
-          }
+          },
+          "finish_reason": "tool_calls"
         }
       ],
-      "created": 1700000000,
-      "id": "chatcmpl-1",
-      "model": "test",
-      "object": "chat.completion",
       "usage": {
-        "completion_tokens": 9,
         "prompt_tokens": 5,
+        "completion_tokens": 9,
         "total_tokens": 14
       }
     }

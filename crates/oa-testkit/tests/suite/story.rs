@@ -81,7 +81,7 @@ async fn everything_that_is_wrong_is_told() {
       1. thinking "hm", text "I'll "look"", call add({"a":1}) -> request 1
       2. text "Hello", reset after 10 bytes -> request 2
       3. by a rule -> request 3
-      4. status 503, {"error":{"code":503,"message":"Loading model","type":"serve… -> never played
+      4. status 503, {"error":{"message":"Loading model","type":"server_error","c… -> never played
     asked:
       1. POST /v1/chat/completions, model "test", streamed, 1 message (user "What is the time?"), authorization: Bearer **** -> reply 1
       2. POST /v1/chat/completions, 3 messages (user, assistant, tool [{"type":"text"}]), 1 tool, authorization: Bearer **** -> reply 2
@@ -105,7 +105,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
     assert_eq!(status, 500);
     assert_eq!(
         body,
-        r#"{"error":{"code":500,"message":"the script is over: chat request 1 of 0","type":"server_error"}}"#
+        r#"{"error":{"message":"the script is over: chat request 1 of 0","type":"server_error","code":500}}"#
     );
     let clone = server.clone();
     drop(server);

@@ -209,7 +209,7 @@ fn what_stands_beside_a_reference_holds_too() {
         json!({ "unit": "K", "warm": "C", "size": { "wide": 3.0 } }),
         &json!({ "unit": "K", "warm": "C", "size": { "wide": 3, "deep": 1, "high": 2 } }),
     );
-    assert_snapshot!(refused(&schema, json!({ "unit": "X", "warm": "F", "size": { "wide": "x" } })), @r#"`size.wide`: expected integer, found string "x"; `unit`: expected one of "C", "F", "K", found string "X"; `warm`: expected one of "C", "K", found string "F""#);
+    assert_snapshot!(refused(&schema, json!({ "unit": "X", "warm": "F", "size": { "wide": "x" } })), @r#"`unit`: expected one of "C", "F", "K", found string "X"; `warm`: expected one of "C", "K", found string "F"; `size.wide`: expected integer, found string "x""#);
     // What several say of the same value is told once.
     let twice =
         json!({ "$ref": "#/$defs/o", "type": "object", "$defs": { "o": { "type": "object" } } });

@@ -21,7 +21,7 @@ fn the_wire_form_is_what_servers_take() {
             .describe("a", "The first")
             .param_with("b", json!({ "type": "number", "minimum": 0 })),
     );
-    assert_snapshot!(add.to_openai_format(), @r#"{"function":{"description":"Add two numbers","name":"add","parameters":{"properties":{"a":{"description":"The first","type":"number"},"b":{"minimum":0,"type":"number"}},"required":["a","b"],"type":"object"}},"type":"function"}"#);
+    assert_snapshot!(add.to_openai_format(), @r#"{"type":"function","function":{"name":"add","description":"Add two numbers","parameters":{"type":"object","properties":{"a":{"type":"number","description":"The first"},"b":{"type":"number","minimum":0}},"required":["a","b"]}}}"#);
 }
 
 #[test]

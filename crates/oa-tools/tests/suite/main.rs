@@ -6,6 +6,7 @@ mod cancel;
 mod context;
 mod errors;
 mod laws;
+mod order;
 mod registry;
 mod schema;
 #[cfg(feature = "schemars")]

@@ -65,8 +65,8 @@ fn parameters_may_be_called_like_words_of_the_schema() {
     becomes(json!({ "type": "string" }), json!({ "type": { "type": "string" } }), json!(["type"]));
     becomes(
         json!({ "type": "object", "q": "string" }),
-        json!({ "q": { "type": "string" }, "type": { "type": "object" } }),
-        json!(["q", "type"]),
+        json!({ "type": { "type": "object" }, "q": { "type": "string" } }),
+        json!(["type", "q"]),
     );
     becomes(
         json!({ "properties": { "type": "object" } }),
@@ -75,8 +75,8 @@ fn parameters_may_be_called_like_words_of_the_schema() {
     );
     becomes(
         json!({ "required": "boolean", "default": "string" }),
-        json!({ "default": { "type": "string" }, "required": { "type": "boolean" } }),
-        json!(["default", "required"]),
+        json!({ "required": { "type": "boolean" }, "default": { "type": "string" } }),
+        json!(["required", "default"]),
     );
 }
 
@@ -101,7 +101,7 @@ fn three_flags_make_a_parameter_optional_and_do_not_reach_the_model() {
             "deep": { "type": "object", "properties": {}, "required": ["x"] },
             "must": { "type": "string" },
         }),
-        json!(["deep", "must", "q", "user"]),
+        json!(["q", "user", "deep", "must"]),
     );
 }
 

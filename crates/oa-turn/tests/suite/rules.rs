@@ -116,7 +116,7 @@ fn a_malformed_call_is_mended_by_the_model_in_auto_mode_and_left_out_in_manual_m
         told(&turn)[1..],
         [
             r#"assistant: Hm. [1 {}] [3 {"a":1}]"#,
-            r#"tool: 1!{"arguments":"{\"a\":","error":"the arguments are not valid JSON","tool":"a"}"#,
+            r#"tool: 1!{"error":"the arguments are not valid JSON","tool":"a","arguments":"{\"a\":"}"#,
             r#"tool: 3="ok""#,
         ]
     );
@@ -281,7 +281,7 @@ fn results_are_shown_in_call_order_each_as_it_was_reviewed() {
             "2?the arguments are not valid JSON",
             r#"[3 {"a":1}]"#,
             r#"1="checked""#,
-            r#"2!{"arguments":"{\"a\":","error":"the arguments are not valid JSON","tool":"a"}"#,
+            r#"2!{"error":"the arguments are not valid JSON","tool":"a","arguments":"{\"a\":"}"#,
             "3?no luck",
             r#"3!{"error":"no luck"}"#,
         ]

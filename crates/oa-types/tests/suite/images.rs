@@ -1,6 +1,7 @@
 //! Images by address, by data and by path.
 
 use std::fs;
+use std::path::PathBuf;
 
 use oa_types::{ErrorKind, ImageBlock, ImageDetail};
 
@@ -45,8 +46,68 @@ fn a_file_is_told_by_its_first_bytes() {
     );
     fs::write(&path, b"#!/bin/sh").unwrap();
     let error = ImageBlock::from_file_path(&path).unwrap_err();
-    assert!(error.to_string().ends_with("is no PNG, JPEG, GIF, WebP or BMP image"), "{error}");
+    assert!(error.to_string().ends_with("is not a PNG, JPEG, GIF, WebP or BMP image"), "{error}");
     fs::remove_file(&path).unwrap();
     let error = ImageBlock::from_file_path(&path).unwrap_err();
     assert!(std::error::Error::source(&error).is_some());
+}
+
+#[test]
+fn a_file_larger_than_the_limit_is_refused() {
+    let path = scratch("large");
+    let picture = b"\x89PNG\r\n\x1a\n";
+    fs::write(&path, picture).unwrap();
+    let size = picture.len() as u64;
+    assert!(ImageBlock::from_file_path_with_limit(&path, size).is_ok());
+    let error = ImageBlock::from_file_path_with_limit(&path, size - 1).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    assert!(error.to_string().ends_with("is larger than 7 bytes"), "{error}");
+    // A sparse file takes no room on the disk.
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(ImageBlock::MAX_FILE_BYTES + 1)
+        .unwrap();
+    let error = ImageBlock::from_file_path(&path).unwrap_err();
+    assert!(error.to_string().ends_with("is larger than 20971520 bytes"), "{error}");
+    fs::remove_file(&path).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn only_regular_files_are_read() {
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
+    let (fifo, to_zero) = (scratch("fifo"), scratch("to-zero"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    symlink("/dev/zero", &to_zero).unwrap();
+    let paths = [fifo.clone(), to_zero.clone(), "/dev/zero".into(), std::env::temp_dir()];
+    for path in paths {
+        let (send, receive) = mpsc::channel();
+        let tried = path.clone();
+        thread::spawn(move || send.send(ImageBlock::from_file_path(tried)));
+        let result = receive.recv_timeout(Duration::from_secs(10));
+        let error = result.unwrap_or_else(|_| panic!("{path:?} blocks")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert!(error.to_string().ends_with("is not a regular file"), "{error}");
+    }
+    fs::remove_file(fifo).unwrap();
+    fs::remove_file(to_zero).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_whose_size_is_unknown_is_read_no_further_than_the_limit() {
+    // Reports a size of zero and has more than that.
+    let error = ImageBlock::from_file_path_with_limit("/proc/self/status", 8).unwrap_err();
+    assert!(error.to_string().ends_with("is larger than 8 bytes"), "{error}");
+}
+
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("oa-types-image-{name}-{}", std::process::id()))
 }

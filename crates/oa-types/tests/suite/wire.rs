@@ -92,7 +92,7 @@ fn what_a_server_wants_back_goes_back_and_no_member_twice() {
     let mut message = Message::assistant(vec![call.into()]);
     message
         .extra
-        .insert("reasoning_details".into(), json!([{"type": "reasoning.encrypted", "data": "y"}]));
+        .insert("reasoning_details".into(), json!([{"data": "y", "type": "reasoning.encrypted"}]));
     message.extra.insert("role".into(), json!("other"));
     assert_snapshot!(wire(&[message]), @r#"[{"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"add","arguments":"{}"},"extra_content":{"google":{"thought_signature":"x"}}}],"reasoning_details":[{"data":"y","type":"reasoning.encrypted"}]}]"#);
 }
@@ -172,7 +172,7 @@ fn what_is_not_set_is_not_sent() {
     chat.tool_choice = Some(ToolChoice::Tool("add".into()));
     chat.temperature = Some(0.7);
     chat.extra_body =
-        json!({"model": "other", "tool_choice": "auto", "num_ctx": 1}).as_object().unwrap().clone();
+        json!({"model": "other", "num_ctx": 1, "tool_choice": "auto"}).as_object().unwrap().clone();
     assert_snapshot!(request(&chat), @r#"{"model":"other","messages":[],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"temperature":0.7,"num_ctx":1,"tool_choice":"auto"}"#);
 }
 

@@ -1,0 +1,125 @@
+//! The files of a database: who may read them, and that they are files.
+//!
+//! Files are looked at and never opened here. Whoever closes a file that SQLite has open in the same process
+//! takes SQLite's locks away: POSIX has one set of them for a process and a file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use oa_session::{Error, ErrorKind};
+
+/// What SQLite appends to the name of a database for the files beside it.
+const BESIDE: [&str; 3] = ["-journal", "-shm", "-wal"];
+
+/// SQLite's name for a database without files.
+const IN_MEMORY: &str = ":memory:";
+
+/// Makes sure that the database and the files beside it are regular files, and on Unix that only their
+/// owner may read them. Creates an empty database if there is none.
+///
+/// Returns the path by which SQLite is to open the database, without links in its folder: SQLite refuses links anywhere
+/// in a path, and links above the database are the caller's choice.
+pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
+    if path == Path::new(IN_MEMORY) {
+        return Ok(path.to_owned());
+    }
+    let path = resolved(path).map_err(|error| unusable(path, error))?;
+    for file in BESIDE.map(|suffix| with_suffix(&path, suffix)) {
+        check(&file)?;
+    }
+    if check(&path)? == Found::Nothing {
+        create_empty(&path).map_err(|error| unusable(&path, error))?;
+        // Somebody else may have been faster, and made it something else.
+        check(&path)?;
+    }
+    Ok(path)
+}
+
+#[derive(Debug, Eq, PartialEq)]
+enum Found {
+    File,
+    Nothing,
+}
+
+/// Refuses what is not a regular file, and takes the permissions of others away from what is one.
+fn check(path: &Path) -> Result<Found, Error> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(unusable(path, error)),
+    };
+    if !metadata.is_file() {
+        let message = format!("{} is not a regular file", path.display());
+        return Err(Error::new(ErrorKind::Io, message));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mode = metadata.permissions().mode();
+        if mode & 0o077 != 0 {
+            // Fails where the owner is somebody else: such a database works as it did.
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o600));
+        }
+    }
+    Ok(Found::File)
+}
+
+/// Resolves links in the folder of a database, and none in its name.
+#[cfg(unix)]
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok(fs::canonicalize(folder.unwrap_or(Path::new(".")))?.join(name))
+}
+
+#[cfg(not(unix))]
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    Ok(path.to_owned())
+}
+
+/// Creates an empty file that only its owner may read; SQLite gives those beside it the same permissions.
+///
+/// The file is made under a name of its own and gets the other one once it is closed, because SQLite may open
+/// that at any moment. One that is there already stays. Where a file cannot have two names there are no
+/// permissions either, and SQLite may create it.
+#[cfg(unix)]
+fn create_empty(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    const ATTEMPTS: u32 = 64;
+
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    for attempt in 0..ATTEMPTS {
+        let draft = with_suffix(path, &format!(".{}-{attempt}.new", std::process::id()));
+        match options.open(&draft) {
+            Ok(file) => drop(file),
+            // Another thread is at it, or was stopped.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(error) => return Err(error),
+        }
+        let _ = fs::hard_link(&draft, path);
+        return fs::remove_file(&draft);
+    }
+    Err(io::Error::new(io::ErrorKind::AlreadyExists, "drafts of the database are in the way"))
+}
+
+#[cfg(not(unix))]
+fn create_empty(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = OsString::from(path);
+    path.push(suffix);
+    path.into()
+}
+
+fn unusable(path: &Path, error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot open {}", path.display())).with_source(error)
+}

@@ -1,0 +1,107 @@
+//! Who may read the files of a database, and what is refused under their names.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use oa_session::contract::block_on;
+use oa_session::{ErrorKind, SessionStore};
+use oa_session_sqlite::SqliteStore;
+
+use crate::{Place, append, create, id, turn};
+
+const BESIDE: [&str; 3] = ["", "-shm", "-wal"];
+
+#[test]
+fn the_database_and_the_files_beside_it_are_for_their_owner_alone() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    append(&store, &create(&store, "a"), turn(0)).unwrap();
+    for suffix in BESIDE {
+        assert_eq!(mode(&file(&place, suffix)), 0o600, "{suffix}");
+    }
+    let names = fs::read_dir(place.0.path()).unwrap().count();
+    assert_eq!(names, BESIDE.len(), "drafts are left");
+}
+
+#[test]
+fn an_older_database_is_closed_to_others_when_it_is_opened() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    append(&store, &create(&store, "a"), turn(0)).unwrap();
+    for suffix in BESIDE {
+        fs::set_permissions(file(&place, suffix), Permissions::from_mode(0o644)).unwrap();
+    }
+    let other = place.open().unwrap();
+    for suffix in BESIDE {
+        assert_eq!(mode(&file(&place, suffix)), 0o600, "{suffix}");
+    }
+    assert_eq!(block_on(other.load(&id("a"))).unwrap().messages, turn(0));
+}
+
+#[test]
+fn only_regular_files_are_opened() {
+    let victim = Place::new();
+    create(&victim.open().unwrap(), "b");
+    for suffix in ["", "-journal", "-shm", "-wal"] {
+        for trap in ["fifo", "folder", "link", "link to nothing", "link to zero"] {
+            let place = Place::new();
+            let path = file(&place, suffix);
+            if !suffix.is_empty() {
+                create(&place.open().unwrap(), "a");
+                let _ = fs::remove_file(&path);
+            }
+            match trap {
+                "fifo" => assert!(Command::new("mkfifo").arg(&path).status().unwrap().success()),
+                "folder" => fs::create_dir(&path).unwrap(),
+                "link" => symlink(victim.path(), &path).unwrap(),
+                "link to nothing" => symlink(victim.0.path().join("new"), &path).unwrap(),
+                _ => symlink("/dev/zero", &path).unwrap(),
+            }
+            let before = fs::read(victim.path()).unwrap();
+            let error = within_seconds(place.path()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Io, "{trap} {suffix}");
+            let said = format!("sessions.db{suffix} is not a regular file");
+            assert!(error.to_string().ends_with(&said), "{trap} {suffix}: {error}");
+            assert_eq!(fs::read(victim.path()).unwrap(), before, "{trap} {suffix}");
+            assert!(!victim.0.path().join("new").exists(), "{trap} {suffix}");
+        }
+    }
+}
+
+#[test]
+fn links_above_the_database_are_the_callers() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let link = elsewhere.0.path().join("link");
+    symlink(place.0.path(), &link).unwrap();
+    create(&SqliteStore::open(link.join("sessions.db")).unwrap(), "a");
+    assert!(block_on(place.open().unwrap().load(&id("a"))).is_ok());
+}
+
+#[test]
+fn a_database_in_memory_has_no_file() {
+    let store = SqliteStore::open(":memory:").unwrap();
+    create(&store, "a");
+    assert!(!Path::new(":memory:").exists());
+}
+
+/// Opens a database, and fails instead of waiting with whoever blocks.
+fn within_seconds(path: PathBuf) -> Result<SqliteStore, oa_session::Error> {
+    let (send, receive) = mpsc::channel();
+    thread::spawn(move || send.send(SqliteStore::open(path)));
+    receive.recv_timeout(Duration::from_secs(20)).expect("it does not block")
+}
+
+fn file(place: &Place, suffix: &str) -> PathBuf {
+    let mut path = place.path().into_os_string();
+    path.push(suffix);
+    path.into()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}

@@ -1,0 +1,110 @@
+//! Opening files and folders that belong to the store alone.
+//!
+//! On Unix, files are created with mode 0600 and folders with 0700, and looser permissions of those that are
+//! there are tightened. Elsewhere permissions are those that the folder hands down.
+
+use std::error::Error;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::path::Path;
+use std::{fmt, io};
+
+use crate::jsonl::name::is_own;
+
+/// Creates a folder with its parents, unless it is there, and closes it to other users.
+///
+/// A folder in which anything else is kept stays as it is: somebody may need to get at that.
+pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    let metadata = fs::metadata(path)?;
+    if is_loose(&metadata) && holds_nothing_else(path)? {
+        tighten(&metadata, 0o700, |permissions| fs::set_permissions(path, permissions));
+    }
+    Ok(())
+}
+
+/// Opens a regular file, or creates it if the options say so.
+///
+/// Fails at once if anything else has the name: a link is not followed, and a FIFO is not waited for.
+pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+
+        use rustix::fs::OFlags;
+
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        options.mode(0o600).custom_flags(flags.bits().cast_signed());
+    }
+    // Where links cannot be refused by the call that opens.
+    #[cfg(not(unix))]
+    if is_irregular(path) {
+        return Err(io::Error::other(NotRegular));
+    }
+    let file = match options.open(path) {
+        Ok(file) => file,
+        // Systems disagree on what the error is called for a link, a FIFO without a reader, or a socket.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && is_irregular(path) => {
+            return Err(io::Error::other(NotRegular));
+        }
+        Err(error) => return Err(error),
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other(NotRegular));
+    }
+    tighten(&metadata, 0o600, |permissions| file.set_permissions(permissions));
+    Ok(file)
+}
+
+/// A link, a FIFO, a device, a socket or a folder, where a file should be.
+#[derive(Debug)]
+struct NotRegular;
+
+impl fmt::Display for NotRegular {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is not a regular file")
+    }
+}
+
+impl Error for NotRegular {}
+
+fn is_irregular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+fn holds_nothing_else(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        if !entry?.file_name().to_str().is_some_and(is_own) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(unix)]
+fn is_loose(metadata: &Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
+}
+
+#[cfg(not(unix))]
+fn is_loose(_: &Metadata) -> bool {
+    false
+}
+
+/// Takes away what goes beyond `most`. It may fail where the owner is somebody else, or the file system has
+/// no permissions: those stores work as they did.
+fn tighten(metadata: &Metadata, most: u32, set: impl FnOnce(fs::Permissions) -> io::Result<()>) {
+    #[cfg(unix)]
+    if is_loose(metadata) {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mode = metadata.permissions().mode() & most;
+        let _ = set(fs::Permissions::from_mode(mode));
+    }
+    #[cfg(not(unix))]
+    let _ = (metadata, most, set);
+}

@@ -1,0 +1,215 @@
+//! Names that somebody else has taken, and permissions that are too loose.
+
+use std::error::Error as _;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use oa_session::contract::block_on;
+use oa_session::{Append, Error, ErrorKind, JsonlStore, List, NewSession, SessionStore};
+use oa_types::Message;
+use tempfile::TempDir;
+
+use crate::{Files, append, at, create, folder_of, id, kind, load, turn, turns};
+
+/// What an attacker puts under a name of the store's.
+#[derive(Clone, Copy, Debug)]
+enum Trap {
+    Fifo,
+    Folder,
+    Link,
+    LinkToNothing,
+    LinkToZero,
+}
+
+const TRAPS: [Trap; 5] =
+    [Trap::Fifo, Trap::Folder, Trap::Link, Trap::LinkToNothing, Trap::LinkToZero];
+
+impl Trap {
+    fn set(self, path: &Path, victim: &Path) {
+        let _ = fs::remove_file(path);
+        match self {
+            Self::Fifo => fifo(path),
+            Self::Folder => fs::create_dir(path).unwrap(),
+            Self::Link => symlink(victim, path).unwrap(),
+            Self::LinkToNothing => symlink(victim.with_extension("none"), path).unwrap(),
+            Self::LinkToZero => symlink("/dev/zero", path).unwrap(),
+        }
+    }
+}
+
+/// A session that the store must neither read nor change when a link leads to it.
+struct Victim(TempDir);
+
+impl Victim {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = JsonlStore::open(folder.path()).unwrap();
+        let info = create(&store, "b");
+        append(&store, &info, turn(7)).unwrap();
+        Self(folder)
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.0.path().join("session-b.jsonl")
+    }
+}
+
+#[test]
+fn only_a_regular_file_is_a_session() {
+    for trap in TRAPS {
+        let (files, victim) = (Files::new(2), Victim::new());
+        let before = fs::read(victim.path()).unwrap();
+        trap.set(&files.folder.path().join("session-b.jsonl"), &victim.path());
+        within_seconds(trap, {
+            let store = files.open();
+            move || {
+                let (b, revision) =
+                    (id("b"), block_on(store.load(&id("a"))).unwrap().info.revision);
+                refused(trap, block_on(store.load(&b)));
+                refused(trap, block_on(store.append(&b, Append::new(revision, turn(0), at(2)))));
+                refused(trap, block_on(store.set_metadata(&b, serde_json::Map::new(), at(2))));
+                refused(trap, block_on(store.set_pending(&b, revision, None, at(2))));
+                refused(trap, block_on(store.fork(&b, 0, NewSession::new(id("c"), at(2)))));
+                let new = NewSession::new(b, at(2));
+                assert_eq!(kind(block_on(store.create(new))), ErrorKind::AlreadyExists, "{trap:?}");
+                // The others are listed, and it stands beside them.
+                let page = block_on(store.list(List::new(10))).unwrap();
+                assert_eq!(page.sessions.len(), 1, "{trap:?}");
+                assert_eq!(page.unreadable[0].name, "session-b.jsonl", "{trap:?}");
+                assert_eq!(load(&store, "a").unwrap(), turns(2));
+            }
+        });
+        assert_eq!(fs::read(victim.path()).unwrap(), before, "{trap:?}");
+        assert_eq!(folder_of(victim.0.path()), [".lock", "session-b.jsonl"], "{trap:?}");
+    }
+}
+
+#[test]
+fn a_deleted_link_leaves_alone_where_it_led() {
+    let (files, victim) = (Files::new(1), Victim::new());
+    symlink(victim.path(), files.folder.path().join("session-b.jsonl")).unwrap();
+    let store = files.open();
+    block_on(store.delete(&id("b"))).unwrap();
+    assert!(victim.path().exists());
+    create(&store, "b");
+    assert_eq!(load(&store, "b").unwrap(), []);
+}
+
+#[test]
+fn a_new_file_is_never_written_through_a_name_that_is_taken() {
+    for trap in TRAPS {
+        let (files, victim) = (Files::new(1), Victim::new());
+        let before = fs::read(victim.path()).unwrap();
+        let draft = files.folder.path().join("session-c.jsonl.new");
+        trap.set(&draft, &victim.path());
+        within_seconds(trap, {
+            let store = files.open();
+            move || match trap {
+                // There is nothing in the way that could be removed.
+                Trap::Folder => {
+                    let new = NewSession::new(id("c"), at(1));
+                    assert_eq!(kind(block_on(store.create(new))), ErrorKind::Io);
+                }
+                _ => {
+                    let info = create(&store, "c");
+                    append(&store, &info, turn(1)).unwrap();
+                    assert_eq!(load(&store, "c").unwrap(), turn(1));
+                }
+            }
+        });
+        assert_eq!(fs::read(victim.path()).unwrap(), before, "{trap:?}");
+        assert_eq!(folder_of(victim.0.path()), [".lock", "session-b.jsonl"], "{trap:?}");
+    }
+}
+
+#[test]
+fn the_lock_is_a_regular_file() {
+    for trap in TRAPS {
+        let (files, victim) = (Files::new(1), Victim::new());
+        trap.set(&files.folder.path().join(".lock"), &victim.path());
+        let folder = files.folder.path().to_owned();
+        within_seconds(trap, move || refused(trap, JsonlStore::open(folder)));
+    }
+}
+
+#[test]
+fn folders_and_files_are_for_their_owner_alone() {
+    let outside = tempfile::tempdir().unwrap();
+    let folder = outside.path().join("agents").join("sessions");
+    let store = JsonlStore::open(&folder).unwrap();
+    let mut info = create(&store, "a");
+    // Enough that the file is written anew.
+    for _ in 0..6 {
+        info = append(&store, &info, vec![Message::user("-".repeat(300 << 10))]).unwrap();
+        info = block_on(store.rewind(&info.id, info.revision, 0, at(3))).unwrap();
+    }
+    block_on(store.fork(&info.id, 0, NewSession::new(id("b"), at(2)))).unwrap();
+    assert_eq!(mode(&outside.path().join("agents")), 0o700);
+    assert_eq!(mode(&folder), 0o700);
+    assert_eq!(folder_of(&folder), [".lock", "session-a.jsonl", "session-b.jsonl"]);
+    for name in folder_of(&folder) {
+        assert_eq!(mode(&folder.join(&name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn an_older_store_is_closed_to_others_when_it_is_opened() {
+    let files = Files::new(1);
+    let folder = files.folder.path();
+    fs::write(folder.join("session-b.jsonl.new"), "left by a crash").unwrap();
+    for path in [folder, &folder.join(".lock"), &files.path()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let store = files.open();
+    assert_eq!((mode(folder), mode(&folder.join(".lock"))), (0o700, 0o600));
+    block_on(store.list(List::new(1))).unwrap();
+    assert_eq!(mode(&files.path()), 0o600);
+}
+
+#[test]
+fn a_folder_with_other_things_in_it_stays_open_to_others() {
+    let files = Files::new(1);
+    let folder = files.folder.path();
+    fs::write(folder.join("notes.txt"), "for everybody").unwrap();
+    for path in [folder, &files.path()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    assert_eq!(load(&files.open(), "a").unwrap(), turns(1));
+    assert_eq!((mode(folder), mode(&files.path())), (0o755, 0o600));
+    assert_eq!(mode(&folder.join("notes.txt")) & 0o044, 0o044);
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(trap: Trap, result: Result<T, Error>) {
+    let error = result.expect_err("it is a trap");
+    assert_eq!(error.kind(), ErrorKind::Io, "{trap:?}");
+    let cause = error.source().map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("it is not a regular file"), "{trap:?}");
+}
+
+/// Fails where the body blocks, instead of waiting with it.
+#[track_caller]
+fn within_seconds(trap: Trap, body: impl FnOnce() + Send + 'static) {
+    let (send, receive) = mpsc::channel();
+    let body = thread::spawn(move || {
+        body();
+        let _ = send.send(());
+    });
+    match receive.recv_timeout(Duration::from_secs(20)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("{trap:?} blocks"),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => body.join().unwrap(),
+    }
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
