@@ -30,13 +30,13 @@ mod tool;
 mod usage;
 
 mod name;
-mod secret;
 
 #[doc(hidden)]
 pub mod contain;
 pub mod wire;
 
 mod error;
+mod permanent;
 
 pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
@@ -49,6 +49,6 @@ pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
-pub use crate::secret::mask_secret;
+pub use crate::permanent::Permanent;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
