@@ -12,6 +12,7 @@ mod dialects;
 mod doctor;
 mod endpoints;
 mod error_bodies;
+mod excerpts;
 mod failures;
 mod faults;
 mod filled_in;

@@ -15,9 +15,10 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use tokio::time::{Sleep, sleep};
 
 use crate::endpoint::Endpoint;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, server_error};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::quotation;
 use crate::retry::Budget;
 use crate::scan::Scan;
 use crate::service::AnyBody;
@@ -36,6 +37,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
+
+/// How much of another one is shown, in characters.
+const CONTENT_TYPE: usize = 100;
 
 const EMPTY: &str = "the server answered with success and an empty body";
 
@@ -346,12 +350,12 @@ impl AnswerStream {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
         let failure = reported(pipeline.problems())
-            .map(|error| Error::in_stream(error, pipeline.received()))
+            .map(|error| Error::in_stream(error, pipeline.received(), &self.0.endpoint.0.secrets))
             .or(failure);
         let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
-        let Some(mut error) = failure.or_else(nothing) else { return self.stop(None) };
-        error.mask(self.0.endpoint.0.secrets());
+        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
+        let error = error.masked(&self.0.endpoint.0.secrets);
         if let Some(told) = self.0.on_end.take() {
             told(Some(&error));
         }
@@ -378,13 +382,18 @@ impl AnswerStream {
         let received = self.0.pipeline.received();
         // How a body begins that holds no payload, in words that can be shown.
         let strange = (self.0.pipeline.payloads() == 0).then(|| {
+            let secrets = &self.0.endpoint.0.secrets;
             let content_type = self.0.content_type.as_deref().unwrap_or("unknown type");
-            let head = ServerError::from_body(self.0.pipeline.head()).message;
+            let content_type = secrets.excerpt(content_type, CONTENT_TYPE);
+            let head = server_error(self.0.pipeline.head(), secrets);
+            let head = secrets.excerpt(&head.message, head.message_limit());
             format!("no event stream but {received} bytes of {content_type}: {head}")
         });
         let forms = self.0.pipeline.take_forms();
         let answer = self.0.pipeline.take_answer();
-        let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
+        let endpoint = &self.0.endpoint;
+        let read = || failure(&answer, received, strange, endpoint);
+        let mut failure = self.0.failure.take().or_else(read);
         if let Some(failure) = &mut failure
             && self.0.beginning.first_token.is_none()
             && received > 0
@@ -392,8 +401,8 @@ impl AnswerStream {
         {
             failure.add(self.0.endpoint.0.hint());
         }
-        match &mut failure {
-            Some(failure) => failure.mask(self.0.endpoint.0.secrets()),
+        match failure.take() {
+            Some(error) => failure = Some(error.masked(&self.0.endpoint.0.secrets)),
             None => {
                 self.0.endpoint.0.learned.keep_forms(forms);
                 self.0.beginning.give_back();
@@ -532,9 +541,7 @@ fn reported(problems: &[Problem]) -> Option<&ServerError> {
 /// A problem as it may be shown.
 #[cold]
 fn masked(problem: &Problem, endpoint: &Endpoint) -> Problem {
-    let mut problem = problem.clone();
-    endpoint.0.secrets().for_each(|secret| problem.mask(secret));
-    problem
+    quotation::problem(problem, &endpoint.0.secrets)
 }
 
 /// Keeps what is left of a length, in bytes.
@@ -546,9 +553,14 @@ fn cut(text: &mut String, left: &mut usize) {
 }
 
 /// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
-fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Error> {
+fn failure(
+    answer: &Answer,
+    received: u64,
+    strange: Option<String>,
+    endpoint: &Endpoint,
+) -> Option<Error> {
     if let Some(error) = reported(&answer.problems) {
-        return Some(Error::in_stream(error, received));
+        return Some(Error::in_stream(error, received, &endpoint.0.secrets));
     }
     if !answer.is_empty() || answer.is_finished() {
         return None;
@@ -556,7 +568,7 @@ fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Er
     let message = if received == 0 {
         EMPTY.to_owned()
     } else if let Some(problem) = answer.problems.first() {
-        format!("nothing in the answer could be read: {problem}")
+        format!("nothing in the answer could be read: {}", masked(problem, endpoint))
     } else {
         strange
             .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))

@@ -68,6 +68,7 @@ mod gauge;
 mod learned;
 mod manner;
 mod pipeline;
+mod quotation;
 mod retry;
 mod scan;
 mod service;
