@@ -120,11 +120,11 @@ async fn error_statuses_carry_the_words_of_the_server() {
     assert_snapshot!(error(422, json!({"detail": [{"loc": ["body"], "msg": "field required"}]})).await, @r#""", Api: the server answered 422 Unprocessable Entity: field required [status: 422]"#);
     assert_snapshot!(served(Reply::error(503, "Loading model").header("retry-after", "2")).await, @r#""", Api: the server answered 503 Service Unavailable: Loading model [status: 503] [code: server_error] [retry after: 2s] [retryable]"#);
     assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 1.5s] [retryable]"#);
-    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "soon").header("retry-after", "3")).await, @"");
-    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after", "99999999999999999999999")).await, @"");
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "\u{1f}\u{8b}").header("content-encoding", "gzip")).await, @"");
-    assert_snapshot!(served(Reply::body(502, "text/html", "\u{1f}\u{8b}").header("content-encoding", "Br")).await, @"");
-    assert_snapshot!(served(Reply::text("Hello").header("content-encoding", "identity")).await, @"");
+    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "soon").header("retry-after", "3")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 3s] [retryable]"#);
+    assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after", "99999999999999999999999")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 18446744073709551615.999999999s] [retryable]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "\u{1f}\u{8b}").header("content-encoding", "gzip")).await, @r#""", Stream: the answer is compressed by gzip, which nobody asked for: a proxy may do that, and a transport of your own can undo it [received: 0]"#);
+    assert_snapshot!(served(Reply::body(502, "text/html", "\u{1f}\u{8b}").header("content-encoding", "Br")).await, @r#""", Api: the server answered 502 Bad Gateway (its words are compressed by br, which nobody asked for) [status: 502] [retryable]"#);
+    assert_snapshot!(served(Reply::text("Hello").header("content-encoding", "identity")).await, @r#""Hello", no error"#);
     assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @r#""", Api: the server answered 500 Internal Server Error: Jinja Exception: roles must alternate [status: 500]"#);
     let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
     assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: exceed_context_size_error]"#);

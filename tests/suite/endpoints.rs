@@ -291,7 +291,7 @@ fn headers_that_only_a_transport_can_set_are_refused() {
     assert_eq!(build("host", "GPU:8000"), Ok(()));
     for (base_url, host) in [("https://gpu/v1", "gpu:443"), ("http://gpu:80/v1", "gpu")] {
         let endpoint = Endpoint::builder().base_url(base_url).header("host", host);
-        let endpoint = endpoint.transport(MemoryServer::new(Reply::text("Hello")));
+        let endpoint = endpoint.transport(MemoryServer::new(Script::new()));
         endpoint.build().unwrap();
     }
     let error = AgentOptions::builder().model("any").header("connection", "close").build();
@@ -300,10 +300,10 @@ fn headers_that_only_a_transport_can_set_are_refused() {
 
 #[tokio::test]
 async fn debug_of_an_error_begins_with_its_sentence_and_has_what_is_set() {
-    let server = MemoryServer::new(Reply::error(404, "no such model"));
-    let error =
-        list_models(&AgentOptions::builder().model("any").transport(server).build().unwrap());
-    let error = error.await.unwrap_err();
+    let reply = Reply::error(404, "no such model");
+    let server = MemoryServer::new(Script::new().get("/v1/models", reply));
+    let options = AgentOptions::builder().model("any").transport(server).build().unwrap();
+    let error = list_models(&options).await.unwrap_err();
     let expected = r#"Error { message: "the server answered 404 Not Found: no such model", kind: Api, status: 404, code: "invalid_request_error" }"#;
     assert_eq!(format!("{error:?}"), expected);
 }

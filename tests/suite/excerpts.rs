@@ -155,7 +155,9 @@ impl Place {
             },
         };
         let mut client = Client::new(options).expect("options");
-        client.send("Hi.").await.expect("a prompt");
+        if let Err(refused) = client.send("Hi.").await {
+            return shown + &error(&refused);
+        }
         loop {
             match client.next_event().await {
                 Ok(Some(event)) => shown += &format!("{event:?}"),

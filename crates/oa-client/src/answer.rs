@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::Response;
 use oa_aggregate::{Answer, Delta, Problem, Progress};
+use oa_redact::Secrets;
 use oa_transport::Watch;
 use oa_types::wire::ServerError;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason};
@@ -254,7 +255,7 @@ impl AnswerStream {
                 }
                 let picked = match delta {
                     Delta::Problem(problem) => {
-                        pick(Delta::Problem(&masked(problem, &this.endpoint)))
+                        pick(Delta::Problem(&quotation::problem(problem, &this.endpoint.0.secrets)))
                     }
                     delta => pick(delta),
                 };
@@ -380,9 +381,9 @@ impl AnswerStream {
     /// Makes the answer and finds out whether it is one.
     pub(crate) fn conclude(mut self) -> Concluded {
         let received = self.0.pipeline.received();
+        let secrets = &self.0.endpoint.0.secrets;
         // How a body begins that holds no payload, in words that can be shown.
         let strange = (self.0.pipeline.payloads() == 0).then(|| {
-            let secrets = &self.0.endpoint.0.secrets;
             let content_type = self.0.content_type.as_deref().unwrap_or("unknown type");
             let content_type = secrets.excerpt(content_type, CONTENT_TYPE);
             let head = server_error(self.0.pipeline.head(), secrets);
@@ -391,8 +392,7 @@ impl AnswerStream {
         });
         let forms = self.0.pipeline.take_forms();
         let answer = self.0.pipeline.take_answer();
-        let endpoint = &self.0.endpoint;
-        let read = || failure(&answer, received, strange, endpoint);
+        let read = || failure(&answer, received, strange, secrets);
         let mut failure = self.0.failure.take().or_else(read);
         if let Some(failure) = &mut failure
             && self.0.beginning.first_token.is_none()
@@ -402,7 +402,7 @@ impl AnswerStream {
             failure.add(self.0.endpoint.0.hint());
         }
         match failure.take() {
-            Some(error) => failure = Some(error.masked(&self.0.endpoint.0.secrets)),
+            Some(error) => failure = Some(error.masked(secrets)),
             None => {
                 self.0.endpoint.0.learned.keep_forms(forms);
                 self.0.beginning.give_back();
@@ -496,7 +496,9 @@ impl Arriving {
                         continue;
                     }
                     Delta::Problem(problem) => {
-                        if let Some(picked) = pick(Delta::Problem(&masked(problem, endpoint))) {
+                        if let Some(picked) =
+                            pick(Delta::Problem(&quotation::problem(problem, &endpoint.0.secrets)))
+                        {
                             return Some(picked);
                         }
                         continue;
@@ -538,12 +540,6 @@ fn reported(problems: &[Problem]) -> Option<&ServerError> {
     })
 }
 
-/// A problem as it may be shown.
-#[cold]
-fn masked(problem: &Problem, endpoint: &Endpoint) -> Problem {
-    quotation::problem(problem, &endpoint.0.secrets)
-}
-
 /// Keeps what is left of a length, in bytes.
 fn cut(text: &mut String, left: &mut usize) {
     if text.is_char_boundary(*left) {
@@ -557,10 +553,10 @@ fn failure(
     answer: &Answer,
     received: u64,
     strange: Option<String>,
-    endpoint: &Endpoint,
+    secrets: &Secrets,
 ) -> Option<Error> {
     if let Some(error) = reported(&answer.problems) {
-        return Some(Error::in_stream(error, received, &endpoint.0.secrets));
+        return Some(Error::in_stream(error, received, secrets));
     }
     if !answer.is_empty() || answer.is_finished() {
         return None;
@@ -568,7 +564,7 @@ fn failure(
     let message = if received == 0 {
         EMPTY.to_owned()
     } else if let Some(problem) = answer.problems.first() {
-        format!("nothing in the answer could be read: {}", masked(problem, endpoint))
+        format!("nothing in the answer could be read: {}", quotation::problem(problem, secrets))
     } else {
         strange
             .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))

@@ -511,3 +511,24 @@ fn secrets(api_key: Option<&ApiKey>, headers: &HeaderMap) -> Secrets {
     }
     secrets
 }
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_root_certificate_is_an_error_of_build() {
+        // Base64 within the marks of PEM, and nothing that is a certificate.
+        let pem =
+            "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
+        for (pem, expected) in [
+            (pem, "a root certificate cannot be read"),
+            ("", "the PEM of root certificates has no certificate in it"),
+        ] {
+            let endpoint = Endpoint::builder().base_url("https://gpu/v1").root_certificates(pem);
+            let error = endpoint.build().unwrap_err();
+            assert_eq!(error.kind(), crate::error::ErrorKind::Config);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

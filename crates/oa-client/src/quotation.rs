@@ -9,6 +9,7 @@ use serde_json::Value;
 const SHOWN: usize = 200;
 
 /// A problem whose texts are excerpts.
+#[cold]
 pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
     match problem {
         Problem::Server(error) => Problem::Server(Box::new(server_error(error, secrets))),

@@ -1,6 +1,6 @@
 //! Escapes of single characters: percent-encoding, JSON and HTML.
 
-use crate::visible::hidden;
+use crate::visible::{LONGEST_HIDDEN, hidden};
 
 /// One character as it may stand in a text: an escape, or something invisible, which stands for nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,7 +30,7 @@ impl Escape {
         if matches!(text.first()?, b' '..=b'~' | b'\t' | b'\n' | b'\r') {
             return None;
         }
-        let begin = &text[..text.len().min(LONGEST_INVISIBLE)];
+        let begin = &text[..text.len().min(LONGEST_HIDDEN)];
         let begin = begin.utf8_chunks().next()?.valid();
         let length = hidden(begin);
         (length > 0).then_some(Self { length, bytes: [0; 4], count: 0 })
@@ -61,9 +61,6 @@ pub(crate) fn broken(text: &[u8]) -> usize {
 
 /// No escape is longer, in bytes, but for pairs of JSON.
 const LONGEST: usize = 10;
-
-/// How much is looked at for the end of a terminal's escape sequence, in bytes.
-const LONGEST_INVISIBLE: usize = 64;
 
 fn json(text: &[u8]) -> Option<Escape> {
     let unit = |at: usize| hex(text.get(at..)?.strip_prefix(b"\\u")?.get(..4)?);

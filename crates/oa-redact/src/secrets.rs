@@ -146,11 +146,18 @@ impl Secret {
     fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         let begins = |byte: &u8| *byte == self.text[0] || b"%\\&".contains(byte);
+        let is_escaped = |rest: &[u8]| {
+            Escape::read(rest).is_some_and(|escape| escape.bytes().first() == self.text.first())
+        };
+        let mut ways = Vec::new();
         let mut from = 0;
         while let Some(at) = bytes[from..].iter().position(begins) {
             let start = from + at;
             from = start + 1;
-            let (matched, end) = self.longest(&bytes[start..]);
+            if bytes[start] != self.text[0] && !is_escaped(&bytes[start..]) {
+                continue;
+            }
+            let (matched, end) = self.longest(&bytes[start..], &mut ways);
             let end = start + end;
             if matched < self.telling {
                 continue;
@@ -170,10 +177,12 @@ impl Secret {
     }
 
     /// How much of the secret a text begins with, each byte as it is or escaped, and where that ends.
-    fn longest(&self, bytes: &[u8]) -> (usize, usize) {
+    /// `ways` is room to work in.
+    fn longest(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> (usize, usize) {
         let mut longest = (0, 0);
         // A byte that may be both, as the `%` of `%25`, leaves a way open to come back to.
-        let mut ways = vec![(0, 0)];
+        ways.clear();
+        ways.push((0, 0));
         for _ in 0..STEPS * self.text.len() {
             let Some((matched, end)) = ways.pop() else { break };
             longest = longest.max((matched, end));

@@ -53,16 +53,23 @@ pub(crate) fn hidden(text: &str) -> usize {
     }
 }
 
+/// No sequence is longer, in characters: what goes on is no sequence, and stays.
+const LONGEST: usize = 256;
+
+/// How long what `hidden` finds can be, in bytes.
+pub(crate) const LONGEST_HIDDEN: usize = 4 * LONGEST + 8;
+
 /// The length of a control sequence behind its introducer, 0 if it does not end: without its introducer
 /// it is plain text.
 fn sequence(kind: char, text: &str) -> usize {
     if kind == '[' {
-        let end = text.bytes().position(|byte| !matches!(byte, b' '..=b'?'));
+        let end = text.bytes().take(LONGEST).position(|byte| !matches!(byte, b' '..=b'?'));
         return end
             .filter(|&end| matches!(text.as_bytes()[end], b'@'..=b'~'))
             .map_or(0, |end| end + 1);
     }
     // Strings end with BEL or ST.
+    let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
     let ends = ["\u{7}", "\u{1b}\\", "\u{9c}"];
     let end = |mark: &str| text.find(mark).map(|at| at + mark.len());
     ends.into_iter().filter_map(end).min().unwrap_or(0)
