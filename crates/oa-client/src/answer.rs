@@ -16,7 +16,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use tokio::time::{Sleep, sleep};
 
 use crate::endpoint::Endpoint;
-use crate::error::{Error, ErrorKind, Result, server_error};
+use crate::error::{Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::quotation;
@@ -38,9 +38,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
-
-/// How much of another one is shown, in characters.
-const CONTENT_TYPE: usize = 100;
 
 const EMPTY: &str = "the server answered with success and an empty body";
 
@@ -384,11 +381,8 @@ impl AnswerStream {
         let secrets = &self.0.endpoint.0.secrets;
         // How a body begins that holds no payload, in words that can be shown.
         let strange = (self.0.pipeline.payloads() == 0).then(|| {
-            let content_type = self.0.content_type.as_deref().unwrap_or("unknown type");
-            let content_type = secrets.excerpt(content_type, CONTENT_TYPE);
-            let head = server_error(self.0.pipeline.head(), secrets);
-            let head = secrets.excerpt(&head.message, head.message_limit());
-            format!("no event stream but {received} bytes of {content_type}: {head}")
+            let (kind, head) = (self.0.content_type.as_deref(), self.0.pipeline.head());
+            quotation::no_event_stream(kind, head, received, secrets)
         });
         let forms = self.0.pipeline.take_forms();
         let answer = self.0.pipeline.take_answer();
@@ -496,9 +490,8 @@ impl Arriving {
                         continue;
                     }
                     Delta::Problem(problem) => {
-                        if let Some(picked) =
-                            pick(Delta::Problem(&quotation::problem(problem, &endpoint.0.secrets)))
-                        {
+                        let problem = quotation::problem(problem, &endpoint.0.secrets);
+                        if let Some(picked) = pick(Delta::Problem(&problem)) {
                             return Some(picked);
                         }
                         continue;

@@ -1,9 +1,11 @@
-//! Problems that a server caused, as they may be shown.
+//! What a server sent, as it may be shown.
 
 use oa_aggregate::Problem;
 use oa_redact::{Secrets, visible};
 use oa_types::wire::ServerError;
 use serde_json::Value;
+
+use crate::error;
 
 /// How much of a payload, a code or a type is shown, in characters.
 const SHOWN: usize = 200;
@@ -20,6 +22,19 @@ pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
         // One that is not known here yet.
         other => other.clone(),
     }
+}
+
+/// Describes a body that is no answer: its type, and how it begins.
+pub(crate) fn no_event_stream(
+    content_type: Option<&str>,
+    head: &[u8],
+    received: u64,
+    secrets: &Secrets,
+) -> String {
+    let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
+    let head = error::server_error(head, secrets);
+    let head = secrets.excerpt(&head.message, head.message_limit());
+    format!("no event stream but {received} bytes of {content_type}: {head}")
 }
 
 fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {

@@ -210,8 +210,8 @@ const STEPS: usize = 4;
 /// Whether a text was cut off before this: nothing follows, or what people put in the place of the rest.
 fn is_cut(rest: &[u8]) -> bool {
     let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    let rest = rest[blank..].strip_prefix(b"(").unwrap_or(&rest[blank..]);
-    let rest = rest.strip_prefix(b"[").unwrap_or(rest);
+    let rest = &rest[blank..];
+    let rest = rest.strip_prefix(b"(").or_else(|| rest.strip_prefix(b"[")).unwrap_or(rest);
     let marks = ["..", "\u{2026}", "**", "xxx", "XXX", "\u{2022}", "\u{fffd}", "trunc", "Trunc"];
     rest.is_empty() || marks.iter().any(|mark| rest.starts_with(mark.as_bytes()))
 }

@@ -56,7 +56,7 @@ pub use self::service::{Taped, TapedFuture};
 /// their order, and agents that work at the same time get their own.
 ///
 /// A request that nothing meets is an error of the transport, which tells what came nearest and what
-/// differs. When the last clone is dropped the cassette is [verified](Self::verify).
+/// differs, and which clients do not retry. When the last clone is dropped the cassette is [verified](Self::verify).
 ///
 /// # The file
 ///
