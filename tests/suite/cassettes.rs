@@ -110,6 +110,33 @@ async fn calls_without_an_id_are_replayed_though_ids_are_made_up_anew() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_miss_is_not_retried() {
+    let path = path("miss.json");
+    let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello")));
+    let record = |tape: &Cassette| {
+        let options = AgentOptions::builder().model("any").transport(tape.around(server.clone()));
+        options.build().unwrap()
+    };
+    let recording = tape(&path, CassetteMode::Record);
+    query("Hi.", &record(&recording)).await.unwrap().text().await.unwrap();
+    recording.verify();
+    drop(recording);
+    let replaying = tape(&path, CassetteMode::Replay);
+    // Retries are on.
+    let error = query("Something else.", &record(&replaying)).await.unwrap_err();
+    assert!(!error.is_retryable(), "{error}");
+    assert_eq!(
+        replaying.story().matches("meets no interaction").count(),
+        1,
+        "{}",
+        replaying.story()
+    );
+    assert!(fails(&replaying));
+    // What was never asked is told when the last clone is dropped.
+    std::mem::forget(replaying);
+}
+
 #[tokio::test]
 async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
     let path = path("changed.json");

@@ -259,3 +259,51 @@ async fn row_95_a_system_prompt_without_a_role_begins_the_first_message_of_the_u
     "Be long.\n\nTwo." | "Three." | "Four." | "Five."
     "#);
 }
+
+#[test]
+fn headers_that_only_a_transport_can_set_are_refused() {
+    let build = |name: &str, value: &str| {
+        let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1").header(name, value);
+        endpoint.build().map(drop).map_err(|error| error.to_string())
+    };
+    for name in [
+        "Accept-Encoding",
+        "connection",
+        "content-encoding",
+        "Content-Length",
+        "expect",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "Transfer-Encoding",
+        "upgrade",
+    ] {
+        let error = build(name, "1").unwrap_err();
+        let name = name.to_ascii_lowercase();
+        assert!(error.starts_with(&format!("header {name} cannot be set: ")), "{error}");
+    }
+    for host in ["other", "gpu", "gpu:80", "gpu:8000/v1", ""] {
+        let error = build("Host", host).unwrap_err();
+        let expected = "header host cannot differ from the base URL, which is http://gpu:8000/v1";
+        assert_eq!(error, expected, "{host}");
+    }
+    assert_eq!(build("host", "GPU:8000"), Ok(()));
+    for (base_url, host) in [("https://gpu/v1", "gpu:443"), ("http://gpu:80/v1", "gpu")] {
+        let endpoint = Endpoint::builder().base_url(base_url).header("host", host);
+        let endpoint = endpoint.transport(MemoryServer::new(Script::new()));
+        endpoint.build().unwrap();
+    }
+    let error = AgentOptions::builder().model("any").header("connection", "close").build();
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[tokio::test]
+async fn debug_of_an_error_begins_with_its_sentence_and_has_what_is_set() {
+    let reply = Reply::error(404, "no such model");
+    let server = MemoryServer::new(Script::new().get("/v1/models", reply));
+    let options = AgentOptions::builder().model("any").transport(server).build().unwrap();
+    let error = list_models(&options).await.unwrap_err();
+    let expected = r#"Error { message: "the server answered 404 Not Found: no such model", kind: Api, status: 404, code: "invalid_request_error" }"#;
+    assert_eq!(format!("{error:?}"), expected);
+}

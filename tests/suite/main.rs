@@ -15,6 +15,7 @@ mod doctor;
 mod endings;
 mod endpoints;
 mod error_bodies;
+mod excerpts;
 mod failures;
 mod faults;
 mod filled_in;

@@ -40,6 +40,7 @@ pub(crate) const PURE: u8 = 1;
 pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
 
 pub(crate) const ROWS: &[Row] = &[
+    Row { name: "oa-redact", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
     Row {
         name: "oa-sse",
         place: Place::Layer(0),
@@ -141,6 +142,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-redact",
             "oa-sse",
             "oa-tools",
             "oa-transport",
@@ -186,7 +188,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-testkit",
         place: Place::Side,
-        ours: &["oa-types"],
+        ours: &["oa-redact", "oa-types"],
         external: None,
         limits: &[],
     },

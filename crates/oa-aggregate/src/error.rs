@@ -1,10 +1,13 @@
 use std::fmt;
 
-use oa_types::mask_secret;
 use oa_types::wire::ServerError;
 
-/// How much of an unreadable payload is kept, in bytes.
-const EXCERPT: usize = 200;
+/// How much of an unreadable payload is kept, in bytes: more than is shown, so that a key that goes on
+/// beyond what is shown is whole for whoever masks it.
+const KEPT: usize = 4096;
+
+/// How much of an unreadable payload is shown, in characters.
+const SHOWN: usize = 200;
 
 /// Which limit was passed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -59,30 +62,37 @@ impl std::error::Error for Error {}
 /// A payload that is not JSON.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unreadable {
-    excerpt: Box<str>,
+    payload: Box<str>,
     position: usize,
 }
 
 impl Unreadable {
     pub(crate) fn new(text: &str, position: usize) -> Self {
-        let mut end = text.len().min(EXCERPT);
+        let mut end = text.len().min(KEPT);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        Self { excerpt: text[..end].into(), position }
+        Self { payload: text[..end].into(), position }
     }
 
-    /// Returns how the payload begins: its first 200 bytes at most.
+    /// Returns how the payload begins, in at most 4 KiB, as the server wrote it: it may repeat the key
+    /// that the server was sent.
+    #[must_use]
+    pub fn payload(&self) -> &str {
+        &self.payload
+    }
+
+    /// Replaces the payload, by one without secrets.
+    #[must_use]
+    pub fn with_payload(self, payload: impl Into<Box<str>>) -> Self {
+        Self { payload: payload.into(), ..self }
+    }
+
+    /// Returns how the payload begins, in at most 200 characters.
     #[must_use]
     pub fn excerpt(&self) -> &str {
-        &self.excerpt
-    }
-
-    /// Takes a secret out, which the server may have repeated.
-    pub fn mask(&mut self, secret: &str) {
-        let mut excerpt = std::mem::take(&mut self.excerpt).into_string();
-        mask_secret(&mut excerpt, secret);
-        self.excerpt = excerpt.into();
+        let end = self.payload.char_indices().nth(SHOWN);
+        &self.payload[..end.map_or(self.payload.len(), |(end, _)| end)]
     }
 
     /// Returns where it ceases to be JSON, in bytes.
@@ -94,7 +104,7 @@ impl Unreadable {
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not JSON at byte {}: {:?}", self.position, self.excerpt)
+        write!(f, "not JSON at byte {}: {:?}", self.position, self.excerpt())
     }
 }
 
@@ -128,17 +138,6 @@ impl fmt::Display for UncleanEnd {
             Self::Broken => "the connection broke behind the finish reason",
             Self::Silent => "nothing followed the finish reason, and the stream stayed open",
         })
-    }
-}
-
-impl Problem {
-    /// Takes a secret out, which the server may have repeated.
-    pub fn mask(&mut self, secret: &str) {
-        match self {
-            Self::Server(error) => error.mask(secret),
-            Self::UncleanEnd(_) => {}
-            Self::Unreadable(error) => error.mask(secret),
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use http::Response;
 use oa_aggregate::{Answer, Delta, Problem, Progress, UncleanEnd};
+use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Watch};
 use oa_types::wire::ServerError;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
@@ -21,6 +22,7 @@ use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::quotation;
 use crate::retry::Budget;
 use crate::scan::Scan;
 use crate::service::{AnyBody, BoxError};
@@ -239,7 +241,7 @@ impl AnswerStream {
                 }
                 let picked = match delta {
                     Delta::Problem(problem) => {
-                        pick(Delta::Problem(&masked(problem, &this.endpoint)))
+                        pick(Delta::Problem(&quotation::problem(problem, &this.endpoint.0.secrets)))
                     }
                     delta => pick(delta),
                 };
@@ -324,12 +326,12 @@ impl AnswerStream {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
         let failure = reported(pipeline.problems())
-            .map(|error| Error::in_stream(error, pipeline.received()))
+            .map(|error| Error::in_stream(error, pipeline.received(), &self.0.endpoint.0.secrets))
             .or(failure);
         let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
-        let Some(mut error) = failure.or_else(nothing) else { return self.stop(None) };
-        error.mask(self.0.endpoint.0.secrets());
+        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
+        let error = error.masked(&self.0.endpoint.0.secrets);
         if let Some(told) = self.0.on_end.take() {
             told(Some(&error));
         }
@@ -354,15 +356,16 @@ impl AnswerStream {
     /// Makes the answer and finds out whether it is one.
     pub(crate) fn conclude(mut self) -> Concluded {
         let received = self.0.pipeline.received();
+        let secrets = &self.0.endpoint.0.secrets;
         // How a body begins that holds no payload, in words that can be shown.
         let strange = (self.0.pipeline.payloads() == 0).then(|| {
-            let content_type = self.0.content_type.as_deref().unwrap_or("unknown type");
-            let head = ServerError::from_body(self.0.pipeline.head()).message;
-            format!("no event stream but {received} bytes of {content_type}: {head}")
+            let (kind, head) = (self.0.content_type.as_deref(), self.0.pipeline.head());
+            quotation::no_event_stream(kind, head, received, secrets)
         });
         let forms = self.0.pipeline.take_forms();
         let answer = self.0.pipeline.take_answer();
-        let mut failure = self.0.failure.take().or_else(|| failure(&answer, received, strange));
+        let read = || failure(&answer, received, strange, secrets);
+        let mut failure = self.0.failure.take().or_else(read);
         if let Some(failure) = &mut failure
             && self.0.beginning.first_token.is_none()
             && received > 0
@@ -370,8 +373,8 @@ impl AnswerStream {
         {
             failure.add(self.0.endpoint.0.hint());
         }
-        match &mut failure {
-            Some(failure) => failure.mask(self.0.endpoint.0.secrets()),
+        match failure.take() {
+            Some(error) => failure = Some(error.masked(secrets)),
             None => {
                 self.0.endpoint.0.learned.keep_forms(forms);
                 self.0.beginning.give_back();
@@ -497,7 +500,8 @@ impl Arriving {
                         continue;
                     }
                     Delta::Problem(problem) => {
-                        if let Some(picked) = pick(Delta::Problem(&masked(problem, endpoint))) {
+                        let problem = quotation::problem(problem, &endpoint.0.secrets);
+                        if let Some(picked) = pick(Delta::Problem(&problem)) {
                             return Some(picked);
                         }
                         continue;
@@ -539,14 +543,6 @@ fn reported(problems: &[Problem]) -> Option<&ServerError> {
     })
 }
 
-/// A problem as it may be shown.
-#[cold]
-fn masked(problem: &Problem, endpoint: &Endpoint) -> Problem {
-    let mut problem = problem.clone();
-    endpoint.0.secrets().for_each(|secret| problem.mask(secret));
-    problem
-}
-
 /// Keeps what is left of a length, in bytes.
 fn cut(text: &mut String, left: &mut usize) {
     if text.is_char_boundary(*left) {
@@ -556,9 +552,14 @@ fn cut(text: &mut String, left: &mut usize) {
 }
 
 /// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
-fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Error> {
+fn failure(
+    answer: &Answer,
+    received: u64,
+    strange: Option<String>,
+    secrets: &Secrets,
+) -> Option<Error> {
     if let Some(error) = reported(&answer.problems) {
-        return Some(Error::in_stream(error, received));
+        return Some(Error::in_stream(error, received, secrets));
     }
     if !answer.is_empty() || answer.is_finished() {
         return None;
@@ -566,7 +567,7 @@ fn failure(answer: &Answer, received: u64, strange: Option<String>) -> Option<Er
     let message = if received == 0 {
         EMPTY.to_owned()
     } else if let Some(problem) = answer.problems.first() {
-        format!("nothing in the answer could be read: {problem}")
+        format!("nothing in the answer could be read: {}", quotation::problem(problem, secrets))
     } else {
         strange
             .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))

@@ -134,8 +134,9 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Adds a header to every request; it replaces a default one of the same name. Which values are
-    /// masked where the server repeats them tells [`EndpointBuilder::header`](crate::EndpointBuilder::header).
+    /// Adds a header to every request; it replaces a default one of the same name.
+    /// [`EndpointBuilder::header`](crate::EndpointBuilder::header) lists the headers that are refused, and
+    /// the values that are masked where the server repeats them.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.header(name, value);
         self

@@ -25,7 +25,7 @@ use crate::event::AgentEvent;
 use crate::manner::Manner;
 use crate::pipeline::PipelineOptions;
 use crate::scan::Scan;
-use crate::service::{Answer, AnyBody, refusal};
+use crate::service::{Answer, AnyBody, readable, refusal};
 use crate::settings::Settings;
 use crate::structured::Asking;
 use crate::transcript::Transcript;
@@ -162,9 +162,10 @@ async fn try_answer(
 ) -> Result<AnswerStream> {
     let mut watch = Watch::new(request.settings.timeouts).total_since(request.began);
     let mut answer = begin(endpoint, request, spoken, asking, usage)?;
-    let response = poll_fn(|cx| answer.poll(&mut watch, cx)).await?;
+    let response = poll_fn(|cx| answer.poll(&mut watch, cx)).await;
+    let response = response.map_err(|error| error.masked(&endpoint.0.secrets))?;
     if response.status().is_success() {
-        return Ok(arriving(endpoint, request, spoken, response, watch));
+        return Ok(arriving(endpoint, request, spoken, readable(response)?, watch));
     }
     // In a box: most answers are no errors.
     Err(Box::pin(refusal(endpoint, response, &mut watch)).await)

@@ -1,12 +1,14 @@
+use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use std::{fmt, iter};
 
 use bytes::Bytes;
+use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use http_body::Body;
 use oa_aggregate::Quirks;
+use oa_redact::Secrets;
 use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
 use tower::Service;
@@ -62,6 +64,8 @@ pub(crate) struct Destination {
     pub(crate) model: Option<ModelName>,
     pub(crate) api_key: Option<ApiKey>,
     pub(crate) headers: HeaderMap,
+    /// What may not be shown though the server repeats it.
+    pub(crate) secrets: Secrets,
     pub(crate) quirks: Option<Quirks>,
     pub(crate) connect_timeout: Option<Duration>,
     /// An option that was set, and acts on the built-in transport alone.
@@ -119,6 +123,7 @@ impl Endpoint {
             model: model.clone(),
             api_key: api_key.clone(),
             headers: headers.clone(),
+            secrets: self.0.secrets.clone(),
             quirks: self.0.quirks,
             connect_timeout: self.0.connect_timeout,
             of_own_transport: None,
@@ -127,12 +132,6 @@ impl Endpoint {
         })))
     }
 }
-
-/// What is shorter is no secret but a word.
-const SHORTEST_SECRET: usize = 16;
-
-/// The same for what is there to be a secret. Words in its place, such as `EMPTY` or `ollama`, are shorter.
-const SHORTEST_KEY: usize = 8;
 
 impl Destination {
     /// What may be wrong with the address when a server does not know it.
@@ -160,30 +159,6 @@ impl Destination {
         let address = format!("{root}{path}").parse();
         address.map_err(|_| Error::config(format!("no address: {root}{path}")))
     }
-
-    /// What may not be shown though a server repeats it: the key, the values of headers, and each word of
-    /// them, since a server repeats a key without its scheme. Not told from words, and so shown, are keys
-    /// of less than 8 bytes and headers of less than 16, but for those that are there for a key.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &str> {
-        let key = self.api_key.as_ref().map(ApiKey::expose);
-        let key = key.filter(|key| key.len() >= SHORTEST_KEY);
-        let of_headers = self.headers.iter().flat_map(|(name, value)| {
-            let shortest = if holds_key(name) { SHORTEST_KEY } else { SHORTEST_SECRET };
-            let value = value.to_str().unwrap_or_default();
-            let words = value.split_whitespace();
-            // The first of several is the scheme, a common word.
-            let scheme = usize::from(words.clone().nth(1).is_some());
-            let secrets = iter::once(value).chain(words.skip(scheme));
-            secrets.filter(move |secret| secret.len() >= shortest)
-        });
-        key.into_iter().chain(of_headers)
-    }
-}
-
-/// Whether a header is there for a key: `Authorization`, `X-Api-Key` and their like.
-fn holds_key(name: &HeaderName) -> bool {
-    let name = name.as_str();
-    name.ends_with("authorization") || name.ends_with("-key")
 }
 
 impl Service<ChatRequest> for Endpoint {
@@ -264,9 +239,16 @@ impl EndpointBuilder {
         self
     }
 
-    /// Adds a header to every request; it replaces a default one of the same name. A value of at least
-    /// 16 bytes, and in it each word but the first, is masked wherever the server repeats it; in
-    /// `Authorization` and in headers whose name ends in `-key`, of at least 8.
+    /// Adds a header to every request; it replaces a default one of the same name.
+    ///
+    /// A value of at least 16 bytes, and in it each word but the first, is masked wherever the server
+    /// repeats it; in `Authorization`, in `Cookie` and in headers whose name ends in `-key`, `-secret` or
+    /// `-token`, of at least 8. Values of headers that carry no secret, such as `Accept` and
+    /// `User-Agent`, are not masked.
+    ///
+    /// Headers that belong to the connection or say how a body is encoded are an error of
+    /// [`build`](Self::build): `Connection`, `Content-Length`, `Transfer-Encoding`, `Accept-Encoding` and
+    /// their like. So is a `Host` other than that of the address.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         match header(name.as_ref(), value.as_ref()) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),
@@ -316,7 +298,8 @@ impl EndpointBuilder {
     ///
     /// # Errors
     ///
-    /// `Config` for what cannot work, and if neither an address nor a provider with one is named.
+    /// `Config` for what cannot work, such as a header that only the transport can set or a root
+    /// certificate that cannot be read, and if neither an address nor a provider with one is named.
     pub fn build(mut self) -> Result<Endpoint> {
         if let Some(error) = self.take_error() {
             return Err(error);
@@ -326,6 +309,7 @@ impl EndpointBuilder {
             return Err(no_effect(option));
         }
         let base_url = self.address()?;
+        check_host(&self.headers, &base_url)?;
         let model = self.model.take().map(ModelName::new).transpose()?;
         let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
@@ -337,6 +321,7 @@ impl EndpointBuilder {
             profile: self.profile.unwrap_or_else(profile),
             known: self.known,
             model,
+            secrets: secrets(self.api_key.as_ref(), &self.headers),
             api_key: self.api_key,
             headers: self.headers,
             quirks: self.quirks,
@@ -464,9 +449,86 @@ impl fmt::Debug for Masked<'_> {
 /// A header of the user's, checked; its value is marked as a secret.
 fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
+    if let Some((_, why)) = OF_TRANSPORT.iter().find(|(of_transport, _)| name == *of_transport) {
+        return Err(format!("header {name} cannot be set: {why}"));
+    }
     let mut value: HeaderValue = value
         .parse()
         .map_err(|_| format!("the value of header {name} has forbidden characters"))?;
     value.set_sensitive(true);
     Ok((name, value))
+}
+
+const OF_CONNECTION: &str = "the transport decides what becomes of a connection";
+const OF_BODY: &str = "the transport writes it, by the length of each body";
+const OF_ENCODING: &str =
+    "answers and requests are not compressed; a transport of your own can do that";
+
+/// Headers that only a transport can set, and why.
+const OF_TRANSPORT: [(&str, &str); 11] = [
+    ("accept-encoding", OF_ENCODING),
+    ("connection", OF_CONNECTION),
+    ("content-encoding", OF_ENCODING),
+    ("content-length", OF_BODY),
+    ("expect", OF_CONNECTION),
+    ("keep-alive", OF_CONNECTION),
+    ("proxy-connection", OF_CONNECTION),
+    ("te", OF_CONNECTION),
+    ("trailer", OF_BODY),
+    ("transfer-encoding", OF_BODY),
+    ("upgrade", OF_CONNECTION),
+];
+
+/// A `Host` that differs from the address would be answered by another server, or by none.
+fn check_host(headers: &HeaderMap, base_url: &BaseUrl) -> Result<()> {
+    let Some(host) = headers.get(HOST) else { return Ok(()) };
+    let authority =
+        base_url.as_str().parse::<Uri>().ok().and_then(|uri| uri.into_parts().authority);
+    let is_it = authority.is_some_and(|authority| {
+        let host = host.as_bytes();
+        let is = |wanted: &str| host.eq_ignore_ascii_case(wanted.as_bytes());
+        let usual = if base_url.is_https() { 443 } else { 80 };
+        is(authority.as_str())
+            || (authority.port_u16() == Some(usual) && is(authority.host()))
+            || (authority.port().is_none() && is(&format!("{}:{usual}", authority.host())))
+    });
+    if is_it {
+        return Ok(());
+    }
+    Err(Error::config(format!("header host cannot differ from the base URL, which is {base_url}")))
+}
+
+/// What may not be shown though a server repeats it.
+fn secrets(api_key: Option<&ApiKey>, headers: &HeaderMap) -> Secrets {
+    let mut secrets = Secrets::new();
+    if let Some(key) = api_key {
+        secrets.add_key(key.expose());
+    }
+    for (name, value) in headers {
+        if let Ok(value) = value.to_str() {
+            secrets.add_header(name.as_str(), value);
+        }
+    }
+    secrets
+}
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_root_certificate_is_an_error_of_build() {
+        // Base64 within the marks of PEM, and nothing that is a certificate.
+        let pem =
+            "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
+        for (pem, expected) in [
+            (pem, "a root certificate cannot be read"),
+            ("", "the PEM of root certificates has no certificate in it"),
+        ] {
+            let endpoint = Endpoint::builder().base_url("https://gpu/v1").root_certificates(pem);
+            let error = endpoint.build().unwrap_err();
+            assert_eq!(error.kind(), crate::error::ErrorKind::Config);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }

@@ -4,10 +4,12 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
+use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
+use oa_redact::{Secrets, visible};
 use oa_transport::{TimeoutKind, Watch};
-use oa_types::mask_secret;
+use oa_types::Permanent;
 use oa_types::wire::ServerError;
 
 use self::retry_after::{in_headers, in_words};
@@ -146,9 +148,9 @@ impl Error {
         this
     }
 
-    /// There is no answer of the type that was asked for.
+    /// There is no answer of the type that was asked for. The message may quote the model.
     pub(crate) fn output(kind: ErrorKind, message: String, said: Option<String>) -> Self {
-        let mut error = Self::new(kind, message);
+        let mut error = Self::new(kind, visible(&message));
         error.0.said = said;
         error
     }
@@ -187,16 +189,25 @@ impl Error {
     }
 
     /// An error that the server reported inside a stream.
-    pub(crate) fn in_stream(error: &ServerError, received: u64) -> Self {
-        let mut error = Self::from_server(error, None);
+    pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
+        let mut error = Self::from_server(error, None, secrets);
         error.0.received = Some(received);
         error
     }
 
     /// A response with an error status.
-    pub(crate) fn response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
-        let server = ServerError::from_body(body);
-        let mut error = Self::from_server(&server, Some(status));
+    pub(crate) fn response(
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        secrets: &Secrets,
+    ) -> Self {
+        let server = server_error(if compression(headers).is_some() { b"" } else { body }, secrets);
+        let mut error = Self::from_server(&server, Some(status), secrets);
+        if let Some(coding) = compression(headers) {
+            error
+                .add(Some(format!("its words are compressed by {coding}, which nobody asked for")));
+        }
         if status.is_redirection() {
             error
                 .0
@@ -204,7 +215,7 @@ impl Error {
                 .push_str(", and redirects are not followed: set base_url to the address itself");
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
-        error.0.request_id = header("x-request-id").map(str::to_owned);
+        error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
         let told = || (status == StatusCode::TOO_MANY_REQUESTS).then(|| in_words(&server.message));
         error.0.retry_after = in_headers(&header).or_else(|| told().flatten());
         error
@@ -217,11 +228,23 @@ impl Error {
         }
     }
 
-    fn from_server(server: &ServerError, status: Option<StatusCode>) -> Self {
+    /// An answer that cannot be read, since the server compressed it without being asked.
+    pub(crate) fn compressed(headers: &HeaderMap) -> Option<Self> {
+        let coding = compression(headers)?;
+        Some(Self::stream(
+            format!(
+                "the answer is compressed by {coding}, which nobody asked for: a proxy may do that, and \
+                 a transport of your own can undo it"
+            ),
+            0,
+        ))
+    }
+
+    fn from_server(server: &ServerError, status: Option<StatusCode>, secrets: &Secrets) -> Self {
         let is_overflow = server.is_context_overflow();
         let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };
         // One line: templates send whole programs along.
-        let words = server.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = secrets.excerpt(&server.message, server.message_limit());
         let message = match (status, &*words) {
             (Some(status), "") => format!("the server answered {status}"),
             (Some(status), words) => format!("the server answered {status}: {words}"),
@@ -238,20 +261,19 @@ impl Error {
         let is_status = |code: &str| code.len() == 3 && code.parse::<u16>().is_ok();
         let telling = server.code.as_ref().filter(|code| !is_status(code));
         let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
-        (error.0.status, error.0.code) = (status, code.cloned());
+        (error.0.status, error.0.code) = (status, code.map(|code| secrets.excerpt(code, WORD)));
         error.0.context_sizes = server.context_sizes();
         error.0.context_size = server.context_size();
         error
     }
 
-    /// Takes secrets out, which a server may have repeated.
-    pub(crate) fn mask<'a>(&mut self, secrets: impl IntoIterator<Item = &'a str>) {
-        for secret in secrets {
-            let Inner { message, code, request_id, .. } = &mut *self.0;
-            for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
-                mask_secret(word, secret);
-            }
+    /// The same error as it may be shown: a transport of somebody else may have put anything into it.
+    pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
+        let Inner { message, code, request_id, .. } = &mut *self.0;
+        for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
+            *word = visible(&secrets.mask(word)).into_owned();
         }
+        self
     }
 
     /// A failure of the transport before or inside the answer.
@@ -286,7 +308,7 @@ impl Error {
         let lasting = inner.is_some_and(|error| {
             matches!(error.kind(), Transport::Protocol | Transport::Tls)
                 && error.timeout().is_none()
-        });
+        }) || Permanent::marks(&*source);
         error.0.retryable = !begun && !lasting && kind != ErrorKind::Config;
         (error.0.timeout, error.0.received) = (timeout, Some(received));
         error.0.cause = Some(source);
@@ -402,6 +424,28 @@ impl Error {
     }
 }
 
+/// How much is shown of a code or an id, in characters.
+const WORD: usize = 200;
+
+/// Reads a body of a response with an error status. It is masked as it is written, since what a
+/// reader leaves out may tear a key apart.
+pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
+    ServerError::from_body(secrets.mask(&String::from_utf8_lossy(body)).as_bytes())
+}
+
+/// The coding that a body is compressed by.
+fn compression(headers: &HeaderMap) -> Option<&'static str> {
+    let codings = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut codings = codings.flat_map(|value| value.split(',')).map(str::trim);
+    // Others, such as `identity` and the names of character sets, change nothing.
+    codings.find_map(|coding| {
+        COMPRESSIONS.into_iter().find(|known| coding.eq_ignore_ascii_case(known))
+    })
+}
+
+const COMPRESSIONS: [&str; 8] =
+    ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
+
 /// Whether a 500 will be one next time too: mistakes of the client that servers answer so (QUIRKS row
 /// 103).
 fn is_lasting(words: &str) -> bool {
@@ -436,24 +480,27 @@ impl From<oa_tools::Error> for Error {
     }
 }
 
+/// `main() -> Result` prints this: the sentence comes first, and only what is set follows.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, status, code, request_id, .. } = &*self.0;
-        f.debug_struct("Error")
-            .field("kind", kind)
-            .field("message", message)
-            .field("status", status)
-            .field("code", code)
-            .field("request_id", request_id)
-            .field("retry_after", &self.0.retry_after)
-            .field("timeout", &self.0.timeout)
-            .field("context_sizes", &self.0.context_sizes)
-            .field("context_size", &self.0.context_size)
-            .field("received", &self.0.received)
-            .field("said", &self.0.said)
-            .field("retryable", &self.0.retryable)
-            .field("source", &self.0.cause)
-            .finish()
+        let inner = &*self.0;
+        let mut shown = f.debug_struct("Error");
+        shown.field("message", &inner.message).field("kind", &inner.kind);
+        let mut set = |name: &str, value: Option<&dyn fmt::Debug>| {
+            value.map(|value| shown.field(name, value));
+        };
+        set("status", inner.status.as_ref().map(|status| status as _));
+        set("code", inner.code.as_ref().map(|code| code as _));
+        set("request_id", inner.request_id.as_ref().map(|id| id as _));
+        set("retry_after", inner.retry_after.as_ref().map(|wait| wait as _));
+        set("timeout", inner.timeout.as_ref().map(|timeout| timeout as _));
+        set("context_sizes", inner.context_sizes.as_ref().map(|sizes| sizes as _));
+        set("context_size", inner.context_size.as_ref().map(|size| size as _));
+        set("received", inner.received.as_ref().map(|received| received as _));
+        set("said", inner.said.as_ref().map(|said| said as _));
+        set("retryable", inner.retryable.then_some(&true));
+        set("source", inner.cause.as_ref().map(|cause| cause as _));
+        shown.finish()
     }
 }
 

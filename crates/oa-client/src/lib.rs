@@ -69,6 +69,7 @@ mod gauge;
 mod learned;
 mod manner;
 mod pipeline;
+mod quotation;
 mod retry;
 mod scan;
 mod service;

@@ -31,7 +31,8 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let request = request.models();
     let mut watch = Watch::new(settings.timeouts);
     let response = send(endpoint, request, &mut watch).await?;
-    let body = collect(response.into_body(), &mut watch).await?;
+    let body = collect(response.into_body(), &mut watch).await;
+    let body = body.map_err(|error| error.masked(&endpoint.0.secrets))?;
     let names = names(&body);
     names.ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
 }

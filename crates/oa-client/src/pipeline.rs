@@ -9,8 +9,9 @@ use bytes::Bytes;
 use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
 use oa_sse::{Item, Parser};
 
-/// How much of a body that could not be understood is kept to be shown, in bytes.
-const EXCERPT: usize = 1024;
+/// How much of a body that could not be understood is kept, in bytes: more than is shown of it, so that
+/// a key that goes on beyond what is shown is whole for whoever masks it.
+const EXCERPT: usize = 4096;
 
 /// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers
 /// never close.
@@ -243,8 +244,8 @@ impl Pipeline {
         self.payloads
     }
 
-    /// Returns how a body begins in which no payload has come, up to about a kilobyte; for messages about
-    /// bodies that could not be understood.
+    /// Returns how a body begins in which no payload has come, in at most 4 KiB; for messages about
+    /// bodies that could not be understood. It is as the server wrote it, and may repeat a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head

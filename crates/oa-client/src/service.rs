@@ -192,7 +192,7 @@ pub(crate) async fn send(
 ) -> Result<Response<AnyBody>> {
     let response = head(endpoint, request, watch).await?;
     if response.status().is_success() {
-        return Ok(response);
+        return readable(response);
     }
     Err(refusal(endpoint, response, watch).await)
 }
@@ -208,7 +208,8 @@ pub(crate) async fn head(
     watch: &mut Watch,
 ) -> Result<Response<AnyBody>> {
     let mut answer = endpoint.0.service.deliver(request);
-    poll_fn(|cx| answer.poll(watch, cx)).await
+    let head = poll_fn(|cx| answer.poll(watch, cx)).await;
+    head.map_err(|error| error.masked(&endpoint.0.secrets))
 }
 
 /// What an answer says that is an error.
@@ -219,12 +220,23 @@ pub(crate) async fn refusal(
 ) -> Error {
     let (head, body) = response.into_parts();
     let body = collect_some(body, watch).await;
-    let mut error = Error::response(head.status, &head.headers, &body);
+    let mut error = Error::response(head.status, &head.headers, &body, &endpoint.0.secrets);
     if matches!(head.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
         error.add(endpoint.0.hint());
     }
-    error.mask(endpoint.0.secrets());
     error
+}
+
+/// A response whose body is written as it was asked for.
+///
+/// # Errors
+///
+/// `Stream` if it is compressed: nobody asked for that, and nothing of it could be read.
+pub(crate) fn readable(response: Response<AnyBody>) -> Result<Response<AnyBody>> {
+    match Error::compressed(response.headers()) {
+        Some(error) => Err(error),
+        None => Ok(response),
+    }
 }
 
 /// Reads a small body, up to its limit. All of it has to come within one idle timeout, so that one that drips

@@ -128,7 +128,8 @@ async fn post(
     }
     let mut watch = Watch::new(settings.timeouts);
     let response = send(endpoint, request, &mut watch).await?;
-    let body = collect(response.into_body(), &mut watch).await?;
+    let body = collect(response.into_body(), &mut watch).await;
+    let body = body.map_err(|error| error.masked(&endpoint.0.secrets))?;
     serde_json::from_slice(&body).map_err(|_| Error::stream("no JSON", body.len() as u64))
 }
 

@@ -88,6 +88,7 @@ impl Trace {
 mod spans {
     use std::collections::HashMap;
 
+    use oa_redact::Secrets;
     use oa_types::Usage;
     use tracing::field::{Empty, display};
     use tracing::{Span, info_span, warn};
@@ -96,10 +97,15 @@ mod spans {
         AgentEvent, AssistantMessage, Error, FinishReason, Problem, PromptCut, Settings, ToolEvent,
     };
 
+    /// How much of a word of the server is recorded, in characters.
+    const WORD: usize = 200;
+
     #[derive(Debug)]
     pub(crate) struct Spans {
         turn: Span,
         chat: Span,
+        /// What the server may repeat.
+        secrets: Secrets,
         tools: HashMap<String, Span>,
     }
 
@@ -112,7 +118,9 @@ mod spans {
                 gen_ai.response.finish_reasons = Empty,
                 error.type = Empty,
             );
-            Self { turn, chat: Span::none(), tools: HashMap::new() }
+            let endpoint = settings.endpoint().filter(|_| !turn.is_disabled());
+            let secrets = endpoint.map(|endpoint| endpoint.0.secrets.clone()).unwrap_or_default();
+            Self { turn, chat: Span::none(), secrets, tools: HashMap::new() }
         }
 
         pub(super) fn request(&mut self, settings: &Settings) {
@@ -142,12 +150,15 @@ mod spans {
             if chat.is_disabled() {
                 return;
             }
-            chat.record("gen_ai.response.finish_reasons", message.finish_reason.as_str());
+            let record = |name: &str, word: &str| {
+                chat.record(name, &*self.secrets.excerpt(word, WORD));
+            };
+            record("gen_ai.response.finish_reasons", message.finish_reason.as_str());
             if let Some(id) = &message.id {
-                chat.record("gen_ai.response.id", id.as_str());
+                record("gen_ai.response.id", id);
             }
             if let Some(model) = &message.model {
-                chat.record("gen_ai.response.model", model.as_str());
+                record("gen_ai.response.model", model);
             }
             if let Some(usage) = &message.usage {
                 record_usage(&chat, usage);
@@ -202,8 +213,8 @@ mod spans {
                         parent: &self.turn,
                         "execute_tool",
                         gen_ai.operation.name = "execute_tool",
-                        gen_ai.tool.name = call.tool_name,
-                        gen_ai.tool.call.id = call.call_id,
+                        gen_ai.tool.name = self.secrets.excerpt(&call.tool_name, WORD),
+                        gen_ai.tool.call.id = self.secrets.excerpt(&call.call_id, WORD),
                         error.type = Empty,
                     );
                     if !span.is_disabled() {
@@ -222,10 +233,11 @@ mod spans {
 
         pub(super) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
             let Some(reason) = reason else { return };
-            self.turn.record("gen_ai.response.finish_reasons", reason.as_str());
+            let said = self.secrets.excerpt(reason.as_str(), WORD);
+            self.turn.record("gen_ai.response.finish_reasons", &*said);
             if reason.is_limit() {
                 let _entered = self.turn.enter();
-                warn!(reason = reason.as_str(), rounds, "a limit ended the turn");
+                warn!(reason = &*said, rounds, "a limit ended the turn");
             }
         }
     }

@@ -33,11 +33,12 @@ impl Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.kind)
-            .field("message", &self.message)
-            .field("source", &self.source)
-            .finish()
+        let mut error = f.debug_struct("Error");
+        error.field("message", &self.message).field("kind", &self.kind);
+        if let Some(source) = &self.source {
+            error.field("source", source);
+        }
+        error.finish()
     }
 }
 

@@ -123,7 +123,11 @@ impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, message, source } = &*self.inner;
         let mut error = f.debug_struct("Error");
-        error.field("kind", kind).field("message", message).field("source", source).finish()
+        error.field("message", message).field("kind", kind);
+        if let Some(source) = source {
+            error.field("source", source);
+        }
+        error.finish()
     }
 }
 

@@ -13,7 +13,6 @@ mod interaction;
 mod question;
 mod secrets;
 
-mod base64;
 mod file;
 mod parts;
 mod text;
@@ -57,7 +56,7 @@ pub use self::service::{Taped, TapedFuture};
 /// their order, and agents that work at the same time get their own.
 ///
 /// A request that nothing meets is an error of the transport, which tells what came nearest and what
-/// differs. When the last clone is dropped the cassette is [verified](Self::verify).
+/// differs, and which clients do not retry. When the last clone is dropped the cassette is [verified](Self::verify).
 ///
 /// # The file
 ///
@@ -71,8 +70,10 @@ pub use self::service::{Taped, TapedFuture};
 /// # Secrets
 ///
 /// No header of a request is written, and of answers only those that are
-/// [kept](CassetteBuilder::keep_header). Keys that stood in the secret headers of a request (eight
-/// bytes or longer) are masked as `****` in all that is written, and so are
+/// [kept](CassetteBuilder::keep_header). The values of all headers of a request are masked as `****` in
+/// all that is written, escaped or in base64 too, but for a few that say nothing about the caller
+/// (`Accept`, `Content-Type`, `User-Agent`) and for values that are too short to be a key: less than 16
+/// bytes, or 8 in a header that exists to carry one. So are
 /// [configured secrets](CassetteBuilder::secret), what stands behind `Bearer` in any text, and
 /// members of a query such as `key` and `token`. A key that a model says piece by piece, spread over
 /// several events, is not found: look at what you commit.

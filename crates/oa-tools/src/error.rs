@@ -53,7 +53,7 @@ impl Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { kind, message } = &*self.0;
-        f.debug_struct("Error").field("kind", kind).field("message", message).finish()
+        f.debug_struct("Error").field("message", message).field("kind", kind).finish()
     }
 }
 

@@ -137,8 +137,10 @@ impl Error {
 
     #[cfg(feature = "tls")]
     pub(crate) fn invalid_certificate(source: Option<Source>) -> Self {
-        let why = if source.is_some() { "cannot be read" } else { "are not in it" };
-        let message = format!("not a PEM file of root certificates: certificates {why}");
+        let message = match source {
+            Some(_) => "a root certificate cannot be read".to_owned(),
+            None => "the PEM of root certificates has no certificate in it".to_owned(),
+        };
         let mut error = Self::new(ErrorKind::InvalidCertificate, message);
         error.0.source = source;
         error
@@ -216,13 +218,19 @@ impl StdError for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("kind", &self.0.kind)
-            .field("message", &self.0.message)
-            .field("received", &self.0.received)
-            .field("timeout", &self.0.timeout)
-            .field("source", &self.0.source)
-            .finish()
+        let Inner { kind, message, received, timeout, source } = &*self.0;
+        let mut error = f.debug_struct("Error");
+        error.field("message", message).field("kind", kind);
+        if let Some(received) = received {
+            error.field("received", received);
+        }
+        if let Some(timeout) = timeout {
+            error.field("timeout", timeout);
+        }
+        if let Some(source) = source {
+            error.field("source", source);
+        }
+        error.finish()
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, CertificateError, ClientConfig, RootCertStore};
 
 use crate::error::Error;
 use crate::peer::Peer;
@@ -16,13 +16,18 @@ use crate::stream::Stream;
 /// Certificates that a user trusts beside those of the system.
 pub(crate) type Roots = Vec<CertificateDer<'static>>;
 
-/// Reads certificates in PEM, of which there must be one at least.
+/// Reads certificates in PEM, of which there must be one at least, and of which all must be certificates.
 pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
     let roots = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Roots, _>>()
         .map_err(|error| Error::invalid_certificate(Some(error.into())))?;
     if roots.is_empty() {
         return Err(Error::invalid_certificate(None));
+    }
+    // PEM may wrap anything. Found out here it is an error of the settings, later one of a connection.
+    let mut store = RootCertStore::empty();
+    for root in &roots {
+        store.add(root.clone()).map_err(|error| Error::invalid_certificate(Some(error.into())))?;
     }
     Ok(roots)
 }
@@ -60,9 +65,7 @@ impl Tls {
             |error| {
                 let why = match error.get_ref().and_then(|error| error.downcast_ref()) {
                     Some(rustls::Error::InvalidMessage(_)) => ": it does not speak TLS",
-                    Some(rustls::Error::InvalidCertificate(_)) => {
-                        ": its certificate is not trusted"
-                    }
+                    Some(rustls::Error::InvalidCertificate(error)) => why_not_trusted(error),
                     _ if error.kind() == io::ErrorKind::UnexpectedEof => {
                         ": it closed the connection"
                     }
@@ -72,6 +75,28 @@ impl Tls {
             },
         )?;
         Ok(Stream::Tls(Box::new(stream)))
+    }
+}
+
+/// What is wrong with a server's certificate: whoever runs the server renews it, and whoever calls it
+/// corrects the address or trusts the issuer.
+fn why_not_trusted(error: &CertificateError) -> &'static str {
+    match error {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            ": its certificate has expired"
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            ": its certificate is not valid yet, or the clock of this machine is wrong"
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ": its certificate is for another host"
+        }
+        CertificateError::Revoked => ": its certificate was revoked",
+        // A trusted issuer of the same name and with another key is another issuer.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            ": the issuer of its certificate is unknown, and can be trusted by root_certificates"
+        }
+        _ => ": its certificate is not trusted",
     }
 }
 

@@ -31,7 +31,6 @@ mod tool;
 mod usage;
 
 mod name;
-mod secret;
 
 #[doc(hidden)]
 pub mod contain;
@@ -39,6 +38,7 @@ pub mod visible;
 pub mod wire;
 
 mod error;
+mod permanent;
 
 pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
@@ -52,6 +52,6 @@ pub use crate::image::{ImageBlock, ImageDetail};
 pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
-pub use crate::secret::mask_secret;
+pub use crate::permanent::Permanent;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

@@ -9,6 +9,7 @@ use super::chart::{Chart, count};
 use super::finding::{Finding, Probe, Verdict};
 use super::observed::Observed;
 use crate::provider::Lack;
+use crate::quotation::mask_json;
 
 const PROMPT: &str = "What is the weather in Paris? Use the tool.";
 const TWO_CITIES: &str =
@@ -172,7 +173,10 @@ fn called(chart: &Chart, observed: &Observed) -> Vec<Called> {
         if call.name != spec.name {
             return Some(format!("it calls {:?}", chart.patient.quotes.quote(&call.name)));
         }
-        let checked = check_arguments(&spec.parameters, call.input.clone());
+        // What does not fit is quoted in part, which must be no part of a key.
+        let mut input = call.input.clone();
+        mask_json(&mut input, chart.patient.quotes.secrets());
+        let checked = check_arguments(&spec.parameters, input);
         checked.err().map(|error| chart.patient.quotes.quote(&error.to_string()))
     };
     observed.calls().map(|call| Called { call: call.clone(), problem: problem(call) }).collect()

@@ -48,7 +48,7 @@ pub(super) async fn bad_request(chart: &Chart) -> Finding {
 
 fn judged(chart: &Chart, probe: Probe, reply: &Reply) -> Finding {
     let status = reply.status.as_u16();
-    let words = chart.patient.quotes.quote(&reply.complaint());
+    let words = reply.complaint(&chart.patient.quotes);
     if words.is_empty() {
         return Finding::new(probe, Verdict::Warn, format!("{status}, without a word"))
             .advise("look into the server's log when something fails");

@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, StatusCode};
 use oa_aggregate::ThinkTags;
 use oa_transport::{RequestBody, Timeouts, Watch};
 use oa_types::Message;
-use oa_types::wire::{ChatRequest, ServerError, TokenLimit, write_message};
+use oa_types::wire::{ChatRequest, TokenLimit, write_message};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -15,10 +15,10 @@ use super::quote::Quotes;
 use crate::answer::AnswerStream;
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Wanted};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, server_error};
 use crate::pipeline::PipelineOptions;
 use crate::profile::Profile;
-use crate::service::{collect, collect_some, head};
+use crate::service::{collect, collect_some, head, readable};
 use crate::settings::Settings;
 use crate::structured::Asking;
 
@@ -65,8 +65,8 @@ impl Reply {
     }
 
     /// The server's words about what is wrong.
-    pub(super) fn complaint(&self) -> String {
-        ServerError::from_body(&self.body).message
+    pub(super) fn complaint(&self, quotes: &Quotes) -> String {
+        quotes.quote(&server_error(&self.body, quotes.secrets()).message)
     }
 }
 
@@ -141,8 +141,10 @@ impl Patient {
         if !response.status().is_success() {
             let (head, body) = response.into_parts();
             let body = collect_some(body, &mut watch).await;
-            return Err(Error::response(head.status, &head.headers, &body));
+            let secrets = &self.endpoint.0.secrets;
+            return Err(Error::response(head.status, &head.headers, &body, secrets));
         }
+        let response = readable(response)?;
         let mut options = PipelineOptions { parser: settings.limits.events, ..Default::default() };
         options.aggregator.limits = settings.limits.answer;
         // Tags are to be seen.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use oa_types::mask_secret;
+use oa_redact::Secrets;
 
 use crate::endpoint::Endpoint;
 
@@ -10,24 +10,21 @@ use crate::endpoint::Endpoint;
 const SHOWN: usize = 240;
 
 /// Takes out of a server's words what must not show: a server may repeat the key that it got.
-pub(super) struct Quotes(Vec<String>);
+pub(super) struct Quotes(Secrets);
 
 impl Quotes {
     pub(super) fn new(endpoint: &Endpoint) -> Self {
-        Self(endpoint.0.secrets().map(str::to_owned).collect())
+        Self(endpoint.0.secrets.clone())
+    }
+
+    /// What is taken out.
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.0
     }
 
     /// One line, without secrets and control characters, bounded.
     pub(super) fn quote(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        self.0.iter().for_each(|secret| mask_secret(&mut text, secret));
-        let printable = |c: char| if c.is_control() { ' ' } else { c };
-        let line: String = text.chars().map(printable).collect();
-        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-        match line.char_indices().nth(SHOWN) {
-            Some((end, _)) => format!("{}...", &line[..end]),
-            None => line,
-        }
+        self.0.excerpt(text, SHOWN)
     }
 }
 
@@ -52,7 +49,7 @@ mod tests {
             .unwrap();
         let quotes = Quotes::new(&endpoint);
         let quoted = quotes.quote("1 wrong\nkey sk-a-secret-of-mine\u{1b}[31m, another-one-1234");
-        assert_eq!(quoted, "1 wrong key **** [31m, ****");
+        assert_eq!(quoted, "1 wrong key ****, ****");
         assert_eq!(quotes.quote(&"\u{e4}".repeat(300)).chars().count(), SHOWN + 3);
     }
 }

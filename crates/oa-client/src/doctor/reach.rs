@@ -108,7 +108,12 @@ pub(super) async fn models(chart: &mut Chart) -> Finding {
         None => return Finding::new(PROBE, Verdict::Unknown, "not asked"),
     };
     if !reply.status.is_success() {
-        let error = Error::response(reply.status, &reply.headers, &reply.body);
+        let error = Error::response(
+            reply.status,
+            &reply.headers,
+            &reply.body,
+            chart.patient.quotes.secrets(),
+        );
         return chart.failed(PROBE, &error);
     }
     let Some(names) = models::names(&reply.body) else {

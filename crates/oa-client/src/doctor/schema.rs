@@ -36,7 +36,8 @@ pub(super) async fn schema(chart: &mut Chart) -> Finding {
             return chart.refused(PROBE, &error, Lack::Schema);
         }
     };
-    let said = observed.said();
+    // What does not fit is quoted in part, which must be no part of a key.
+    let said = chart.patient.quotes.secrets().mask(&observed.said()).into_owned();
     let excerpt = chart.patient.quotes.quote(&said);
     let (verdict, seen) = match serde_json::from_str::<Value>(&said) {
         Ok(value) => match check_arguments(&schema, value) {

@@ -4,20 +4,27 @@ use std::time::{Duration, SystemTime};
 
 use crate::date;
 
-/// `retry-after-ms`, or `Retry-After` in seconds or as a date.
+/// `retry-after-ms`, or `Retry-After` in seconds or as a date; the second where the first makes no sense.
 pub(super) fn in_headers<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
-    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    let wait = |seconds: f64| Duration::try_from_secs_f64(seconds).ok();
-    if let Some(milliseconds) = header("retry-after-ms").and_then(number) {
-        return wait(milliseconds / 1000.0);
-    }
-    let after = header("retry-after")?;
-    if let Some(seconds) = number(after) {
-        return wait(seconds);
-    }
-    // By the server's own clock where it tells the time.
-    let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
-    Some(date::parse(after)?.duration_since(now).unwrap_or_default())
+    let milliseconds = header("retry-after-ms").and_then(|text| amount(text, 0.001));
+    milliseconds.or_else(|| {
+        let after = header("retry-after")?;
+        amount(after, 1.0).or_else(|| {
+            // By the server's own clock where it tells the time.
+            let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
+            Some(date::parse(after)?.duration_since(now).unwrap_or_default())
+        })
+    })
+}
+
+/// A number of units of so many seconds. One that no `Duration` holds is the longest that there is: it
+/// is longer than anybody waits, and not the same as no number.
+fn amount(text: &str, seconds: f64) -> Option<Duration> {
+    let text = text.trim();
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
+    let number = text.parse::<f64>().ok().filter(|_| is_number)?;
+    Some(Duration::try_from_secs_f64(number * seconds).unwrap_or(Duration::MAX))
 }
 
 /// Where the wait stands in the message only: "Please try again in 1m2.5s". Anything that is not exactly such
@@ -60,6 +67,35 @@ fn time(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wait_in_headers_is_the_first_that_makes_sense() {
+        let read = |headers: &[(&str, &'static str)]| {
+            let header = |name: &str| {
+                headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+            };
+            in_headers(&header)
+        };
+        let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+        assert_eq!(read(&[("retry-after-ms", "1500"), ("retry-after", "9")]), seconds(1.5));
+        for bad in ["soon", "", "-1", "NaN", "inf", "1,5"] {
+            assert_eq!(
+                read(&[("retry-after-ms", bad), ("retry-after", "9")]),
+                seconds(9.0),
+                "{bad}"
+            );
+            assert_eq!(read(&[("retry-after", bad)]), None, "{bad}");
+        }
+        let digits: &'static str = Box::leak("9".repeat(400).into_boxed_str());
+        for large in ["99999999999999999999999", "1e300", digits] {
+            assert_eq!(read(&[("retry-after", large)]), Some(Duration::MAX), "{large}");
+            assert_eq!(read(&[("retry-after-ms", large)]), Some(Duration::MAX), "{large}");
+        }
+        assert_eq!(read(&[("retry-after", " 2.5 ")]), seconds(2.5));
+        let (date, after) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:40 GMT");
+        assert_eq!(read(&[("date", date), ("retry-after", after)]), seconds(3.0));
+        assert_eq!(read(&[("date", after), ("retry-after", date)]), seconds(0.0));
+    }
 
     #[test]
     fn a_wait_in_words_is_read_and_a_doubt_is_none() {

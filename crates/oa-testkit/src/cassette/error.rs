@@ -2,6 +2,8 @@ use std::error::Error as StdError;
 use std::path::Path;
 use std::{fmt, io};
 
+use oa_types::Permanent;
+
 /// What went wrong with a cassette, for tests that act on it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
@@ -14,7 +16,8 @@ pub enum CassetteErrorKind {
     Io,
     /// There is more than a cassette holds.
     Limit,
-    /// No recorded interaction that is left meets the request.
+    /// No recorded interaction that is left meets the request. Clients do not retry it: among its sources
+    /// is [`Permanent`].
     Miss,
     /// There is no file to replay.
     Missing,
@@ -58,16 +61,21 @@ impl fmt::Display for CassetteError {
 
 impl StdError for CassetteError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
+        static PERMANENT: Permanent = Permanent::new();
+        match &self.0.source {
+            Some(source) => Some(source),
+            None => (self.0.kind == CassetteErrorKind::Miss).then_some(&PERMANENT as _),
+        }
     }
 }
 
 impl fmt::Debug for CassetteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CassetteError")
-            .field("kind", &self.0.kind)
-            .field("message", &self.0.message)
-            .field("source", &self.0.source)
-            .finish()
+        let mut this = f.debug_struct("CassetteError");
+        this.field("message", &self.0.message).field("kind", &self.0.kind);
+        if let Some(source) = &self.0.source {
+            this.field("source", source);
+        }
+        this.finish()
     }
 }

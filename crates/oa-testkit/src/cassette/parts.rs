@@ -10,9 +10,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::base64;
 use super::interaction::{Answer, is_stream};
 use crate::chop::Cut;
+use oa_redact::base64;
 
 /// Writes the parts of an answer's body, each a JSON value.
 pub(super) fn write(answer: &Answer) -> Vec<String> {

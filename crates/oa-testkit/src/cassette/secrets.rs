@@ -4,47 +4,25 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::HeaderMap;
+use oa_redact::MASK;
 use serde_json::{Map, Value};
 
-use crate::requests::SECRET;
-
-/// What is known to be secret, in every spelling that a body or a URL may have of it.
+/// What is known to be secret, in every form in which a body or a URL may have it.
 #[derive(Clone, Default)]
-pub(super) struct Secrets {
-    /// The longest first, so that a secret which holds another goes as a whole.
-    spellings: Vec<String>,
-}
+pub(super) struct Secrets(oa_redact::Secrets);
 
 impl Secrets {
     /// Adds a secret, which is not empty.
     pub(super) fn add(&mut self, secret: &str) {
-        let quoted = Value::from(secret).to_string();
-        let escaped = quoted.trim_start_matches('"');
-        let escaped = escaped.strip_suffix('"').unwrap_or(escaped);
-        for spelling in [
-            secret.to_owned(),
-            escaped.to_owned(),
-            escaped.replace('/', "\\/"),
-            percent_encoded(secret),
-        ] {
-            if !spelling.is_empty() && !self.spellings.contains(&spelling) {
-                self.spellings.push(spelling);
-            }
-        }
-        self.spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
+        self.0.add(secret);
     }
 
-    /// Adds what the secret headers of a request hold, unless it is too short to be a key: local
-    /// servers are given words such as `none`.
+    /// Adds what the headers of a request hold, but for the harmless ones: whichever header a server
+    /// takes its key from, its value does not belong into a file.
     pub(super) fn learn(&mut self, headers: &HeaderMap) {
-        for value in SECRET.iter().flat_map(|name| headers.get_all(name)) {
-            let Ok(value) = value.to_str() else { continue };
-            // `Bearer key`, `a=b; c=d`, or the key alone.
-            for part in value.split([' ', ';']) {
-                let key = part.split_once('=').map_or(part, |(_, key)| key);
-                for key in [part, key].into_iter().filter(|key| key.len() >= TELLING) {
-                    self.add(key);
-                }
+        for (name, value) in headers {
+            if let Ok(value) = value.to_str() {
+                self.0.add_header(name.as_str(), value);
             }
         }
     }
@@ -117,13 +95,11 @@ impl Secrets {
     /// Finds the secrets, from left to right, none within or beside another.
     fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = bearer_tokens(bytes);
-        for spelling in &self.spellings {
-            let spelling = spelling.as_bytes();
-            spans.extend(positions(bytes, spelling).map(|at| at..at + spelling.len()));
-            // A text that was cut off in a secret ends with its beginning.
-            let longest = spelling.len().saturating_sub(1).min(bytes.len());
-            let begun = (TELLING..=longest).rev().find(|&n| bytes.ends_with(&spelling[..n]));
-            spans.extend(begun.map(|length| bytes.len() - length..bytes.len()));
+        let mut at = 0;
+        for chunk in bytes.utf8_chunks() {
+            let found = self.0.spans(chunk.valid()).into_iter();
+            spans.extend(found.map(|span| at + span.start..at + span.end));
+            at += chunk.valid().len() + chunk.invalid().len();
         }
         spans.sort_by_key(|span| span.start);
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
@@ -162,34 +138,15 @@ fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
 
-fn positions<'a>(bytes: &'a [u8], part: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let windows = bytes.windows(part.len()).enumerate();
-    windows.filter(move |(_, window)| *window == part).map(|(at, _)| at)
-}
-
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     SECRET_MEMBERS.contains(&name.as_str())
 }
 
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
-/// What stands in the place of a secret.
-const MASK: &str = "****";
 const SCHEME: &[u8] = b"bearer";
 /// Members of a query which are secrets.
 const SECRET_MEMBERS: [&str; 5] = ["access_token", "api_key", "apikey", "key", "token"];
-/// From so many bytes on something is a key, or tells too much of one.
+/// From so many bytes on something behind `Bearer` is a key, whatever it is made of.
 const TELLING: usize = 8;
 
 #[cfg(test)]
@@ -242,16 +199,21 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_learnt_from_headers() {
+    fn keys_are_learned_from_headers() {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", "Bearer 0123456789".parse().unwrap());
         headers.insert("x-api-key", "abcdefgh".parse().unwrap());
         headers.insert("api-key", "none".parse().unwrap());
         headers.insert("x-other", "otherwise".parse().unwrap());
+        headers.insert("x-tenant", "tenant-0123456789".parse().unwrap());
+        headers.insert("cookie", "theme=dark; session=fedcba9876".parse().unwrap());
+        headers.insert("content-type", "application/json".parse().unwrap());
         let mut secrets = Secrets::default();
         secrets.learn(&headers);
-        let masked = secrets.text("0123456789 abcdefgh none otherwise");
-        assert_eq!(masked, "**** **** none otherwise");
+        let text =
+            "0123456789 abcdefgh none otherwise tenant-0123456789 fedcba9876 application/json";
+        let expected = "**** **** none otherwise **** **** application/json";
+        assert_eq!(secrets.text(text), expected);
     }
 
     #[test]

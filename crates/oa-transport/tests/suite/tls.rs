@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_transport::{ErrorKind, Transport};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -35,19 +36,23 @@ async fn plain_http_is_the_same_with_the_feature() {
     ask(&Transport::new(), &url(&server)).await.unwrap();
 }
 
-/// A server with a certificate of its own making, for `localhost`; it answers every request on a
-/// connection with its number.
+/// A server with a certificate of its own making, for `localhost`.
 async fn secure() -> (String, String) {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
-        .expect("a certificate and a socket are made");
-    let pem = made.cert.pem();
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())
-        .expect("a certificate and a socket are made");
+    secure_by(CertificateParams::new(["localhost".to_owned()]).expect("a name")).await
+}
+
+/// A server with a self-signed certificate; it answers every request on a connection with its number.
+async fn secure_by(params: CertificateParams) -> (String, String) {
+    let key = KeyPair::generate().expect("a certificate and a socket are made");
+    let certificate = params.self_signed(&key).expect("a certificate and a socket are made");
+    let pem = certificate.pem();
+    let key =
+        PrivateKeyDer::try_from(key.serialize_der()).expect("a certificate and a socket are made");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("a certificate and a socket are made")
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![certificate.der().clone()], key)
         .expect("a certificate and a socket are made");
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener =
@@ -92,13 +97,40 @@ async fn a_certificate_that_nobody_trusts() {
     let transport = Transport::builder().root_certificates(&other).unwrap().build();
     let error = ask(&transport, &url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Tls);
-    assert!(error.to_string().ends_with("its certificate is not trusted"), "{}", whole(&error));
+    let why = ": the issuer of its certificate is unknown, and can be trusted by root_certificates";
+    assert!(error.to_string().ends_with(why), "{}", whole(&error));
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_hold_says_why() {
+    let params = |name: &str| CertificateParams::new([name.to_owned()]).expect("a name");
+    let mut expired = params("localhost");
+    (expired.not_before, expired.not_after) =
+        (date_time_ymd(1999, 1, 1), date_time_ymd(2001, 1, 1));
+    let mut early = params("localhost");
+    (early.not_before, early.not_after) = (date_time_ymd(4000, 1, 1), date_time_ymd(4001, 1, 1));
+    for (params, why) in [
+        (expired, ": its certificate has expired"),
+        (early, ": its certificate is not valid yet, or the clock of this machine is wrong"),
+        (params("example.com"), ": its certificate is for another host"),
+    ] {
+        let (url, pem) = secure_by(params).await;
+        let transport = Transport::builder().root_certificates(&pem).unwrap().build();
+        let error = ask(&transport, &url).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Tls);
+        assert!(error.to_string().ends_with(why), "{}", whole(&error));
+    }
 }
 
 #[test]
 fn a_file_that_holds_no_certificate() {
-    for pem in ["", "no certificate", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"]
-    {
+    for pem in [
+        "",
+        "no certificate",
+        "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+        // Base64, and nothing that is a certificate.
+        "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n",
+    ] {
         let error = Transport::builder().root_certificates(pem).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidCertificate, "{pem:?}");
     }

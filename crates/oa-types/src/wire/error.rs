@@ -3,19 +3,21 @@ use std::fmt;
 use serde_json::Value;
 
 use super::overflow::Sizes;
-use crate::secret::mask_secret;
 
-/// Texts shown to people are cut to this many characters.
-const SHOWN: usize = 2_000;
+/// How much of a server's words is worth showing, in characters.
+const WORDS: usize = 2_000;
 
-/// How much of a body that is not JSON is shown, in characters.
-const EXCERPT: usize = 200;
+/// How much of a body is worth showing that has no words of its own, in characters.
+const BODY: usize = 200;
 
 /// An error as a server reported it, in whatever spelling (QUIRKS rows 67 and 102).
+///
+/// Texts are the server's, whole: they may repeat the key that it was sent, and hold what a terminal acts
+/// on. Whoever shows them masks first and cuts then, since a key that was cut is not recognized any more.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// The server's own words; empty if it had none.
+    /// The server's own words, or the text of a body that has none; empty if there is neither.
     pub message: String,
     /// The server's code, a number as its digits.
     pub code: Option<String>,
@@ -23,6 +25,8 @@ pub struct ServerError {
     pub kind: Option<String>,
     /// The whole error object, for what has no name here (a failed generation, context sizes).
     pub raw: Value,
+    /// Whether the message is the text of a body.
+    is_body: bool,
 }
 
 impl ServerError {
@@ -31,18 +35,17 @@ impl ServerError {
     pub fn from_value(value: Value) -> Self {
         let (inner, outer) = (innermost(&value), &value);
         let member = |name: &str| {
-            let found = [inner, outer].into_iter().find_map(|value| value.get(name).and_then(word));
-            found.map(|text| shorten(&text, SHOWN))
+            [inner, outer].into_iter().find_map(|value| value.get(name).and_then(word))
         };
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
         let code = member("code");
         let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());
-        let message = shorten(&message.unwrap_or_default(), SHOWN);
-        Self { message, code, kind, raw: value }
+        let message = message.unwrap_or_default();
+        Self { message, code, kind, raw: value, is_body: false }
     }
 
-    /// Reads the body of a response with an error status: JSON in any spelling, else an excerpt of its
-    /// text without tags.
+    /// Reads the body of a response with an error status: JSON in any spelling, else its text without
+    /// tags.
     #[must_use]
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -51,15 +54,16 @@ impl ServerError {
             Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {
-                    return Self { message: shorten(text, EXCERPT), ..error };
+                    return Self { message: text.to_owned(), is_body: true, ..error };
                 }
                 error
             }
             _ => Self {
-                message: shorten(&without_tags(text), EXCERPT),
+                message: without_tags(text),
                 code: None,
                 kind: None,
                 raw: Value::Null,
+                is_body: true,
             },
         }
     }
@@ -99,11 +103,11 @@ impl ServerError {
         .any(|mark| message.contains(mark))
     }
 
-    /// Takes a secret out, wherever the server has repeated it.
-    pub fn mask(&mut self, secret: &str) {
-        let words = [Some(&mut self.message), self.code.as_mut(), self.kind.as_mut()];
-        words.into_iter().flatten().for_each(|word| mask_secret(word, secret));
-        mask(&mut self.raw, secret);
+    /// Returns how much of the message is worth showing, in characters: 2,000 of the server's words, and
+    /// 200 of a body that has none.
+    #[must_use]
+    pub fn message_limit(&self) -> usize {
+        if self.is_body { BODY } else { WORDS }
     }
 
     /// The size of the prompt and of the context, in tokens, if the server told both: in members of
@@ -131,9 +135,13 @@ impl ServerError {
     }
 }
 
+/// The message up to its [limit](Self::message_limit), as the server wrote it.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self.message.char_indices().nth(self.message_limit()) {
+            Some((end, _)) => write!(f, "{}...", &self.message[..end]),
+            None => f.write_str(&self.message),
+        }
     }
 }
 
@@ -151,24 +159,6 @@ fn innermost(value: &Value) -> &Value {
         }
     }
     value
-}
-
-fn mask(value: &mut Value, secret: &str) {
-    match value {
-        Value::String(text) => mask_secret(text, secret),
-        Value::Array(list) => list.iter_mut().for_each(|value| mask(value, secret)),
-        Value::Object(members) => {
-            if members.keys().any(|key| key.contains(secret)) {
-                let named = std::mem::take(members).into_iter();
-                members.extend(named.map(|(mut key, value)| {
-                    mask_secret(&mut key, secret);
-                    (key, value)
-                }));
-            }
-            members.values_mut().for_each(|value| mask(value, secret));
-        }
-        _ => {}
-    }
 }
 
 fn message(value: &Value) -> Option<String> {
@@ -200,13 +190,6 @@ fn word(value: &Value) -> Option<String> {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
-    }
-}
-
-fn shorten(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
     }
 }
 

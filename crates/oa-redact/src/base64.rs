@@ -1,7 +1,8 @@
-//! Bytes that are no text, as base64 (RFC 4648, section 4).
+//! Base64 (RFC 4648, section 4).
 
 /// Writes bytes as base64.
-pub(super) fn encode(bytes: &[u8]) -> String {
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let at = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
@@ -15,7 +16,8 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Reads base64, `None` if it is not.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;
@@ -34,6 +36,13 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What base64 has of bytes that stand behind `shift` others: the digits that depend on nothing else.
+pub(crate) fn inside(bytes: &[u8], shift: usize) -> String {
+    let all = [&[0; 2][..shift], bytes].concat();
+    let (first, end) = ((shift * 8).div_ceil(6), all.len() * 8 / 6);
+    encode(&all)[first..end.max(first)].to_owned()
+}
+
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 #[cfg(test)]
@@ -49,6 +58,16 @@ mod tests {
         }
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&encode(&all)), Some(all));
+    }
+
+    #[test]
+    fn the_digits_inside_depend_on_nothing_else() {
+        for before in ["", "a", "ab", "abc", "user:"] {
+            let inside = inside(b"sk-0123456789", before.len() % 3);
+            let whole = encode(format!("{before}sk-0123456789 and more").as_bytes());
+            assert!(inside.len() >= 16 && whole.contains(&inside), "{inside} in {whole}");
+        }
+        assert_eq!(inside(b"", 2), "");
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! What a server sent, as it may be shown.
+
+use oa_aggregate::Problem;
+use oa_redact::{Secrets, visible};
+use oa_types::wire::ServerError;
+use serde_json::Value;
+
+use crate::error;
+
+/// How much of a payload, a code or a type is shown, in characters.
+const SHOWN: usize = 200;
+
+/// A problem whose texts are excerpts.
+#[cold]
+pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
+    match problem {
+        Problem::Server(error) => Problem::Server(Box::new(server_error(error, secrets))),
+        Problem::Unreadable(unreadable) => {
+            let payload = secrets.excerpt(unreadable.payload(), SHOWN);
+            Problem::Unreadable(unreadable.clone().with_payload(payload))
+        }
+        // One that is not known here yet.
+        other => other.clone(),
+    }
+}
+
+/// Describes a body that is no answer: its type, and how it begins.
+pub(crate) fn no_event_stream(
+    content_type: Option<&str>,
+    head: &[u8],
+    received: u64,
+    secrets: &Secrets,
+) -> String {
+    let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
+    let head = error::server_error(head, secrets);
+    let head = secrets.excerpt(&head.message, head.message_limit());
+    format!("no event stream but {received} bytes of {content_type}: {head}")
+}
+
+fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
+    let word = |word: &Option<String>| Some(secrets.excerpt(word.as_deref()?, SHOWN));
+    let mut shown = error.clone();
+    shown.message = secrets.excerpt(&error.message, error.message_limit());
+    (shown.code, shown.kind) = (word(&error.code), word(&error.kind));
+    mask_json(&mut shown.raw, secrets);
+    shown
+}
+
+/// Masks what stands in JSON, and leaves nothing in it that a terminal acts on.
+pub(crate) fn mask_json(value: &mut Value, secrets: &Secrets) {
+    let shown = |text: &str| visible(&secrets.mask(text)).into_owned();
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),
+        Value::Object(members) => {
+            let named = std::mem::take(members).into_iter();
+            members.extend(named.map(|(name, mut value)| {
+                mask_json(&mut value, secrets);
+                (shown(&name), value)
+            }));
+        }
+        Value::Number(number) if !secrets.spans(&number.to_string()).is_empty() => {
+            *value = Value::from(oa_redact::MASK);
+        }
+        Value::String(text) => *text = shown(text),
+        Value::Bool(_) | Value::Null | Value::Number(_) => {}
+    }
+}

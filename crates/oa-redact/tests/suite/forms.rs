@@ -1,0 +1,102 @@
+//! Every form in which a text may have a secret.
+
+use oa_redact::{Secrets, base64};
+
+const KEY: &str = "sk-0123/456789+abc\"d&e<f";
+
+fn secrets() -> Secrets {
+    let mut secrets = Secrets::new();
+    secrets.add(KEY);
+    secrets
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(secrets().mask(text), expected, "{text}");
+    assert_eq!(secrets().mask(expected), expected, "masking is done once");
+}
+
+#[test]
+fn plain_and_escaped_secrets_are_masked() {
+    check(&format!("a {KEY}{KEY} b"), "a **** b");
+    check("?q=sk-0123%2F456789%2Babc%22d%26e%3cf&x", "?q=****&x");
+    check(r#"{"key":"sk-0123\/456789\u002Babc\"d&e\u003cf"}"#, r#"{"key":"****"}"#);
+    check(
+        r#"{"key":"{\"key\":\"sk-0123/456789+abc\\\"d&e<f\"}"}"#,
+        r#"{"key":"{\"key\":\"****\"}"}"#,
+    );
+    check("<p>sk&#45;0123/456789&#x2b;abc&quot;d&amp;e&lt;f</p>", "<p>****</p>");
+    check("sk%252D0123/456789+abc\"d&e<f", "****");
+    check("sk-01\u{1b}[0m23/456789+\u{200b}abc\"d&e<f", "****");
+}
+
+#[test]
+fn base64_around_a_secret_is_masked_at_every_alignment() {
+    for user in ["", "u", "us", "use", "user:", "someone@example.com:"] {
+        let encoded = base64::encode(format!("{user}{KEY}").as_bytes());
+        check(&format!("Basic {encoded}, {encoded}."), "Basic ****, ****.");
+        let url = encoded.replace('+', "-").replace('/', "_");
+        check(&format!("Basic {}", url.trim_end_matches('=')), "Basic ****");
+        check(&format!("Basic {}", encoded.replace('/', "%2F").replace('=', "%3D")), "Basic ****");
+        check(&format!("Basic {}...", &encoded[..encoded.len() - 6]), "Basic ****...");
+    }
+}
+
+#[test]
+fn the_beginning_of_a_secret_is_masked_where_the_text_was_cut() {
+    for mark in [
+        "",
+        "...",
+        "\u{2026}",
+        "***",
+        " ...",
+        "... (use another)",
+        " [truncated]",
+        "\n",
+        "\u{fffd}",
+    ] {
+        check(&format!("a sk-0123/4{mark}"), &format!("a ****{mark}"));
+    }
+    check("a sk-0123/4%2", "a ****");
+    check("a sk&#45;0123/4&#5...", "a ****...");
+    check(r"a sk-01\u00323/4\u003", "a ****");
+    check("a sk-0123/4 b, a sk-0123", "a sk-0123/4 b, a sk-0123");
+}
+
+#[test]
+fn headers_hold_secrets_in_their_parts() {
+    let masked = |name: &str, value: &str, text: &str| {
+        let mut secrets = Secrets::new();
+        secrets.add_header(name, value);
+        secrets.mask(text).into_owned()
+    };
+    let session = "theme=dark; session=0123456789abcdef; id=\"fedcba98\"";
+    let text = "theme dark, session 0123456789abcdef, id fedcba98";
+    assert_eq!(masked("Cookie", session, text), "theme dark, session ****, id ****");
+    assert_eq!(masked("x-proxy", "Id client-0123456789", "client-0123456789 Id"), "**** Id");
+    assert_eq!(masked("authorization", "Bearer 01234567", "Bearer 01234567"), "****");
+    assert_eq!(masked("authorization", "Bearer 01234567", "Bearer 0123456"), "Bearer 0123456");
+    let basic = "Basic dXNlcjpvcGVuIHNlc2FtZQ==";
+    assert_eq!(masked("authorization", basic, "user says: open sesame"), "user says: ****");
+    assert_eq!(masked("x-proxy", "otherwise", "otherwise"), "otherwise");
+    assert_eq!(
+        masked("content-type", "application/json; charset", "application/json"),
+        "application/json"
+    );
+}
+
+#[test]
+fn an_excerpt_is_masked_before_it_is_cut() {
+    let secrets = secrets();
+    let text = format!("\u{1b}[1mwrong\r\n key\u{1b}[0m {KEY}");
+    assert_eq!(secrets.excerpt(&text, 100), "wrong key ****");
+    for characters in 0..text.chars().count() {
+        assert!(!secrets.excerpt(&text, characters).contains("sk-"), "{characters}");
+    }
+    assert_eq!(secrets.excerpt("\u{e4}\u{e4}\u{e4}", 2), "\u{e4}\u{e4}...");
+}
+
+#[test]
+fn nothing_shows_the_secrets_themselves() {
+    assert_eq!(format!("{:?}", secrets()), "Secrets { forms: 4, .. }");
+}

@@ -1,0 +1,4 @@
+//! What is masked, and what an excerpt shows.
+
+mod forms;
+mod laws;
