@@ -50,6 +50,8 @@ pub(crate) struct Blocks {
     pub(crate) parts: Vec<Part>,
     pending: VecDeque<Pending>,
     text_bytes: usize,
+    /// The first part that is thinking.
+    thinking: Option<usize>,
 }
 
 impl Blocks {
@@ -71,6 +73,9 @@ impl Blocks {
                 let room = if count < 4 { ROOM } else { 0 };
                 let mut text = Words { voice, text: String::with_capacity(room) };
                 let added = text.add(words);
+                if voice == Voice::Thinking {
+                    self.thinking.get_or_insert(count);
+                }
                 self.parts.push(Part::Words(text));
                 added
             }
@@ -78,6 +83,23 @@ impl Blocks {
         let part = self.parts.len() - 1;
         self.pending.push_back(Pending::Words { part, start, end });
         Ok(())
+    }
+
+    /// The first run of thinking so far; empty if there is none.
+    pub(crate) fn thinking(&self) -> &str {
+        match self.thinking.and_then(|part| self.parts.get(part)) {
+            Some(Part::Words(words)) => &words.text,
+            _ => "",
+        }
+    }
+
+    /// All that was said in one voice.
+    pub(crate) fn said(&self, voice: Voice) -> String {
+        let words = self.parts.iter().filter_map(|part| match part {
+            Part::Words(words) if words.voice == voice => Some(&*words.text),
+            _ => None,
+        });
+        words.collect()
     }
 
     pub(crate) fn call_started(&mut self, call: usize) {

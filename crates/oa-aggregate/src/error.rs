@@ -65,11 +65,7 @@ pub struct Unreadable {
 
 impl Unreadable {
     pub(crate) fn new(text: &str, position: usize) -> Self {
-        let mut end = text.len().min(EXCERPT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        Self { excerpt: text[..end].into(), position }
+        Self { excerpt: excerpt(text).into(), position }
     }
 
     /// Returns how the payload begins: its first 200 bytes at most.
@@ -100,6 +96,15 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
+/// How a text begins: its first 200 bytes at most.
+pub(crate) fn excerpt(text: &str) -> &str {
+    let mut end = text.len().min(EXCERPT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Something wrong inside a stream that goes on all the same.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -108,6 +113,14 @@ pub enum Problem {
     Server(Box<ServerError>),
     /// A payload was not JSON.
     Unreadable(Unreadable),
+    /// Another piece of a call's name came after its arguments had begun, and is no part of the name (QUIRKS
+    /// row 119).
+    LateName {
+        /// Which call of the answer.
+        call: usize,
+        /// How the piece begins: its first 200 bytes at most.
+        piece: String,
+    },
 }
 
 impl Problem {
@@ -116,6 +129,7 @@ impl Problem {
         match self {
             Self::Server(error) => error.mask(secret),
             Self::Unreadable(error) => error.mask(secret),
+            Self::LateName { piece, .. } => mask_secret(piece, secret),
         }
     }
 }
@@ -125,6 +139,12 @@ impl fmt::Display for Problem {
         match self {
             Self::Server(error) => error.fmt(f),
             Self::Unreadable(error) => error.fmt(f),
+            Self::LateName { call, piece } => {
+                write!(
+                    f,
+                    "tool call {call} got {piece:?} as more of its name after its arguments had begun"
+                )
+            }
         }
     }
 }

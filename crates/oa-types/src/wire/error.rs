@@ -11,7 +11,7 @@ const SHOWN: usize = 2_000;
 /// How much of a body that is not JSON is shown, in characters.
 const EXCERPT: usize = 200;
 
-/// An error as a server reported it, in whatever spelling (QUIRKS rows 67 and 102).
+/// An error as a server reported it, in whatever spelling (QUIRKS rows 67, 102 and 114).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerError {
@@ -35,7 +35,7 @@ impl ServerError {
             found.map(|text| shorten(&text, SHOWN))
         };
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
-        let code = member("code");
+        let code = member("code").or_else(|| member("error_code"));
         let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());
         let message = shorten(&message.unwrap_or_default(), SHOWN);
         Self { message, code, kind, raw: value }
@@ -176,7 +176,16 @@ fn message(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Array(list) => list.iter().find_map(message),
         Value::Object(_) => {
-            let members = ["message", "msg", "detail", "error", "error_message", "description"];
+            let members = [
+                "message",
+                "msg",
+                "detail",
+                "error",
+                "error_message",
+                "error_msg",
+                "description",
+                "text",
+            ];
             let words = members.iter().find_map(|member| message(value.get(member)?))?;
             Some(match place(value) {
                 Some(place) => format!("{place}: {words}"),
