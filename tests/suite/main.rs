@@ -32,6 +32,7 @@ mod retries;
 mod rounds;
 mod router;
 mod secrets;
+mod signatures;
 mod soak;
 mod streaming;
 mod streams;

@@ -18,7 +18,6 @@ use crate::form::{Says, Told};
 use crate::forms::Forms;
 use crate::ids;
 use crate::quirks::{ChoiceIndex, Quirks};
-use crate::repeat::unsaid;
 use crate::signed::SignedBlocks;
 use crate::speech::Speech;
 use crate::template::Template;
@@ -443,15 +442,9 @@ impl State {
                 chunk::Part::Thinking(part) => thinking.push_str(part),
             }
         }
-        let refusal = choice.refusal().unwrap_or_default();
-        let heard =
-            [(Voice::Thinking, &*thinking), (Voice::Text, &*text), (Voice::Refusal, refusal)];
-        for (voice, whole) in heard {
-            let rest = unsaid(&self.speech.blocks.said(voice), whole);
-            if !rest.is_empty() {
-                self.speech.say(voice, rest)?;
-            }
-        }
+        self.speech.say_rest(Voice::Thinking, &thinking)?;
+        self.speech.say_rest(Voice::Text, &text)?;
+        self.speech.say_rest(Voice::Refusal, choice.refusal().unwrap_or_default())?;
         if let Some(rare) = &choice.rare {
             let has_details = !self.details.list.is_empty();
             let details = if has_details { &[][..] } else { &rare.details[..] };
@@ -581,13 +574,13 @@ impl State {
 
     fn add_problem(&mut self, problem: Problem) {
         let is_error = matches!(problem, Problem::Server(_));
-        if let Some(unexplained) = self.unexplained.take_if(|_| is_error) {
-            // What the server says now is why it gave up: it stands in the first place, where it is looked for.
-            let why = mem::replace(&mut self.problems[unexplained], problem);
-            if self.problems.len() < self.options.limits.problems {
-                self.speech.blocks.problem(unexplained);
-                self.problems.push(why);
-            }
+        if let Some(place) = self.unexplained.take_if(|_| is_error) {
+            // What the server says now is why it gave up: it stands first, where an error is looked for.
+            let last = self.problems.len();
+            self.problems.push(problem);
+            self.problems.swap(place, last);
+            self.speech.blocks.problem_moved(place, last);
+            self.speech.blocks.problem(place);
             return;
         }
         // However much else is wrong, that the server gave up is told.

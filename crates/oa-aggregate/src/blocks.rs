@@ -1,5 +1,6 @@
 //! What has come so far, in order, and what of it has not been handed out.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::call::Call;
@@ -94,12 +95,14 @@ impl Blocks {
     }
 
     /// All that was said in one voice.
-    pub(crate) fn said(&self, voice: Voice) -> String {
-        let words = self.parts.iter().filter_map(|part| match part {
+    pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
+        let mut words = self.parts.iter().filter_map(|part| match part {
             Part::Words(words) if words.voice == voice => Some(&*words.text),
             _ => None,
         });
-        words.collect()
+        // Nearly always there is one run, which need not be copied.
+        let first = Cow::Borrowed(words.next().unwrap_or_default());
+        words.fold(first, |said, more| said + more)
     }
 
     pub(crate) fn call_started(&mut self, call: usize) {
@@ -115,6 +118,17 @@ impl Blocks {
 
     pub(crate) fn problem(&mut self, problem: usize) {
         self.pending.push_back(Pending::Problem(problem));
+    }
+
+    /// A problem has another place from now on.
+    pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
+        for pending in &mut self.pending {
+            if let Pending::Problem(place) = pending
+                && *place == from
+            {
+                *place = to;
+            }
+        }
     }
 
     #[inline]

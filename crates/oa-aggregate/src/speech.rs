@@ -6,6 +6,7 @@ use crate::blocks::{Blocks, Voice};
 use crate::echo::Echo;
 use crate::error::{Error, ErrorKind};
 use crate::quirks::Quirks;
+use crate::repeat::unsaid;
 use crate::text::TextFilter;
 use crate::think::Splitter;
 use crate::thought::Thought;
@@ -88,6 +89,12 @@ impl Speech {
     pub(crate) fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
         self.flush()?;
         self.blocks.say(voice, words, self.limit)
+    }
+
+    /// Says what of these words has not been said: they are all of what the answer says in this voice.
+    pub(crate) fn say_rest(&mut self, voice: Voice, whole: &str) -> Result<(), Error> {
+        let rest = unsaid(&self.blocks.said(voice), whole);
+        if rest.is_empty() { Ok(()) } else { self.say(voice, rest) }
     }
 
     /// Lets go of all words that are held back, half a tag too.
