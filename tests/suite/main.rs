@@ -34,6 +34,7 @@ mod router;
 mod secrets;
 mod signatures;
 mod soak;
+mod stream_errors;
 mod streaming;
 mod streams;
 mod structured;
