@@ -41,6 +41,11 @@ impl Echo {
         self.state == State::Over
     }
 
+    /// Stops looking at text: what comes first is no repeat.
+    pub(crate) fn end_watch(&mut self) {
+        self.state = State::Over;
+    }
+
     /// Takes text, and returns what of it, and of what was held back, is text of the answer.
     ///
     /// `thinking` is all that was thought so far.

@@ -45,7 +45,7 @@ impl Speech {
     /// Takes text.
     #[inline]
     pub(crate) fn add_text(&mut self, text: &str) -> Result<(), Error> {
-        if self.wary {
+        if self.wary && !self.is_plain(text) {
             return self.add_text_warily(text);
         }
         let Self { blocks, text: filter, splitter, limit, .. } = self;
@@ -115,6 +115,24 @@ impl Speech {
             None => Ok(()),
             Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, *limit)),
         }
+    }
+
+    /// Returns true if the gates that few streams need are open for this text: nothing is held back, and
+    /// it cannot begin to repeat thinking.
+    #[inline(never)]
+    fn is_plain(&mut self, text: &str) -> bool {
+        if self.thought.is_open() || self.thinking.held() > 0 || self.echo.held() > 0 {
+            return false;
+        }
+        let begin = text.trim_start();
+        if begin.starts_with('<') && !self.blocks.thinking().is_empty() {
+            return false;
+        }
+        if !begin.is_empty() {
+            self.echo.end_watch();
+            self.wary = false;
+        }
+        true
     }
 
     /// Takes text while one of the gates may be shut.
