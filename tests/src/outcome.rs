@@ -197,7 +197,7 @@ fn problem(problem: &Problem) -> Value {
             json!({ "code": code.or(kind), "message": message })
         }
         Problem::Unreadable(error) => json!({ "code": null, "message": error.excerpt() }),
-        _ => Value::Null,
+        other => json!({ "code": null, "message": other.to_string() }),
     }
 }
 

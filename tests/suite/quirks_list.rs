@@ -10,9 +10,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// The number of a row, if the line is one.
+fn number(line: &str) -> Option<u32> {
+    line.strip_prefix("| ")?.split(' ').next()?.parse().ok()
+}
+
 /// The numbers of the rows, in the order in which they stand.
 fn listed() -> Vec<u32> {
-    let number = |line: &str| line.strip_prefix("| ")?.split(' ').next()?.parse().ok();
     LIST.lines().filter_map(number).collect()
 }
 
@@ -61,9 +65,15 @@ fn texts(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
 }
 
 #[test]
-fn every_number_stands_once_and_in_order() {
-    let listed = listed();
+fn every_number_stands_once_and_in_the_order_of_its_table() {
+    for table in LIST.split("\n## ") {
+        let numbers: Vec<u32> = table.lines().filter_map(number).collect();
+        assert!(numbers.is_sorted(), "{numbers:?}");
+    }
+    // A later row stands in the table that it belongs to.
+    let mut listed = listed();
     assert!(listed.len() > 100, "{} rows", listed.len());
+    listed.sort_unstable();
     // There may be gaps: a number is never given to another row.
     assert!(listed.windows(2).all(|pair| pair[0] < pair[1]), "{listed:?}");
 }

@@ -1,25 +1,26 @@
 use std::borrow::Cow;
 use std::mem;
 
+use oa_types::wire::ServerError;
 use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseError, Usage};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
-use crate::blocks::{Blocks, Part, Voice, Words};
+use crate::blocks::{Part, Voice, Words};
 use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Payload, Rare};
 use crate::decode::Decoder;
 use crate::delta::Delta;
 use crate::details::Details;
-use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
+use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable, beginning};
 use crate::form::{Says, Told};
 use crate::forms::Forms;
 use crate::ids;
 use crate::quirks::{ChoiceIndex, Quirks};
+use crate::signed::SignedBlocks;
+use crate::speech::Speech;
 use crate::template::Template;
-use crate::text::TextFilter;
-use crate::think::Splitter;
 
 /// What a peer may make the aggregator hold.
 #[derive(Clone, Copy, Debug)]
@@ -147,6 +148,36 @@ impl Aggregator {
         self.push_what_differs(payload)
     }
 
+    /// Takes a payload of which the framing says that it is an error: the data of an event named `error`,
+    /// or what stands in a field of that name (QUIRKS rows 104 and 115).
+    ///
+    /// What reads as a chunk is taken as one, since some servers name all of their events.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    #[cold]
+    pub fn push_error(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+        let state = &mut self.state;
+        if state.done {
+            return Ok(Progress::Done);
+        }
+        if let Some(error) = state.failed {
+            return Err(error);
+        }
+        match self.decoder.read(payload) {
+            Ok(Payload::Chunk(chunk)) if chunk.is_empty() => {}
+            Err(_) => {}
+            Ok(_) => return self.push(payload),
+        }
+        let mut error = ServerError::from_body(payload);
+        if error.message.is_empty() {
+            error.message = "the server reported an error and did not say which".to_owned();
+        }
+        state.add_problem(Problem::Server(Box::new(error)));
+        Ok(Progress::More)
+    }
+
     fn push_what_differs(&mut self, payload: &[u8]) -> Result<Progress, Error> {
         let state = &mut self.state;
         // By reference: a chunk is some 300 bytes that need not move.
@@ -169,8 +200,8 @@ impl Aggregator {
     /// Returns the next change to the answer, or `None` when it needs more input.
     #[inline]
     pub fn next_delta(&mut self) -> Option<Delta<'_>> {
-        let State { blocks, calls, problems, .. } = &mut self.state;
-        blocks.next(&calls.list, problems)
+        let State { speech, calls, problems, .. } = &mut self.state;
+        speech.blocks.next(&calls.list, problems)
     }
 
     /// Ends the input: what was held back becomes deltas. Ending twice changes nothing.
@@ -179,7 +210,7 @@ impl Aggregator {
     ///
     /// What was held back passed the limit of text.
     pub fn finish(&mut self) -> Result<(), Error> {
-        self.state.flush()
+        self.state.speech.flush()
     }
 
     /// Ends the input of a stream that did not come to its end, and returns whether the answer is complete
@@ -204,14 +235,14 @@ impl Aggregator {
     #[must_use]
     pub fn take_answer(&mut self) -> Answer {
         // A limit cuts off what was held back; everything before it is in the answer.
-        let _ = self.state.flush();
+        let _ = self.state.speech.flush();
         self.state.take_answer()
     }
 
     /// Whether text, thinking or a call has come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
-        !self.state.blocks.parts.is_empty()
+        !self.state.speech.blocks.parts.is_empty()
     }
 
     /// Whether the server said that it was through: by `[DONE]` or a finish reason.
@@ -254,15 +285,20 @@ impl Aggregator {
 #[derive(Debug)]
 struct State {
     options: Options,
-    blocks: Blocks,
-    text: TextFilter,
-    splitter: Option<Splitter>,
+    speech: Speech,
+    /// The first thinking came in `thinking_blocks`, and under no other name.
+    thinks_in_blocks: bool,
+    /// The answer comes as messages, each of which adds to it.
+    messages_add: bool,
     calls: Calls,
     finish_reason: FinishReason,
     usage: Option<Usage>,
     problems: Vec<Problem>,
     unreadable: Option<Unreadable>,
+    /// The problem that says that the server gave up, until the server has said why.
+    unexplained: Option<usize>,
     details: Details,
+    signed: SignedBlocks,
     extra: Map<String, Value>,
     id: Option<String>,
     model: Option<String>,
@@ -276,15 +312,17 @@ impl State {
     fn new(options: Options) -> Self {
         Self {
             options,
-            blocks: Blocks::default(),
-            text: TextFilter::new(options.quirks.text),
-            splitter: Splitter::new(options.quirks.think_tags),
+            speech: Speech::new(options.quirks, options.limits.text_bytes),
+            thinks_in_blocks: false,
+            messages_add: false,
             calls: Calls::default(),
             finish_reason: FinishReason::Unspecified,
             usage: None,
             problems: Vec::new(),
             unreadable: None,
+            unexplained: None,
             details: Details::default(),
+            signed: SignedBlocks::default(),
             extra: Map::new(),
             id: None,
             model: None,
@@ -310,21 +348,22 @@ impl State {
             match &told.form.says {
                 Says::Nothing => {}
                 Says::Text if told.words.is_empty() => {}
-                Says::Text => self.add_text(told.words)?,
+                Says::Text => self.speech.add_text(told.words)?,
                 Says::Thinking => {
                     let thinking = told.thinking();
                     if !thinking.is_empty() {
-                        self.say(Voice::Thinking, thinking)?;
+                        self.speech.think(thinking)?;
                     }
                 }
                 Says::Arguments(fragment) => self.add_fragment(fragment, told.words)?,
             }
             if let Some(detail) = told.detail {
-                self.keep(detail.json_length())?;
-                self.details.grow(detail);
+                let length = detail.json_length();
+                let known = self.details.grow(detail);
+                self.keep(length.saturating_sub(known))?;
             }
             if let Some(reason) = &told.form.finish_reason {
-                self.finish_reason = FinishReason::from_server(reason);
+                self.end_choice(reason);
             }
         }
         if let Some(usage) = told.usage {
@@ -368,11 +407,20 @@ impl State {
         if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
             return Ok(());
         }
-        if let Some(thinking) = &choice.thinking {
-            self.say(Voice::Thinking, thinking)?;
+        if choice.is_message && self.has_streamed()? {
+            return self.take_message(choice);
+        }
+        if let Some(thinking) = &choice.thinking
+            && self.is_new(choice)
+        {
+            self.speech.think(thinking)?;
         }
         if let Some(text) = &choice.text {
-            self.add_text(text)?;
+            if choice.is_thought() {
+                self.speech.add_thought(text)?
+            } else {
+                self.speech.add_text(text)?
+            }
         }
         if let Some(rare) = &choice.rare {
             self.take_rare(rare, detail_form)?;
@@ -381,51 +429,114 @@ impl State {
             self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
         }
         if let Some(reason) = &choice.finish_reason {
-            self.finish_reason = FinishReason::from_server(reason);
+            self.end_choice(reason);
         }
         Ok(())
+    }
+
+    /// Whether the thinking of a choice is to be said: blocks say once more, often all at once, what has
+    /// come under another name (QUIRKS row 108).
+    #[inline]
+    fn is_new(&mut self, choice: &Choice<'_>) -> bool {
+        let in_blocks = choice.rare.as_ref().is_some_and(|rare| rare.thinks_in_blocks);
+        self.thinks_in_blocks |= in_blocks && self.speech.blocks.thinking().is_empty();
+        !in_blocks || (self.thinks_in_blocks && !self.signed.has_said(choice.thinking_blocks()))
+    }
+
+    /// Whether a message is the last word on what deltas have said before it. Of a server that sends nothing
+    /// but messages each is a piece (QUIRKS row 36).
+    #[cold]
+    fn has_streamed(&mut self) -> Result<bool, Error> {
+        self.speech.flush()?;
+        self.messages_add |= self.speech.blocks.parts.is_empty();
+        Ok(!self.messages_add)
+    }
+
+    /// Takes a message for what it has beyond the deltas before it (QUIRKS row 117).
+    fn take_message(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
+        let mut text = choice.text.as_deref().unwrap_or_default().to_owned();
+        let mut thinking = choice.thinking.as_deref().unwrap_or_default().to_owned();
+        for part in choice.parts() {
+            match part {
+                chunk::Part::Text(part) => text.push_str(part),
+                chunk::Part::Thinking(part) => thinking.push_str(part),
+            }
+        }
+        self.speech.say_rest(Voice::Thinking, &thinking)?;
+        self.speech.say_rest(Voice::Text, &text)?;
+        self.speech.say_rest(Voice::Refusal, choice.refusal().unwrap_or_default())?;
+        if let Some(rare) = &choice.rare {
+            let has_details = !self.details.list.is_empty();
+            let details = if has_details { &[][..] } else { &rare.details[..] };
+            let signed = if self.signed.is_empty() { &rare.thinking_blocks[..] } else { &[] };
+            self.keep_for_server(rare, details, signed, 0)?;
+        }
+        for fragment in choice.calls().filter(|fragment| fragment.name.is_some()) {
+            if !self.calls.has(fragment) {
+                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+            }
+        }
+        if let Some(reason) = &choice.finish_reason {
+            self.end_choice(reason);
+        }
+        Ok(())
+    }
+
+    /// Takes the server's reason. One by which it gives up is an error, whether or not it says more (QUIRKS
+    /// row 106).
+    #[inline]
+    fn end_choice(&mut self, reason: &str) {
+        self.finish_reason = FinishReason::from_server(reason);
+        if reason == "error" {
+            self.give_up();
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self) {
+        if !self.problems.iter().any(|known| matches!(known, Problem::Server(_))) {
+            let words =
+                "the server ended the answer with the finish reason \"error\" and said no more";
+            self.add_problem(Problem::Server(Box::new(ServerError::from_value(words.into()))));
+            self.unexplained = Some(self.problems.len() - 1);
+        }
     }
 
     fn take_rare(&mut self, rare: &Rare<'_>, detail_form: u64) -> Result<(), Error> {
         for part in &rare.parts {
             match part {
-                chunk::Part::Text(text) => self.add_text(text)?,
-                chunk::Part::Thinking(thinking) => self.say(Voice::Thinking, thinking)?,
+                chunk::Part::Text(text) if rare.is_thought => self.speech.add_thought(text)?,
+                chunk::Part::Text(text) => self.speech.add_text(text)?,
+                chunk::Part::Thinking(thinking) => self.speech.think(thinking)?,
             }
         }
         if let Some(refusal) = &rare.refusal {
-            self.say(Voice::Refusal, refusal)?;
+            self.speech.say(Voice::Refusal, refusal)?;
         }
-        self.keep(rare.detail_bytes)?;
-        for detail in &rare.details {
-            self.details.merge(detail, detail_form);
+        self.keep_for_server(rare, &rare.details, &rare.thinking_blocks, detail_form)
+    }
+
+    /// Keeps what only the server understands, and wants back, and the error of the choice.
+    fn keep_for_server(
+        &mut self,
+        rare: &Rare<'_>,
+        details: &[Value],
+        signed: &[Value],
+        detail_form: u64,
+    ) -> Result<(), Error> {
+        if let Some(error) = &rare.error {
+            self.add_problem(Problem::Server(error.clone()));
         }
+        let known: usize =
+            details.iter().map(|detail| self.details.merge(detail, detail_form)).sum();
+        self.keep(rare.detail_bytes.saturating_sub(known))?;
+        self.keep(rare.block_bytes)?;
+        signed.iter().for_each(|block| self.signed.merge(block));
         for (member, value) in &rare.extra {
             self.keep(member.len() + value.to_string().len())?;
             self.extra.insert(member.clone(), value.clone());
         }
         Ok(())
-    }
-
-    #[inline]
-    fn add_text(&mut self, text: &str) -> Result<(), Error> {
-        let Self { blocks, text: filter, splitter, options, .. } = self;
-        let limit = options.limits.text_bytes;
-        if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
-            return Err(Error::new(ErrorKind::TextTooLong, limit));
-        }
-        filter.push(text, &mut |text| match splitter {
-            None => blocks.say(Voice::Text, text, limit),
-            Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
-            }
-        })
-    }
-
-    #[inline]
-    fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
-        self.flush_text()?;
-        self.blocks.say(voice, words, self.options.limits.text_bytes)
     }
 
     /// Takes a fragment of a call, and apart from it the piece of arguments that it has.
@@ -439,9 +550,9 @@ impl State {
             }
             None => {
                 // Text that is held back came before this call.
-                self.flush()?;
+                self.speech.flush()?;
                 let call = self.calls.begin(fragment);
-                self.blocks.call_started(call);
+                self.speech.blocks.call_started(call);
                 call
             }
         };
@@ -452,8 +563,14 @@ impl State {
             self.calls.take(call, fragment, "");
             return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
         }
-        if fragment.name.as_deref() != assembled.name.as_deref() {
-            self.keep(fragment.name.as_deref().map_or(0, str::len))?;
+        if let Some(piece) = fragment.name.as_deref()
+            && assembled.name.as_deref() != Some(piece)
+        {
+            let is_late = assembled.is_late(piece);
+            self.keep(piece.len())?;
+            if is_late {
+                self.add_problem(Problem::LateName { call, piece: beginning(piece).to_owned() });
+            }
         }
         if let Some(extra) = &fragment.extra {
             self.keep(
@@ -461,7 +578,7 @@ impl State {
             )?;
         }
         let (start, end) = self.calls.take(call, fragment, arguments);
-        self.blocks.call_grew(call, start, end);
+        self.speech.blocks.call_grew(call, start, end);
         Ok(())
     }
 
@@ -476,42 +593,29 @@ impl State {
     }
 
     fn add_problem(&mut self, problem: Problem) {
-        // However much else is wrong, that the server gave up is told.
-        let is_first_error = matches!(problem, Problem::Server(_))
-            && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
-        if is_first_error || self.problems.len() < self.options.limits.problems {
-            self.blocks.problem(self.problems.len());
+        let is_error = matches!(problem, Problem::Server(_));
+        if let Some(place) = self.unexplained.take_if(|_| is_error) {
+            // What the server says now is why it gave up: it stands first, where an error is looked for.
+            let last = self.problems.len();
             self.problems.push(problem);
+            self.problems.swap(place, last);
+            self.speech.blocks.problem_moved(place, last);
+            self.speech.blocks.problem(place);
+            return;
         }
-    }
-
-    /// Lets go of text that may have been a repeat: something else was said.
-    fn flush_text(&mut self) -> Result<(), Error> {
-        let Self { blocks, text: filter, splitter, options, .. } = self;
-        let limit = options.limits.text_bytes;
-        filter.flush(&mut |text| match splitter {
-            None => blocks.say(Voice::Text, text, limit),
-            Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
-            }
-        })
-    }
-
-    /// Lets go of all text that is held back, half a tag too.
-    fn flush(&mut self) -> Result<(), Error> {
-        self.flush_text()?;
-        let Self { blocks, splitter, options, .. } = self;
-        let limit = options.limits.text_bytes;
-        match splitter {
-            None => Ok(()),
-            Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, limit)),
+        // However much else is wrong, that the server gave up is told.
+        let is_first_error =
+            is_error && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
+        if is_first_error || self.problems.len() < self.options.limits.problems {
+            self.speech.blocks.problem(self.problems.len());
+            self.problems.push(problem);
         }
     }
 
     fn take_answer(&mut self) -> Answer {
         let calls = mem::take(&mut self.calls.list);
         let mut calls = (!calls.is_empty()).then(|| self.finished(calls).into_iter());
-        let said = mem::take(&mut self.blocks).parts;
+        let said = mem::take(&mut self.speech.blocks).parts;
         let mut blocks = Vec::with_capacity(said.len());
         let mut refusal: Option<String> = None;
         for part in said {
@@ -529,6 +633,10 @@ impl State {
             }
         }
         blocks.extend(self.lost_call(&blocks).map(ContentBlock::ToolUseError));
+        let signed = mem::take(&mut self.signed).finish();
+        if !signed.is_empty() {
+            self.extra.insert("thinking_blocks".into(), signed.into());
+        }
         let details = mem::take(&mut self.details).list;
         if !details.is_empty() {
             self.extra.insert("reasoning_details".into(), details.into());

@@ -49,6 +49,10 @@ impl Arguments {
         self.text.trim().is_empty()
     }
 
+    pub(crate) fn is(&self, text: &str) -> bool {
+        self.text.trim() == text.trim()
+    }
+
     /// Whether the text so far is one complete JSON value.
     pub(crate) fn is_whole(&mut self) -> bool {
         self.shape.is_whole(&self.text)

@@ -1,5 +1,6 @@
 //! What has come so far, in order, and what of it has not been handed out.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use crate::call::Call;
@@ -50,6 +51,8 @@ pub(crate) struct Blocks {
     pub(crate) parts: Vec<Part>,
     pending: VecDeque<Pending>,
     text_bytes: usize,
+    /// The first part that is thinking.
+    thinking: Option<usize>,
 }
 
 impl Blocks {
@@ -71,6 +74,9 @@ impl Blocks {
                 let room = if count < 4 { ROOM } else { 0 };
                 let mut text = Words { voice, text: String::with_capacity(room) };
                 let added = text.add(words);
+                if voice == Voice::Thinking {
+                    self.thinking.get_or_insert(count);
+                }
                 self.parts.push(Part::Words(text));
                 added
             }
@@ -78,6 +84,25 @@ impl Blocks {
         let part = self.parts.len() - 1;
         self.pending.push_back(Pending::Words { part, start, end });
         Ok(())
+    }
+
+    /// The first run of thinking so far; empty if there is none.
+    pub(crate) fn thinking(&self) -> &str {
+        match self.thinking.and_then(|part| self.parts.get(part)) {
+            Some(Part::Words(words)) => &words.text,
+            _ => "",
+        }
+    }
+
+    /// All that was said in one voice.
+    pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
+        let mut words = self.parts.iter().filter_map(|part| match part {
+            Part::Words(words) if words.voice == voice => Some(&*words.text),
+            _ => None,
+        });
+        // Nearly always there is one run, which need not be copied.
+        let first = Cow::Borrowed(words.next().unwrap_or_default());
+        words.fold(first, |said, more| said + more)
     }
 
     pub(crate) fn call_started(&mut self, call: usize) {
@@ -93,6 +118,17 @@ impl Blocks {
 
     pub(crate) fn problem(&mut self, problem: usize) {
         self.pending.push_back(Pending::Problem(problem));
+    }
+
+    /// A problem has another place from now on.
+    pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
+        for pending in &mut self.pending {
+            if let Pending::Problem(place) = pending
+                && *place == from
+            {
+                *place = to;
+            }
+        }
     }
 
     #[inline]

@@ -10,6 +10,14 @@ use crate::quirks::ArgumentRepair;
 /// How much of broken arguments is kept for the model and the user, in bytes.
 pub(crate) const RAW_BYTES: usize = 16 << 10;
 
+/// How the tokens begin by which gpt-oss and others steer themselves.
+const CONTROL_TOKEN: &str = "<|";
+
+/// A name up to the first control token in it.
+pub(crate) fn bare_name(name: &str) -> &str {
+    name.find(CONTROL_TOKEN).map_or(name, |end| name[..end].trim_end())
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) index: Option<i64>,
@@ -17,6 +25,8 @@ pub(crate) struct Call {
     pub(crate) name: Option<String>,
     pub(crate) arguments: Arguments,
     pub(crate) legacy: bool,
+    /// A control token has ended the name.
+    name_ended: bool,
     /// The limit kept out a part of the arguments.
     pub(crate) is_too_long: bool,
     extra: Map<String, Value>,
@@ -37,16 +47,31 @@ impl Call {
         self.arguments.push(arguments)
     }
 
-    /// A name is set once; another piece is appended only while there are no arguments.
+    /// A name is set once; another piece is appended only while there are no arguments, and no control
+    /// token of the model has ended it (QUIRKS row 110).
     fn take_name(&mut self, fragment: &Fragment<'_>) {
         let Some(piece) = fragment.name.as_deref() else {
             return;
         };
         match &mut self.name {
             None => self.name = Some(piece.to_owned()),
-            Some(name) if name != piece && self.arguments.is_empty() => name.push_str(piece),
-            Some(_) => {}
+            Some(name) if name == piece || self.name_ended || !self.arguments.is_empty() => return,
+            Some(name) => name.push_str(piece),
         }
+        // The token may lie over two pieces.
+        if let Some(name) = &mut self.name
+            && let Some(end) = name.find(CONTROL_TOKEN)
+        {
+            self.name_ended = true;
+            name.truncate(name[..end].trim_end().len());
+        }
+        self.name = self.name.take().filter(|name| !name.is_empty());
+    }
+
+    /// Returns true if a piece of a name comes too late to be one: arguments have begun (QUIRKS row 119).
+    pub(crate) fn is_late(&self, piece: &str) -> bool {
+        let is_other = self.name.as_deref().is_some_and(|name| name != bare_name(piece));
+        is_other && !self.name_ended && !self.arguments.is_empty()
     }
 
     /// Makes the finished block; `cut` says why an empty call is no call.

@@ -1,6 +1,6 @@
 //! Which call a fragment belongs to.
 
-use crate::call::Call;
+use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
 
 /// The calls of one answer, in the order in which they began.
@@ -49,7 +49,7 @@ impl Calls {
         let last = self.list.iter().rposition(|call| !call.legacy)?;
         let call = &mut self.list[last];
         let begins = match (&fragment.name, &call.name) {
-            (Some(new), Some(old)) => *new != **old || call.arguments.is_whole(),
+            (Some(new), Some(old)) => bare_name(new) != old || call.arguments.is_whole(),
             _ => false,
         };
         (!begins).then_some(last)
@@ -78,6 +78,17 @@ impl Calls {
             self.list[call].id = Some(id.to_owned());
         }
         self.list[call].take(fragment, arguments)
+    }
+
+    /// Returns true if this is a call that came before, with all of its arguments: by its id, or by what it
+    /// says.
+    pub(crate) fn has(&self, fragment: &Fragment<'_>) -> bool {
+        let name = fragment.name.as_deref().map(bare_name);
+        let arguments = fragment.arguments.as_deref().unwrap_or_default();
+        self.list.iter().any(|call| match (&fragment.id, &call.id) {
+            (Some(new), Some(old)) => *new == **old,
+            _ => call.name.as_deref() == name && call.arguments.is(arguments),
+        })
     }
 
     fn position_of_id(&self, id: &str) -> Option<usize> {

@@ -44,6 +44,11 @@ impl<'a> Chunk<'a> {
         self.choice.iter().chain(&self.more)
     }
 
+    /// Returns true if it says nothing at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.choice.is_none() && self.error.is_none() && self.usage.is_none()
+    }
+
     pub(crate) fn add_choice(&mut self) -> &mut Choice<'a> {
         if self.choice.is_none() {
             return self.choice.insert(Choice::default());
@@ -66,6 +71,8 @@ pub struct Choice<'a> {
     pub text: Option<Cow<'a, str>>,
     /// Why the choice ended, in the server's word.
     pub finish_reason: Option<Cow<'a, str>>,
+    /// It came as a `message`, which has all of the answer, and not as a delta (QUIRKS rows 36 and 117).
+    pub is_message: bool,
     /// The first fragment of a tool call; nearly always the only one.
     pub(crate) call: Option<Fragment<'a>>,
     /// What few chunks have, apart so that the others stay small.
@@ -80,15 +87,36 @@ pub(crate) struct Rare<'a> {
     pub(crate) details: Vec<Value>,
     /// How long they are in the payload.
     pub(crate) detail_bytes: usize,
+    pub(crate) thinking_blocks: Vec<Value>,
+    /// How long they are in the payload.
+    pub(crate) block_bytes: usize,
+    /// The chunk's thinking stands in these blocks alone.
+    pub(crate) thinks_in_blocks: bool,
+    /// The text is marked as thinking.
+    pub(crate) is_thought: bool,
+    pub(crate) error: Option<Box<ServerError>>,
     pub(crate) extra: Map<String, Value>,
 }
 
 impl Rare<'_> {
     /// Whether it has one item of `reasoning_details`, an object, and nothing else.
     pub(crate) fn has_one_detail(&self) -> bool {
-        let Self { parts, refusal, calls, details, extra, .. } = self;
-        let nothing = parts.is_empty() && refusal.is_none() && calls.is_empty() && extra.is_empty();
-        nothing && matches!(&details[..], [Value::Object(_)])
+        let Self {
+            parts,
+            refusal,
+            calls,
+            details,
+            detail_bytes: _,
+            thinking_blocks,
+            block_bytes: _,
+            thinks_in_blocks: _,
+            is_thought,
+            error,
+            extra,
+        } = self;
+        let lists = parts.is_empty() && calls.is_empty() && thinking_blocks.is_empty();
+        let nothing = lists && refusal.is_none() && error.is_none() && extra.is_empty();
+        nothing && !is_thought && matches!(&details[..], [Value::Object(_)])
     }
 }
 
@@ -116,7 +144,25 @@ impl<'a> Choice<'a> {
         self.rare.as_ref().map_or(&[], |rare| &rare.details)
     }
 
-    /// Returns other members of the delta that go back to the server (QUIRKS row 30).
+    /// Returns the items of `thinking_blocks`, which go back to the server (QUIRKS row 108).
+    #[must_use]
+    pub fn thinking_blocks(&self) -> &[Value] {
+        self.rare.as_ref().map_or(&[], |rare| &rare.thinking_blocks)
+    }
+
+    /// Returns the error that the choice ended by (QUIRKS row 106).
+    #[must_use]
+    pub fn error(&self) -> Option<&ServerError> {
+        self.rare.as_ref()?.error.as_deref()
+    }
+
+    /// Returns true if the server marks the text as thinking (QUIRKS row 109).
+    #[must_use]
+    pub fn is_thought(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.is_thought)
+    }
+
+    /// Returns other members of the delta that go back to the server (QUIRKS rows 30 and 105).
     #[must_use]
     pub fn extra(&self) -> Option<&Map<String, Value>> {
         Some(&self.rare.as_ref()?.extra)

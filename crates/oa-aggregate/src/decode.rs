@@ -5,7 +5,7 @@ use std::mem;
 
 use oa_types::Usage;
 use oa_types::wire::ServerError;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 use crate::error::Unreadable;
@@ -13,6 +13,7 @@ use crate::form::{Target, Told};
 use crate::forms::Forms;
 use crate::hole::{Count, Hole, Kind};
 use crate::json::{Invalid, Read, Reader, Str};
+use crate::reasoning::{Name, Reasoning, words_of_detail};
 
 /// Decodes the payloads of one stream.
 ///
@@ -111,9 +112,12 @@ impl Decoder {
         let mut target = Target::default();
         let mut reader = Reader::new(text, &mut self.skipped);
         let mut chunk = Chunk::default();
-        read_chunk(&mut reader, &mut chunk, &mut target)
-            .and_then(|()| reader.end())
+        let is_error = read_chunk(&mut reader, &mut chunk, &mut target)
+            .and_then(|is_error| reader.end().map(|()| is_error))
             .map_err(|Invalid { position }| Unreadable::new(text, position))?;
+        if is_error {
+            chunk.error = Some(Box::new(ServerError::from_body(text.as_bytes())));
+        }
         self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
         Ok(Payload::Chunk(chunk))
     }
@@ -134,15 +138,17 @@ impl Decoder {
     }
 }
 
+/// Reads a chunk; true if the payload as a whole is an error that has no member `error` (QUIRKS row 114).
 fn read_chunk<'a>(
     reader: &mut Reader<'a, '_>,
     chunk: &mut Chunk<'a>,
     target: &mut Target<'a>,
-) -> Read<()> {
+) -> Read<bool> {
     // In the order in which they count.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
-    let Some(mut members) = reader.object()? else { return Ok(()) };
+    let (mut says_error, mut code) = (false, None);
+    let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
             "choices" => {
@@ -164,7 +170,12 @@ fn read_chunk<'a>(
                     }
                 }
             }
-            "error" => failure = present(reader.raw()?.raw).filter(|error| *error != 0),
+            "error" => failure = failure_in(reader.raw()?.raw),
+            // Compared in each chunk: a payload that says something else here may be an error.
+            "error_code" => code = failure_in(reader.raw()?.raw),
+            "object" | "type" => {
+                says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
+            }
             // Wanted once and no more: some servers send another id with each chunk.
             "id" => {
                 target.seen.ids += 1;
@@ -178,8 +189,9 @@ fn read_chunk<'a>(
         }
     }
     chunk.usage = top.or(in_choice).or(in_groq);
+    let is_error = failure.is_none() && chunk.choice.is_none() && (says_error || code.is_some());
     chunk.error = failure.map(|value| Box::new(ServerError::from_value(value)));
-    Ok(())
+    Ok(is_error)
 }
 
 fn read_choice<'a>(
@@ -191,7 +203,8 @@ fn read_choice<'a>(
     let mut finish_reason = None;
     let mut usage = None;
     let mut has_delta = false;
-    let mut message = None;
+    let (mut message, mut text) = (None, None);
+    let mut failure = None;
     target.forget_words();
     let Some(mut members) = reader.object()? else { return Ok(None) };
     while let Some(name) = reader.member(&mut members)? {
@@ -211,7 +224,9 @@ fn read_choice<'a>(
                 target.delta = Some(start..reader.position());
             }
             "message" => message = Some(reader.pass()?.raw),
+            "text" => text = reader.string_passed()?,
             "finish_reason" => finish_reason = reader.text()?.map(Str::text),
+            "error" => failure = failure_in(reader.raw()?.raw),
             "usage" => usage = read_usage(reader, target)?,
             _ => reader.skip()?,
         }
@@ -224,7 +239,15 @@ fn read_choice<'a>(
         target.seen.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
-        read_delta(&mut reader, choice, &mut Target::default())?;
+        choice.is_message = read_delta(&mut reader, choice, &mut Target::default())?;
+    }
+    // What completions without a chat have in place of either (QUIRKS row 116).
+    if let Some(text) = text.filter(|_| !has_delta && !choice.is_message) {
+        target.seen.deltas += 2;
+        choice.text = Some(text.text()).filter(|text| !text.is_empty());
+    }
+    if let Some(failure) = failure {
+        choice.rare().error = Some(Box::new(ServerError::from_value(failure)));
     }
     choice.index = index;
     choice.finish_reason = finish_reason;
@@ -237,9 +260,8 @@ fn read_delta<'a>(
     choice: &mut Choice<'a>,
     target: &mut Target<'a>,
 ) -> Read<bool> {
-    let (mut reasoning_content, mut reasoning) = (None, None);
+    let mut reasoning = Reasoning::default();
     let mut content = None;
-    let mut detail = String::new();
     let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
@@ -256,21 +278,32 @@ fn read_delta<'a>(
                 }
                 _ => content = reader.string_or_absent()?,
             },
-            "reasoning_content" => reasoning_content = reader.string_or_absent()?,
-            "reasoning" => reasoning = reader.string_or_absent()?,
+            "reasoning_content" => reasoning.read(Name::Content, reader)?,
+            "reasoning" => reasoning.read(Name::Plain, reader)?,
+            "reasoning_text" => reasoning.read(Name::Text, reader)?,
             "reasoning_details" => {
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?;
                     if let Some(value) = present(item.raw) {
-                        let words = ["text", "summary"].into_iter().find_map(|member| {
-                            value.get(member)?.as_str().filter(|text| !text.is_empty())
-                        });
-                        detail.push_str(words.unwrap_or_default());
+                        reasoning.details.push_str(words_of_detail(&value));
                         let rare = choice.rare();
                         rare.details.push(value);
                         rare.detail_bytes += item.raw.len();
                         target.detail = Some(item);
+                    }
+                }
+            }
+            "thinking_blocks" => {
+                let Some(mut items) = reader.array()? else { continue };
+                while reader.item(&mut items)? {
+                    let item = reader.raw()?.raw;
+                    if let Some(value) = present(item).filter(Value::is_object) {
+                        let words = value.get("thinking").and_then(Value::as_str);
+                        reasoning.blocks.push_str(words.unwrap_or_default());
+                        let rare = choice.rare();
+                        rare.thinking_blocks.push(value);
+                        rare.block_bytes += item.len();
                     }
                 }
             }
@@ -298,26 +331,26 @@ fn read_delta<'a>(
                 }
             }
             "extra_content" => {
-                if let Some(value) = present(reader.raw()?.raw) {
-                    choice.rare().extra.insert(name.into_owned(), value);
+                if let Some(mut value) = present(reader.raw()?.raw) {
+                    let rare = choice.rare();
+                    rare.is_thought = take_thought_mark(&mut value);
+                    if !rare.is_thought || value != Value::Object(Map::new()) {
+                        rare.extra.insert(name.into_owned(), value);
+                    }
+                }
+            }
+            // A signature of the thinking, in one piece (QUIRKS row 105).
+            "reasoning_opaque" => {
+                if let Some(signature) = reader.text()? {
+                    choice.rare().extra.insert(name.into_owned(), signature.text().into());
                 }
             }
             _ => reader.skip()?,
         }
     }
-    let says = |string: &Str<'_>| !string.raw.is_empty();
-    // One of them, never two: some servers say the same under several names.
-    let thinking = reasoning_content.filter(says).or_else(|| reasoning.filter(says));
-    // Where one falls silent the other counts: no single place decides.
-    target.is_ambiguous = reasoning_content.is_some_and(|string| says(&string))
-        && reasoning.is_some_and(|string| says(&string));
-    target.thinking = thinking.or(reasoning_content).or(reasoning);
+    reasoning.tell(choice, target);
     target.text = content;
-    choice.text = content.filter(says).map(Str::text);
-    choice.thinking = thinking.map(Str::text);
-    if choice.thinking.is_none() && !detail.is_empty() {
-        choice.thinking = Some(Cow::Owned(detail));
-    }
+    choice.text = content.map(Str::text).filter(|text| !text.is_empty());
     Ok(true)
 }
 
@@ -382,6 +415,7 @@ fn tool_call<'a>(
     }
     Ok(())
 }
+
 /// Reads what a call's function has; `target` is the string of its arguments, if they are one.
 fn function<'a>(
     reader: &mut Reader<'a, '_>,
@@ -413,13 +447,16 @@ fn function<'a>(
 fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Option<Usage>> {
     target.seen.usages += 1;
     let mut usage = Usage::default();
+    // What stands beside the counts and not in their details (QUIRKS row 113).
+    let mut flat = Usage::default();
     let mut seen = [false; 5];
-    let mut take = |reader: &mut Reader<'_, '_>, count: Count| {
+    let mut take = |reader: &mut Reader<'_, '_>, count: Count, usage: &mut Usage| {
         if mem::replace(&mut seen[count as usize], true) {
-            // Of two members of one name the last counts: no single place decides.
+            // Of two members of one name the last counts, and details before what stands beside them: no
+            // single place decides.
             target.seen.usages += 1;
         }
-        *count.of(&mut usage) = reader.noted(Kind::Count(count))?;
+        *count.of(usage) = reader.noted(Kind::Count(count))?;
         Ok(())
     };
     let Some(mut members) = reader.object()? else { return Ok(None) };
@@ -430,26 +467,59 @@ fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Opti
             "total_tokens" => (None, Count::Total),
             "prompt_tokens_details" => (Some("cached_tokens"), Count::Cached),
             "completion_tokens_details" => (Some("reasoning_tokens"), Count::Reasoning),
+            "cached_tokens" => {
+                take(reader, Count::Cached, &mut flat)?;
+                continue;
+            }
+            "reasoning_tokens" => {
+                take(reader, Count::Reasoning, &mut flat)?;
+                continue;
+            }
             _ => {
                 reader.skip()?;
                 continue;
             }
         };
         let Some(member) = details else {
-            take(reader, count)?;
+            take(reader, count, &mut usage)?;
             continue;
         };
         let Some(mut members) = reader.object()? else { continue };
         while let Some(name) = reader.member(&mut members)? {
-            if *name == *member { take(reader, count)? } else { reader.skip()? }
+            if *name == *member { take(reader, count, &mut usage)? } else { reader.skip()? }
         }
     }
+    flat.merge(&usage);
+    let usage = flat;
     Ok((usage != Usage::default()).then_some(usage))
+}
+
+/// Takes `google.thought` out, which says of the text beside it that it is thinking (QUIRKS row 109); what
+/// is left goes back to the server.
+fn take_thought_mark(value: &mut Value) -> bool {
+    let Some(members) = value.as_object_mut() else { return false };
+    let Some(google) = members.get_mut("google").and_then(Value::as_object_mut) else {
+        return false;
+    };
+    if google.get("thought") != Some(&Value::Bool(true)) {
+        return false;
+    }
+    google.remove("thought");
+    if google.is_empty() {
+        members.remove("google");
+    }
+    true
+}
+
+/// What a member says of an error: a value that is [`present`], and no code 0, which says that there is
+/// none.
+fn failure_in(raw: &str) -> Option<Value> {
+    present(raw).filter(|error| *error != 0)
 }
 
 /// Any value; null, false, `""`, `[]` and `{}` are absent.
 fn present(raw: &str) -> Option<Value> {
-    // A lone surrogate is the one thing that passes here and not there.
+    // Lone surrogates and numbers of Python pass here and not there.
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };

@@ -6,20 +6,84 @@ use serde_json::Value;
 
 use crate::hole::{Hole, Kind};
 use crate::json::Reader;
+use crate::text::is_sure;
 
 /// How far back the item of a fragment is looked for; looking through all of them each time would be
 /// quadratic.
 const LATEST: usize = 64;
 
-/// Members of text, which grow; others are set.
+/// Members of text, which grow; others are set. The words of the latter two are thinking.
 const GROWING: [&str; 3] = ["data", "summary", "text"];
 
 /// The list as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub(crate) list: Vec<Value>,
+    /// How each of them grows, by the place of the member in [`GROWING`].
+    growth: Vec<[Growth; GROWING.len()]>,
     /// The form of the fragment that was taken last, and the item that took it.
     latest: Option<(u64, usize)>,
+}
+
+/// How the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
+///
+/// The rule is the one for text: a chain of fragments, from the first on, each of which begins with the one
+/// before, shows that a server repeats itself once it is long enough.
+#[derive(Clone, Copy, Debug)]
+enum Growth {
+    /// Each fragment so far began with the one before, which lies from `last` on.
+    Chain {
+        last: usize,
+        links: u32,
+    },
+    Pieces,
+    Whole,
+}
+
+impl Growth {
+    const NEW: Self = Self::Chain { last: 0, links: 0 };
+
+    /// Adds a fragment, and returns how much of it was known.
+    #[inline]
+    fn add(&mut self, words: &str, text: &mut String) -> usize {
+        if let Self::Pieces = self {
+            text.push_str(words);
+            return 0;
+        }
+        self.compare(words, text)
+    }
+
+    fn compare(&mut self, words: &str, text: &mut String) -> usize {
+        match *self {
+            _ if words.is_empty() => {}
+            Self::Chain { last, links } if repeats(words, text, last) => {
+                let links = links + 1;
+                if is_sure(links, words) {
+                    let known = text.len();
+                    words.clone_into(text);
+                    *self = Self::Whole;
+                    return known.min(words.len());
+                }
+                *self = Self::Chain { last: text.len(), links };
+            }
+            Self::Chain { .. } if text.is_empty() => {}
+            Self::Chain { .. } | Self::Pieces => *self = Self::Pieces,
+            Self::Whole => {
+                if let Some(more) = words.strip_prefix(&**text) {
+                    let known = text.len();
+                    text.push_str(more);
+                    return known;
+                }
+            }
+        }
+        text.push_str(words);
+        0
+    }
+}
+
+/// Whether the words begin with what a text has from a place on.
+fn repeats(words: &str, text: &str, from: usize) -> bool {
+    text.get(from..).is_some_and(|before| !before.is_empty() && words.starts_with(before))
 }
 
 /// A fragment of which one member varies, by which its item grows.
@@ -29,6 +93,8 @@ pub(crate) struct Growing {
     /// Where the string lies in it.
     string: Range<usize>,
     member: &'static str,
+    /// Where the member stands in [`GROWING`].
+    place: usize,
     /// Tells it from all others of the stream.
     pub(crate) number: u64,
 }
@@ -46,9 +112,11 @@ impl Details {
     /// Adds a fragment to the list: members of text grow, others are set, in the latest item of the
     /// same index and type.
     ///
-    /// It may have been given a form of that number.
-    pub(crate) fn merge(&mut self, fragment: &Value, form: u64) {
-        self.latest = self.merge_into(fragment).map(|item| (form, item));
+    /// It may have been given a form of that number. Returns how many bytes of it were known.
+    pub(crate) fn merge(&mut self, fragment: &Value, form: u64) -> usize {
+        let mut known = 0;
+        self.latest = self.merge_into(fragment, &mut known).map(|item| (form, item));
+        known
     }
 
     /// Adds a fragment as [`merge`](Self::merge) does.
@@ -56,22 +124,21 @@ impl Details {
     /// After a fragment of the same form its item is the same again, and all that is to be set in it
     /// has been set: the words are what is left to add.
     #[inline]
-    pub(crate) fn grow(&mut self, fragment: Grown<'_>) {
+    pub(crate) fn grow(&mut self, fragment: Grown<'_>) -> usize {
         let Grown { form, words, .. } = fragment;
         if let Some((number, item)) = self.latest
             && number == form.number
             && let Some(Value::String(text)) = self.list[item].get_mut(form.member)
         {
-            text.push_str(words);
-            return;
+            return self.growth[item][form.place].add(words, text);
         }
-        self.merge(&fragment.value(), form.number);
+        self.merge(&fragment.value(), form.number)
     }
 
     /// Which item took the fragment, if the next of the same index and type is for it, too.
-    fn merge_into(&mut self, fragment: &Value) -> Option<usize> {
+    fn merge_into(&mut self, fragment: &Value, known: &mut usize) -> Option<usize> {
         let Value::Object(new) = fragment else {
-            self.list.push(fragment.clone());
+            self.push(fragment);
             return None;
         };
         let has_index = new.contains_key("index");
@@ -81,22 +148,28 @@ impl Details {
         };
         let latest = self.list.len().saturating_sub(LATEST);
         let place = self.list[latest..].iter().rposition(same).map(|place| latest + place);
-        let Some(Value::Object(item)) = place.map(|place| &mut self.list[place]) else {
-            self.list.push(fragment.clone());
+        let item = place.map(|place| (&mut self.list[place], &mut self.growth[place]));
+        let Some((Value::Object(item), growth)) = item else {
+            self.push(fragment);
             return has_index.then(|| self.list.len() - 1);
         };
         for (member, value) in new {
-            match (item.get_mut(member), value) {
-                (_, Value::Null) => {}
-                (Some(Value::String(text)), Value::String(more))
-                    if GROWING.contains(&&**member) =>
-                {
-                    text.push_str(more);
+            let place = GROWING.iter().position(|growing| growing == member);
+            match (item.get_mut(member), value, place) {
+                (_, Value::Null, _) => {}
+                (Some(Value::String(text)), Value::String(more), Some(place)) => {
+                    *known += growth[place].add(more, text);
                 }
                 _ => drop(item.insert(member.clone(), value.clone())),
             }
         }
         place
+    }
+
+    fn push(&mut self, item: &Value) {
+        self.list.push(item.clone());
+        // What is sealed cannot be told from a repeat.
+        self.growth.push([Growth::Pieces, Growth::NEW, Growth::NEW]);
     }
 }
 
@@ -112,15 +185,16 @@ impl Growing {
             let string = reader.string_or_absent().ok()?;
             if let Some(place) = GROWING.iter().position(|member| *member == name) {
                 seen[place] += 1;
-                strings.extend(string.map(|string| (string.start..string.end(), GROWING[place])));
+                strings.extend(string.map(|string| (string.start..string.end(), place)));
             }
         }
-        let [(string, member)] = &strings[..] else { return None };
+        let [(string, place)] = &strings[..] else { return None };
+        let (member, place) = (GROWING[*place], *place);
         // Of two members of one name the last counts.
         if seen.iter().any(|times| *times > 1) {
             return None;
         }
-        Some(Self { json: json.to_owned(), string: string.clone(), member, number: 0 })
+        Some(Self { json: json.to_owned(), string: string.clone(), member, place, number: 0 })
     }
 
     /// The hole in a payload in which the fragment begins at `start`.

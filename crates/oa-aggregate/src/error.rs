@@ -68,11 +68,7 @@ pub struct Unreadable {
 
 impl Unreadable {
     pub(crate) fn new(text: &str, position: usize) -> Self {
-        let mut end = text.len().min(KEPT);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        Self { payload: text[..end].into(), position }
+        Self { payload: beginning(text).into(), position }
     }
 
     /// Returns how the payload begins, in at most 4 KiB, as the server wrote it: it may repeat the key
@@ -110,6 +106,15 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
+/// How a server's text begins: as much of it as is kept. Whoever shows it masks it first.
+pub(crate) fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(KEPT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Something wrong inside a stream that goes on all the same.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -120,6 +125,14 @@ pub enum Problem {
     UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
     Unreadable(Unreadable),
+    /// Another piece of a call's name came after its arguments had begun, and is no part of the name (QUIRKS
+    /// row 119).
+    LateName {
+        /// Which call of the answer.
+        call: usize,
+        /// How the piece begins, in at most 4 KiB, as the server wrote it.
+        piece: String,
+    },
 }
 
 /// How a stream ended that did not come to its end.
@@ -147,6 +160,12 @@ impl fmt::Display for Problem {
             Self::Server(error) => error.fmt(f),
             Self::UncleanEnd(end) => end.fmt(f),
             Self::Unreadable(error) => error.fmt(f),
+            Self::LateName { call, piece } => {
+                write!(
+                    f,
+                    "tool call {call} got {piece:?} as more of its name after its arguments had begun"
+                )
+            }
         }
     }
 }

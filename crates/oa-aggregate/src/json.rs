@@ -2,7 +2,10 @@
 //!
 //! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
 //! members of the wrong type are passed over instead of failing the whole payload, and it notes where
-//! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. What it accepts is what serde_json accepts, except that a lone surrogate is read as U+FFFD.
+//! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. It
+//! accepts what serde_json accepts, and two things more: a lone surrogate is read as U+FFFD, and `NaN`,
+//! `Infinity` and `-Infinity`, which Python writes in place of a number, stand for a value that is no
+//! number (QUIRKS row 118).
 
 use std::borrow::Cow;
 use std::mem;
@@ -191,6 +194,16 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
+    /// Reads a string as [`string_or_absent`](Self::string_or_absent) does, and notes it as one that was
+    /// passed over.
+    pub(crate) fn string_passed(&mut self) -> Read<Option<Str<'a>>> {
+        let string = self.string_or_absent()?;
+        if let Some(string) = string {
+            self.note(string.start, string.end(), Kind::String);
+        }
+        Ok(string)
+    }
+
     /// Reads a whole number; anything else is absent.
     pub(crate) fn integer<T: std::str::FromStr>(&mut self) -> Read<Option<T>> {
         Ok(self.raw()?.raw.parse().ok())
@@ -250,7 +263,7 @@ impl<'a, 'n> Reader<'a, 'n> {
             _ => {
                 let start = self.position;
                 let Some(length) = number_length(&self.text.as_bytes()[start..]) else {
-                    return self.invalid();
+                    return self.no_number();
                 };
                 self.position += length;
                 self.note(start, self.position, Kind::Number);
@@ -281,6 +294,18 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
         self.position += word.len();
         Ok(())
+    }
+
+    /// Passes over what Python writes for a number that JSON has no word for. It is not noted: only the
+    /// same word is like it.
+    #[cold]
+    fn no_number(&mut self) -> Read<()> {
+        match self.byte() {
+            Some(b'-') => self.word("-Infinity"),
+            Some(b'I') => self.word("Infinity"),
+            Some(b'N') => self.word("NaN"),
+            _ => self.invalid(),
+        }
     }
 
     fn note(&mut self, start: usize, end: usize, kind: Kind) {
@@ -586,6 +611,18 @@ mod tests {
         let text =
             Reader::new(r#""a\ud83d b\ude42\ud83d\u0041""#, &mut skipped).text().unwrap().unwrap();
         assert_eq!(text.text(), "a\u{fffd} b\u{fffd}\u{fffd}A");
+    }
+
+    #[test]
+    fn numbers_of_python_are_passed_over() {
+        for text in ["NaN", "[-Infinity]", r#"{"logprob":Infinity,"b":[NaN,1]}"#] {
+            assert!(accepts(text), "{text}");
+        }
+        for text in
+            ["-NaN", "nan", "Infinit", "--Infinity", "-Infinity1", "Infinity2", "N", "+Infinity"]
+        {
+            assert!(!accepts(text), "{text}");
+        }
     }
 
     #[test]

@@ -57,10 +57,15 @@ mod blocks;
 mod call;
 mod calls;
 mod details;
+mod echo;
 mod ids;
 mod repair;
+mod repeat;
+mod signed;
+mod speech;
 mod text;
 mod think;
+mod thought;
 
 mod chunk;
 mod decode;
@@ -68,6 +73,7 @@ mod form;
 mod forms;
 mod hole;
 mod json;
+mod reasoning;
 mod template;
 
 mod error;

@@ -38,13 +38,14 @@ pub enum ChoiceIndex {
     Zero,
 }
 
-/// How text comes (QUIRKS row 55).
+/// How text and thinking arrive (QUIRKS rows 55 and 112).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TextMode {
-    /// Each delta has all the text so far.
+    /// Each delta repeats all the text so far.
     Cumulative,
-    /// Each delta adds to the text, unless a long chain of deltas shows that they repeat it.
+    /// Each delta adds to the text, unless a long chain of deltas shows that they repeat it. Thinking must
+    /// repeat itself from its first delta on to be recognized.
     #[default]
     Detect,
     /// Each delta adds to the text.

@@ -1,4 +1,4 @@
-//! Text deltas that add to the text, or repeat all of it (QUIRKS row 55).
+//! Deltas that add to what was said, or repeat all of it (QUIRKS rows 55 and 112).
 
 use crate::blocks::ROOM;
 use crate::quirks::TextMode;
@@ -16,6 +16,9 @@ const BYTES: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct TextFilter {
     mode: TextMode,
+    /// A chain is looked for only where it begins with the first delta: whoever adds to the text once does
+    /// so always, and what was said need not be kept to be compared.
+    from_the_start: bool,
     /// All the text so far, as the user has it.
     seen: String,
     /// The deltas of the chain, joined, and where the last of them begins.
@@ -27,6 +30,11 @@ pub(crate) struct TextFilter {
 impl TextFilter {
     pub(crate) fn new(mode: TextMode) -> Self {
         Self { mode, ..Self::default() }
+    }
+
+    /// For words of which nothing is kept here once they are known not to repeat themselves.
+    pub(crate) fn from_the_start(mode: TextMode) -> Self {
+        Self { mode, from_the_start: true, ..Self::default() }
     }
 
     /// How many bytes are held back.
@@ -58,7 +66,12 @@ impl TextFilter {
             self.held.push_str(delta);
             return Ok(());
         }
-        if self.seen.is_empty() {
+        if self.from_the_start && !self.seen.is_empty() {
+            self.mode = TextMode::Incremental;
+            self.seen = String::new();
+            return out(delta);
+        }
+        if self.seen.is_empty() && !self.from_the_start {
             self.seen.reserve(ROOM);
         }
         self.seen.push_str(delta);
@@ -87,9 +100,7 @@ impl TextFilter {
         out: &mut impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
         self.links += 1;
-        let first = delta.as_bytes().first();
-        let varied = delta.bytes().any(|byte| Some(&byte) != first);
-        if self.links < LINKS || delta.len() < BYTES || !varied {
+        if !is_sure(self.links, delta) {
             self.last = self.held.len();
             self.held.push_str(delta);
             return Ok(());
@@ -110,4 +121,10 @@ impl TextFilter {
         self.seen.push_str(suffix);
         if suffix.is_empty() { Ok(()) } else { out(suffix) }
     }
+}
+
+/// Returns true if so many repeats in a row, and the last of them, show that a server repeats itself.
+pub(crate) fn is_sure(links: u32, delta: &str) -> bool {
+    let first = delta.as_bytes().first();
+    links >= LINKS && delta.len() >= BYTES && delta.bytes().any(|byte| Some(&byte) != first)
 }

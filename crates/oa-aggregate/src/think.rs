@@ -3,12 +3,14 @@
 use crate::blocks::Voice;
 use crate::quirks::ThinkTags;
 
-const OPEN: &str = "<think>";
-const CLOSE: &str = "</think>";
+pub(crate) const OPEN: &str = "<think>";
+pub(crate) const CLOSE: &str = "</think>";
 
 /// Sorts text into text and thinking by tags, which go; holds back at most half a tag.
 #[derive(Debug)]
 pub(crate) struct Splitter {
+    open: &'static str,
+    close: &'static str,
     inside: bool,
     /// Nothing but white space has come: an opening tag here repeats the one in the prompt.
     at_start: bool,
@@ -24,7 +26,17 @@ impl Splitter {
             ThinkTags::Split => false,
             ThinkTags::StartsInThinking => true,
         };
-        Some(Self { inside, at_start: inside, held: String::new() })
+        Some(Self { inside, at_start: inside, ..Self::inside(OPEN, CLOSE) })
+    }
+
+    /// Text between other tags, behind the opening one or before it.
+    pub(crate) fn inside(open: &'static str, close: &'static str) -> Self {
+        Self { open, close, inside: true, at_start: true, held: String::new() }
+    }
+
+    /// Hands over half a tag that was held back.
+    pub(crate) fn take_held(&mut self) -> String {
+        std::mem::take(&mut self.held)
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -61,17 +73,17 @@ impl Splitter {
         loop {
             if self.at_start {
                 let trimmed = text.trim_start();
-                if let Some(rest) = trimmed.strip_prefix(OPEN) {
+                if let Some(rest) = trimmed.strip_prefix(self.open) {
                     self.at_start = false;
                     text = rest;
-                } else if OPEN.starts_with(trimmed) {
+                } else if self.open.starts_with(trimmed) {
                     self.held.push_str(text);
                     return Ok(());
                 } else {
                     self.at_start = false;
                 }
             }
-            let tag = if self.inside { CLOSE } else { OPEN };
+            let tag = self.tag();
             let Some(at) = text.find(tag) else { break };
             if at > 0 {
                 out(self.voice(), &text[..at])?;
@@ -79,20 +91,25 @@ impl Splitter {
             self.inside = !self.inside;
             text = &text[at + tag.len()..];
         }
-        let tag = if self.inside { CLOSE } else { OPEN };
+        let tag = self.tag();
         let kept = half_tag(text, tag);
         let (sure, half) = text.split_at(text.len() - kept);
         self.held.push_str(half);
         if sure.is_empty() { Ok(()) } else { out(self.voice(), sure) }
     }
 
-    fn voice(&self) -> Voice {
+    /// The tag that is next.
+    fn tag(&self) -> &'static str {
+        if self.inside { self.close } else { self.open }
+    }
+
+    pub(crate) fn voice(&self) -> Voice {
         if self.inside { Voice::Thinking } else { Voice::Text }
     }
 }
 
 /// How many bytes at the end of `text` may be the beginning of `tag`.
-fn half_tag(text: &str, tag: &str) -> usize {
+pub(crate) fn half_tag(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest)
         .rev()

@@ -47,7 +47,8 @@ pub struct PipelineOptions {
 ///
 /// A body whose first byte that is not blank is `{` or `[` is one JSON document, whatever its content
 /// type says (QUIRKS row 71); everything else is an event stream. Lines of JSON among the events are
-/// taken as payloads too (row 68).
+/// taken as payloads too (row 68), and so is what stands in a field `error`, which the standard ignores
+/// (row 104). That and an event named `error` (row 115) are errors whatever JSON they have.
 ///
 /// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta)
 /// until it answers `None`, and when the body has ended call [`finish`](Self::finish), take what is
@@ -255,10 +256,17 @@ impl Pipeline {
     fn read_events(&mut self) -> Result<Progress, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let progress = match &item {
+                Item::Event(event) if event.event() == ERROR => {
+                    self.aggregator.push_error(event.raw_data())
+                }
                 Item::Event(event) => self.aggregator.push(event.raw_data()),
                 Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
                     self.aggregator.push(line)
                 }
+                Item::Unknown(line) => match error_field(line) {
+                    Some(value) => self.aggregator.push_error(value),
+                    None => continue,
+                },
                 _ => continue,
             };
             self.payloads += 1;
@@ -303,6 +311,16 @@ impl Pipeline {
         }
         self.form = Form::Unknown(matched);
     }
+}
+
+/// The name by which servers tell events that are errors, and llama.cpp the field of one.
+const ERROR: &str = "error";
+
+/// The value of a field named `error`.
+#[cold]
+fn error_field(line: &[u8]) -> Option<&[u8]> {
+    let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
+    Some(value.trim_ascii()).filter(|value| !value.is_empty())
 }
 
 impl fmt::Display for PipelineError {

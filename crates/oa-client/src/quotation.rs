@@ -19,6 +19,9 @@ pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
             let payload = secrets.excerpt(unreadable.payload(), SHOWN);
             Problem::Unreadable(unreadable.clone().with_payload(payload))
         }
+        Problem::LateName { call, piece } => {
+            Problem::LateName { call: *call, piece: secrets.excerpt(piece, SHOWN) }
+        }
         // One that is not known here yet.
         other => other.clone(),
     }

@@ -72,6 +72,7 @@ impl<'a> Event<'a> {
     }
 
     /// Returns the event's type: `message` unless the server named another.
+    #[inline]
     #[must_use]
     pub fn event(&self) -> Cow<'_, str> {
         event_type(self.name)
@@ -194,6 +195,7 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()
 }
 
+#[inline]
 fn event_type(name: &[u8]) -> Cow<'_, str> {
     if name.is_empty() { Cow::Borrowed("message") } else { text(name) }
 }

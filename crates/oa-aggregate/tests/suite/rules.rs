@@ -1,7 +1,9 @@
 //! The rules of aggregation, one small stream for each that is easier read than measured.
 
 use insta::assert_snapshot;
-use oa_aggregate::{Answer, ChoiceIndex, FinishReason, Options, Problem, ThinkTags};
+use oa_aggregate::{
+    Aggregator, Answer, ChoiceIndex, FinishReason, Options, Problem, Progress, ThinkTags,
+};
 use oa_types::ContentBlock;
 
 use crate::{Outcome, Told, delta, finish, fragment, run, text};
@@ -561,4 +563,197 @@ fn a_refusal_is_never_silence() {
     assert_eq!(outcome.answer.refusal.as_deref(), Some("I can't do that."));
     assert_eq!(outcome.blocks(), "text \"I can't do that.\"");
     assert!(!outcome.answer.is_empty());
+}
+
+// 13: what more servers do (QUIRKS rows 104 to 119).
+
+/// A chunk with a reasoning detail that has this text.
+fn detail(text: &str) -> String {
+    delta(&format!(
+        r#""reasoning_details":[{{"type":"reasoning.text","index":0,"text":"{text}"}}]"#
+    ))
+}
+
+#[test]
+fn a_choice_that_ends_by_an_error_is_an_error_once() {
+    let alone = plain(&[text("so "), finish("error")]);
+    assert_snapshot!(story(&alone), @r#"
+    + text "so "
+    ! the server ended the answer with the finish reason "error" and said no more
+    text "so "
+    "#);
+    let explained = plain(&[
+        r#"{"choices":[{"delta":{},"finish_reason":"error","error":{"code":502,"message":"gone"}}]}"#,
+    ]);
+    assert_snapshot!(story(&explained), @"! gone");
+}
+
+#[test]
+fn what_explains_an_error_stands_before_it() {
+    let outcome = plain(&[finish("error"), r#"{"error":"out of memory"}"#.to_owned()]);
+    let words: Vec<String> = outcome.answer.problems.iter().map(Problem::to_string).collect();
+    assert_eq!(words[0], "out of memory");
+    assert_eq!(words.len(), 2);
+}
+
+#[test]
+fn an_error_of_another_choice_is_passed_over() {
+    let outcome =
+        plain(&[r#"{"choices":[{"index":1,"delta":{},"finish_reason":"error","error":"no"}]}"#]);
+    assert_eq!(outcome.answer.problems, []);
+}
+
+#[test]
+fn a_payload_that_only_looks_like_an_error_is_none() {
+    let outcome = plain(&[
+        r#"{"object":"error","choices":[{"delta":{"content":"a"}}]}"#,
+        r#"{"text":"fine","error_code":0}"#,
+        r#"{"object":"list","message":"hello"}"#,
+    ]);
+    assert_eq!((outcome.text(), outcome.answer.problems), ("a".to_owned(), vec![]));
+}
+
+#[test]
+fn what_the_framing_calls_an_error_is_one_unless_it_is_a_chunk() {
+    let mut aggregator = Aggregator::new();
+    for payload in [
+        &br#"{"choices":[{"delta":{"content":"a"}}]}"#[..],
+        br#"{"error":{"message":"one"}}"#,
+        br#"{"message":"two"}"#,
+        b"three",
+        b"",
+    ] {
+        assert_eq!(aggregator.push_error(payload).unwrap(), Progress::More);
+    }
+    assert_eq!(aggregator.push_error(b"[DONE]").unwrap(), Progress::Done);
+    let answer = aggregator.into_answer();
+    let words: Vec<String> = answer.problems.iter().map(Problem::to_string).collect();
+    assert_eq!(
+        words,
+        ["one", "two", "three", "the server reported an error and did not say which"]
+    );
+    assert_eq!(answer.blocks[0].as_text(), Some("a"));
+}
+
+#[test]
+fn usage_beside_the_counts_gives_way_to_their_details() {
+    let outcome = plain(&[
+        r#"{"choices":[],"usage":{"cached_tokens":3,"reasoning_tokens":5}}"#,
+        r#"{"choices":[],"usage":{"cached_tokens":9,"prompt_tokens_details":{"cached_tokens":4}}}"#,
+        r#"{"choices":[],"usage":{"completion_tokens_details":{"reasoning_tokens":6},"reasoning_tokens":0}}"#,
+    ]);
+    assert_eq!(usage(&outcome.answer), [None, None, None, Some(4), Some(6)]);
+}
+
+#[test]
+fn thinking_that_repeats_itself_is_thought_once_and_kept_once() {
+    let all = ["So", "So, four", "So, four and four", "So, four and four are eight."];
+    let outcome = plain(&all.map(detail));
+    assert_eq!(outcome.thinking(), all[3]);
+    assert_eq!(outcome.answer.extra["reasoning_details"][0]["text"], all[3]);
+}
+
+#[test]
+fn a_thought_that_stammers_keeps_its_words() {
+    for words in [vec!["ha"; 40], vec!["ha", "haha", "x"], vec!["a", "ab", "abc", "abcd"]] {
+        let outcome = plain(&words.iter().copied().map(detail).collect::<Vec<_>>());
+        assert_eq!(outcome.thinking(), words.concat());
+        assert_eq!(outcome.answer.extra["reasoning_details"][0]["text"], words.concat());
+    }
+}
+
+#[test]
+fn details_that_repeat_themselves_count_once_against_the_limit() {
+    let whole = "x".repeat(50) + "y";
+    let chunks: Vec<String> =
+        (1..=20).map(|end| whole.repeat(end)).map(|text| detail(&text)).collect();
+    let mut options = Options::default();
+    options.limits.text_bytes = 3_000;
+    let outcome = run(options, &chunks);
+    assert_eq!((outcome.error, outcome.thinking()), (None, whole.repeat(20)));
+}
+
+#[test]
+fn text_that_repeats_a_thought_between_tags_is_dropped_whatever_is_made_of_tags() {
+    let payloads = [
+        delta(r#""content":"<think>","reasoning_content":"Two""#),
+        delta(r#""content":"Two and","reasoning_content":" and two""#),
+        text(" two\n</think>\n"),
+        text("Four."),
+    ];
+    for tags in [ThinkTags::Off, ThinkTags::Split] {
+        let mut options = Options::default();
+        options.quirks.think_tags = tags;
+        let outcome = run(options, &payloads);
+        assert_eq!(outcome.blocks(), "thinking \"Two and two\"\ntext \"\\nFour.\"");
+    }
+}
+
+#[test]
+fn text_that_begins_with_a_tag_and_says_something_else_stays() {
+    let outcome = plain(&[delta(r#""reasoning":"Hm.""#), text("<think>"), text("Ah.</think>Yes.")]);
+    assert_eq!(outcome.blocks(), "thinking \"Hm.\"\ntext \"<think>Ah.</think>Yes.\"");
+    let outcome = plain(&[delta(r#""reasoning":"Hm.""#), text("<thi"), finish("stop")]);
+    assert_eq!(outcome.blocks(), "thinking \"Hm.\"\ntext \"<thi\"");
+}
+
+#[test]
+fn a_name_ends_before_a_control_token_however_it_is_cut() {
+    let whole = "add <|channel|>commentary";
+    for at in 1..whole.len() {
+        let (one, two) = whole.split_at(at);
+        let outcome = plain(&[
+            fragment(&format!(r#""index":0,"id":"a","function":{{"name":"{one}"}}"#)),
+            fragment(&format!(r#""index":0,"function":{{"name":"{two}"}}"#)),
+            fragment(r#""index":0,"function":{"arguments":"{}"}"#),
+        ]);
+        assert_eq!(outcome.blocks(), "call a add {}", "{at}");
+        assert_eq!(outcome.answer.problems, []);
+    }
+}
+
+#[test]
+fn a_name_without_an_index_is_the_same_with_and_without_its_control_token() {
+    let outcome = plain(&[
+        fragment(r#""function":{"name":"add<|channel|>x","arguments":"{\"a\":"}"#),
+        fragment(r#""function":{"name":"add<|channel|>x","arguments":"1}"}"#),
+    ]);
+    assert!(outcome.blocks().ends_with(r#" add {"a":1}"#), "{}", outcome.blocks());
+}
+
+#[test]
+fn a_message_that_repeats_what_was_streamed_adds_nothing_but_what_is_new() {
+    let call = r#""tool_calls":[{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}]"#;
+    let outcome = plain(&[
+        delta(r#""reasoning":"Hm.""#),
+        text("Hel"),
+        text("lo"),
+        fragment(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}"#),
+        format!(
+            r#"{{"choices":[{{"message":{{"reasoning":"Hm.","content":"Hello!",{call}}},"finish_reason":"stop"}}]}}"#
+        ),
+    ]);
+    assert_snapshot!(outcome.blocks(), @r#"
+    thinking "Hm."
+    text "Hello"
+    call a f {"x":1}
+    text "!"
+    "#);
+    assert_eq!(outcome.answer.finish_reason, FinishReason::Stop);
+}
+
+#[test]
+fn a_server_that_sends_messages_alone_sends_pieces() {
+    let message = |text| format!(r#"{{"choices":[{{"message":{{"content":"{text}"}}}}]}}"#);
+    assert_eq!(plain(&["ha", "ha", "!"].map(message)).text(), "haha!");
+}
+
+#[test]
+fn a_mark_beside_text_is_not_sent_back_but_what_stands_beside_it_is() {
+    let marked = r#""extra_content":{"google":{"thought":true,"thought_signature":"s"}}"#;
+    let outcome =
+        plain(&[delta(&format!(r#""content":"<thought>Hm.",{marked}"#)), text("</thought>Yes.")]);
+    assert_eq!(outcome.blocks(), "thinking \"Hm.\"\ntext \"Yes.\"");
+    let kept = outcome.answer.extra["extra_content"].to_string();
+    assert_eq!(kept, r#"{"google":{"thought_signature":"s"}}"#);
 }

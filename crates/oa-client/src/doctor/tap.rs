@@ -131,9 +131,16 @@ impl Bytewise {
         let is_said = |member: &&str| match &delta[*member] {
             Value::String(text) => !text.is_empty(),
             Value::Array(parts) => !parts.is_empty(),
+            Value::Object(members) => !members.is_empty(),
             _ => false,
         };
-        let members = ["reasoning_content", "reasoning", "reasoning_details"];
+        let members = [
+            "reasoning_content",
+            "reasoning",
+            "reasoning_text",
+            "reasoning_details",
+            "thinking_blocks",
+        ];
         let parts = delta["content"].as_array().into_iter().flatten();
         self.thinking = self.thinking.or_else(|| {
             let in_parts = || {

@@ -10,10 +10,10 @@ const WORDS: usize = 2_000;
 /// How much of a body is worth showing that has no words of its own, in characters.
 const BODY: usize = 200;
 
-/// An error as a server reported it, in whatever spelling (QUIRKS rows 67 and 102).
+/// An error as a server reported it, in whatever spelling (QUIRKS rows 67, 102 and 114).
 ///
 /// Texts are the server's, whole: they may repeat the key that it was sent, and hold what a terminal acts
-/// on. Whoever shows them masks first and cuts then, since a key that was cut is not recognized any more.
+/// on. Mask before cutting: a key that was cut is not recognized any more.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerError {
@@ -38,7 +38,7 @@ impl ServerError {
             [inner, outer].into_iter().find_map(|value| value.get(name).and_then(word))
         };
         let kind = member("type").filter(|kind| kind != "error").or_else(|| member("status"));
-        let code = member("code");
+        let code = member("code").or_else(|| member("error_code"));
         let message = message(inner).or_else(|| code.clone()).or_else(|| kind.clone());
         let message = message.unwrap_or_default();
         Self { message, code, kind, raw: value, is_body: false }
@@ -166,7 +166,16 @@ fn message(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
         Value::Array(list) => list.iter().find_map(message),
         Value::Object(_) => {
-            let members = ["message", "msg", "detail", "error", "error_message", "description"];
+            let members = [
+                "message",
+                "msg",
+                "detail",
+                "error",
+                "error_message",
+                "error_msg",
+                "description",
+                "text",
+            ];
             let words = members.iter().find_map(|member| message(value.get(member)?))?;
             Some(match place(value) {
                 Some(place) => format!("{place}: {words}"),

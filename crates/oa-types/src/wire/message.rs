@@ -140,6 +140,8 @@ struct Wire<'a> {
     reasoning: Cow<'a, str>,
     #[serde(skip_serializing_if = "str::is_empty")]
     reasoning_content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reasoning_text: Cow<'a, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -157,6 +159,7 @@ impl Wire<'_> {
             content: None,
             reasoning: Cow::default(),
             reasoning_content: Cow::default(),
+            reasoning_text: Cow::default(),
             tool_calls: Vec::new(),
             tool_call_id: Cow::default(),
             name: None,
@@ -241,6 +244,10 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
         ThinkingReplay::Reasoning => wire.reasoning = thinking(),
         ThinkingReplay::ReasoningContent => wire.reasoning_content = thinking(),
     }
+    // A signature is of a text, and goes back with it (QUIRKS row 105).
+    if message.extra.contains_key("reasoning_opaque") {
+        wire.reasoning_text = thinking();
+    }
     wire.extra = without(
         &message.extra,
         &[
@@ -248,6 +255,7 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
             "content",
             "reasoning",
             "reasoning_content",
+            "reasoning_text",
             "tool_calls",
             "tool_call_id",
             "name",

@@ -38,6 +38,10 @@ const DELTAS: &[&str] = &[
     r#"{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":""}}]}"#,
     r#"{"tool_calls":[{"index":0,"function":{"arguments":"@"}}]}"#,
     r#"{"content":["@"],"refusal":"@"}"#,
+    r#"{"reasoning_content":{"text":"@"},"reasoning":""}"#,
+    r#"{"content":"","thinking_blocks":[{"type":"thinking","thinking":"@"}]}"#,
+    r#"{"content":"@","extra_content":{"google":{"thought":true}}}"#,
+    r#"{"reasoning_text":"@","reasoning_opaque":"@"}"#,
     // No object.
     "null",
     r#""@""#,

@@ -124,7 +124,7 @@ fn what_is_pushed_after_a_limit_is_refused() {
 #[test]
 fn nothing_grows_without_a_limit() {
     let long = "x".repeat(1_000);
-    let kinds: [(&str, &dyn Fn(usize) -> String); 6] = [
+    let kinds: [(&str, &dyn Fn(usize) -> String); 10] = [
         ("text", &|_| text(&long)),
         ("arguments", &|_| more(0, &long)),
         ("names", &|number| {
@@ -134,6 +134,20 @@ fn nothing_grows_without_a_limit() {
         ("details", &|_| delta(&format!(r#""reasoning_details":[{{"data":"{long}"}}]"#))),
         ("details of one index", &|_| {
             delta(&format!(r#""reasoning_details":[{{"index":0,"data":"{long}"}}]"#))
+        }),
+        ("thinking blocks", &|number| {
+            let block =
+                format!(r#"{{"type":"thinking","thinking":"{long}","signature":"{number}"}}"#);
+            delta(&format!(r#""reasoning":"a","thinking_blocks":[{block}]"#))
+        }),
+        ("signatures", &|_| delta(&format!(r#""reasoning_opaque":"{long}""#))),
+        ("text that is marked", &|_| {
+            let mark = r#""extra_content":{"google":{"thought":true}}"#;
+            delta(&format!(r#""content":"<thought>{long}",{mark}"#))
+        }),
+        ("text that repeats thinking", &|number| {
+            let tag = if number == 0 { "<think>" } else { "" };
+            delta(&format!(r#""reasoning":"{long}","content":"{tag}{long}""#))
         }),
     ];
     let options = options(|limits| {

@@ -1,7 +1,9 @@
 //! Whatever is pushed: no panic, one end, and an answer that is what the deltas said.
 
-use oa_aggregate::{Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Progress};
-use oa_aggregate::{TextMode, ThinkTags};
+use oa_aggregate::{
+    Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Problem, Progress, TextMode,
+    ThinkTags,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -39,15 +41,41 @@ fn json() -> impl Strategy<Value = Value> {
         "model",
         "prompt_tokens_details",
         "cached_tokens",
+        "reasoning_tokens",
         "code",
+        "error_code",
+        "object",
+        "reasoning_text",
+        "reasoning_opaque",
+        "thinking_blocks",
+        "signature",
+        "google",
+        "thought",
     ]);
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         (-2..3_i64).prop_map(Value::from),
         any::<f64>().prop_map(Value::from),
-        select(vec!["", "a", "<think>", "{}", "{\"a\":", "stop", "length", "[DONE]"])
-            .prop_map(Value::from),
+        select(vec![
+            "",
+            "a",
+            "<think>",
+            "{}",
+            "{\"a\":",
+            "stop",
+            "length",
+            "[DONE]",
+            "error",
+            "thinking",
+            "</think>",
+            "<thought>",
+            "</thought>",
+            "<|",
+            "Once upon a time, ",
+            "Once upon a time, there was "
+        ])
+        .prop_map(Value::from),
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(6, 40, 5, move |inner| {
@@ -81,6 +109,8 @@ fn chunk() -> impl Strategy<Value = Value> {
         &["choices", "[]", "delta", "content", "[]", "thinking"],
         &["choices", "[]", "delta", "reasoning_details"],
         &["choices", "[]", "delta", "reasoning_details", "[]"],
+        &["choices", "[]", "delta", "thinking_blocks", "[]"],
+        &["choices", "[]", "delta", "extra_content", "google"],
         &["choices", "[]", "delta", "tool_calls"],
         &["choices", "[]", "delta", "tool_calls", "[]"],
         &["choices", "[]", "delta", "tool_calls", "[]", "function"],
@@ -165,7 +195,13 @@ proptest! {
             Told::Problem(problem) => Some(problem.clone()),
             _ => None,
         }).collect();
-        prop_assert_eq!(problems, outcome.answer.problems);
+        // What explains an error stands before it in the answer.
+        let sorted = |problems: Vec<Problem>| {
+            let mut list: Vec<String> = problems.iter().map(|problem| format!("{problem:?}")).collect();
+            list.sort_unstable();
+            list
+        };
+        prop_assert_eq!(sorted(problems), sorted(outcome.answer.problems));
     }
 
     #[test]

@@ -1,0 +1,188 @@
+//! Thinking that comes a second time, between tags at the start of the text (QUIRKS row 111).
+
+use std::borrow::Cow;
+
+use crate::think::{CLOSE, OPEN, half_tag};
+
+/// Takes out of the text what the server has said as thinking before or beside it.
+///
+/// Text that begins with an opening tag, where thinking has come under a name of its own, is held back for
+/// as long as it repeats that thinking. A repeat goes, with its tags; anything else is let go unchanged.
+/// Text before which no thinking came is never held back.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    state: State,
+    held: String,
+    /// Where the thought begins in what is held back, once it has.
+    thought: Option<usize>,
+    /// How many bytes of the thought are known to repeat the thinking.
+    agreed: usize,
+    /// How far no closing tag lies.
+    searched: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum State {
+    /// Nothing but white space has come.
+    #[default]
+    Ahead,
+    Holding,
+    Over,
+}
+
+impl Echo {
+    /// How many bytes are held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Returns true once text is no longer looked at.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == State::Over
+    }
+
+    /// Stops looking at text: what comes first is no repeat.
+    pub(crate) fn end_watch(&mut self) {
+        self.state = State::Over;
+    }
+
+    /// Takes text, and returns what of it, and of what was held back, is text of the answer.
+    ///
+    /// `thinking` is all that was thought so far.
+    pub(crate) fn push<'t>(&mut self, text: &'t str, thinking: &str) -> Option<Cow<'t, str>> {
+        match self.state {
+            State::Over => return Some(Cow::Borrowed(text)),
+            State::Ahead => {
+                let begin = text.trim_start();
+                if begin.is_empty() {
+                    return Some(Cow::Borrowed(text));
+                }
+                if thinking.trim().is_empty()
+                    || !(begin.starts_with(OPEN) || OPEN.starts_with(begin))
+                {
+                    self.state = State::Over;
+                    return Some(Cow::Borrowed(text));
+                }
+                self.state = State::Holding;
+            }
+            State::Holding => {}
+        }
+        self.held.push_str(text);
+        self.look(thinking.trim_start()).map(Cow::Owned)
+    }
+
+    /// Lets go of what is held back: something else follows, or nothing. What repeats the thinking, as far
+    /// as it has come, goes.
+    pub(crate) fn flush(&mut self, thinking: &str) -> Option<String> {
+        if self.state != State::Holding {
+            return None;
+        }
+        let thought = self.thought.map(|start| self.held[start..].trim_end());
+        let is_repeat = thought.is_some_and(|thought| thinking.trim_start().starts_with(thought));
+        let held = self.end();
+        (!is_repeat).then_some(held)
+    }
+
+    /// Finds out whether what is held back still repeats the thinking; the answer is what is let go.
+    fn look(&mut self, thinking: &str) -> Option<String> {
+        let Some(start) = self.thought.or_else(|| self.find_thought()) else {
+            // Half a tag may become one; a whole one may be followed by white space only.
+            let begin = self.held.trim_start();
+            let may_be = OPEN.starts_with(begin) || begin.starts_with(OPEN);
+            return (!may_be).then(|| self.end());
+        };
+        self.thought = Some(start);
+        let rest = &self.held[start..];
+        let searched = self.searched;
+        let close = rest[searched..].find(CLOSE).map(|at| searched + at);
+        // White space before the closing tag is no part of the thought, and half a tag may be one.
+        let sure = rest[..close.unwrap_or(rest.len() - half_tag(rest, CLOSE))].trim_end();
+        let common = sure.len().min(thinking.len());
+        let agrees = sure.as_bytes().get(self.agreed..common)
+            == thinking.as_bytes().get(self.agreed..common);
+        if !agrees {
+            return Some(self.end());
+        }
+        if let Some(close) = close {
+            if sure != thinking.trim_end() {
+                return Some(self.end());
+            }
+            let behind = start + close + CLOSE.len();
+            let behind = self.end().split_off(behind);
+            return (!behind.is_empty()).then_some(behind);
+        }
+        self.searched = rest.len() - half_tag(rest, CLOSE);
+        self.agreed = common;
+        None
+    }
+
+    /// Where the thought begins: at the first character behind the tag that is not blank.
+    fn find_thought(&self) -> Option<usize> {
+        let behind = self.held.trim_start().strip_prefix(OPEN)?.trim_start();
+        (!behind.is_empty()).then(|| self.held.len() - behind.len())
+    }
+
+    fn end(&mut self) -> String {
+        self.state = State::Over;
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of pieces of text behind this thinking.
+    fn left(thinking: &str, pieces: &[&str]) -> String {
+        let mut echo = Echo::default();
+        let mut left: String =
+            pieces.iter().filter_map(|piece| echo.push(piece, thinking)).collect();
+        left.extend(echo.flush(thinking));
+        left
+    }
+
+    #[test]
+    fn a_repeat_goes_however_it_is_cut() {
+        let text = "<think>\nTwo and two.\n</think>\n\nFour.";
+        for at in 0..text.len() {
+            for end in at..text.len() {
+                let pieces = [&text[..at], &text[at..end], &text[end..]];
+                assert_eq!(left("Two and two.\n", &pieces), "\n\nFour.", "{at} {end}");
+            }
+        }
+    }
+
+    #[test]
+    fn anything_else_is_let_go_unchanged_however_it_is_cut() {
+        let texts = [
+            "<think>Two and three.</think>Five.",
+            "<think>Two and two. And more.</think>Four.",
+            "<think>Two</think>Four.",
+            "<think></think>Four.",
+            "<thin air>",
+            "<think>Two and two. And mo",
+            "<th",
+            "Four <think>Two and two.</think>",
+        ];
+        for text in texts {
+            for at in 0..text.len() {
+                for end in at..text.len() {
+                    let pieces = [&text[..at], &text[at..end], &text[end..]];
+                    assert_eq!(left("Two and two.", &pieces), text, "{at} {end}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_before_which_nothing_was_thought_is_not_held_back() {
+        let mut echo = Echo::default();
+        assert_eq!(echo.push("<think>", "").as_deref(), Some("<think>"));
+        assert!(echo.is_over());
+    }
+
+    #[test]
+    fn a_repeat_that_breaks_off_goes() {
+        assert_eq!(left("Two and two.", &["<think>", "Two and"]), "");
+    }
+}

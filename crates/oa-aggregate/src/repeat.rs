@@ -1,0 +1,29 @@
+//! What a whole message adds to an answer that was streamed before it (QUIRKS row 117).
+
+/// Returns what of `whole` has not been said: nothing where it repeats what was, or the end of it.
+///
+/// White space around them does not tell two texts apart. A text that has nothing in common with what was
+/// said is new, so that nothing is lost.
+pub(crate) fn unsaid<'w>(said: &str, whole: &'w str) -> &'w str {
+    if let Some(rest) = whole.strip_prefix(said) {
+        return if rest.trim().is_empty() && !said.is_empty() { "" } else { rest };
+    }
+    let (said, bare) = (said.trim(), whole.trim());
+    if said.starts_with(bare) || said.ends_with(bare) { "" } else { whole }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unsaid;
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        assert_eq!(unsaid("", "Hello"), "Hello");
+        assert_eq!(unsaid("Hello", "Hello"), "");
+        assert_eq!(unsaid("Hello\n", "Hello"), "");
+        assert_eq!(unsaid("Hello", "Hello "), "");
+        assert_eq!(unsaid("Hello", "Hello there"), " there");
+        assert_eq!(unsaid("<think>Hm.</think>Hello", "Hello"), "");
+        assert_eq!(unsaid("Hello", "Good morning"), "Good morning");
+    }
+}

@@ -1,0 +1,154 @@
+//! Blocks of thinking with their signatures, which go back to the server (QUIRKS row 108).
+
+use serde_json::Value;
+
+/// The blocks as they grow.
+#[derive(Debug, Default)]
+pub(crate) struct SignedBlocks {
+    list: Vec<Value>,
+}
+
+impl SignedBlocks {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Returns true if these say all of the last block once more, beside its signature.
+    pub(crate) fn has_said(&self, blocks: &[Value]) -> bool {
+        let [block] = blocks else { return false };
+        let said = self.list.last().map_or("", |last| member(last, THINKING));
+        !signature(block).is_empty() && !said.is_empty() && said == member(block, THINKING)
+    }
+
+    /// Adds a fragment. One of type `thinking` continues the last block unless that is signed: its text
+    /// grows, and a signature ends it. A fragment with a signature may have all of the text once more.
+    pub(crate) fn merge(&mut self, fragment: &Value) {
+        if !is_thinking(fragment) {
+            self.list.push(fragment.clone());
+            return;
+        }
+        let (words, signature) = (member(fragment, THINKING), signature(fragment));
+        if words.is_empty() && signature.is_empty() {
+            return;
+        }
+        let Some(last) = self.list.last_mut().filter(|last| is_thinking(last)) else {
+            self.list.push(fragment.clone());
+            return;
+        };
+        let known = self::signature(last);
+        if !known.is_empty() {
+            // A server that says the last thing twice has nothing new to say.
+            let is_again =
+                known == signature && (words.is_empty() || words == member(last, THINKING));
+            if !is_again {
+                self.list.push(fragment.clone());
+            }
+            return;
+        }
+        if let Some(Value::String(text)) = last.get_mut(THINKING) {
+            if signature.is_empty() || *text != words {
+                text.push_str(words);
+            }
+        } else {
+            last[THINKING] = words.into();
+        }
+        if !signature.is_empty() {
+            last[SIGNATURE] = signature.into();
+        }
+    }
+
+    /// Returns the blocks that a server takes back: a thought whose signature did not come is none.
+    pub(crate) fn finish(self) -> Vec<Value> {
+        let mut list = self.list;
+        list.retain(|block| !is_thinking(block) || !signature(block).is_empty());
+        for block in &mut list {
+            if is_thinking(block)
+                && let Some(members) = block.as_object_mut()
+            {
+                let signature = members.remove(SIGNATURE_DELTA).filter(|delta| !delta.is_null());
+                if let Some(signature) = signature {
+                    members.entry(SIGNATURE).or_insert(signature);
+                }
+                members.entry(THINKING).or_insert_with(|| "".into());
+            }
+        }
+        list
+    }
+}
+
+const THINKING: &str = "thinking";
+const SIGNATURE: &str = "signature";
+/// As LiteLLM called it at first.
+const SIGNATURE_DELTA: &str = "signature_delta";
+
+fn is_thinking(block: &Value) -> bool {
+    match block.get("type").and_then(Value::as_str) {
+        Some(kind) => kind == THINKING,
+        None => block.get(THINKING).is_some(),
+    }
+}
+
+fn signature(block: &Value) -> &str {
+    match member(block, SIGNATURE) {
+        "" => member(block, SIGNATURE_DELTA),
+        signature => signature,
+    }
+}
+
+fn member<'v>(block: &'v Value, name: &str) -> &'v str {
+    block.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn merged(fragments: &[Value]) -> Vec<Value> {
+        let mut blocks = SignedBlocks::default();
+        fragments.iter().for_each(|fragment| blocks.merge(fragment));
+        blocks.finish()
+    }
+
+    fn part(thinking: &str, signature: Option<&str>) -> Value {
+        json!({ "type": "thinking", "thinking": thinking, "signature": signature })
+    }
+
+    #[test]
+    fn fragments_become_the_block_that_was_signed() {
+        let signed = [part("Two and two.", Some("sig"))];
+        assert_eq!(
+            merged(&[part("Two ", None), part("and two.", None), part("", Some("sig"))]),
+            signed
+        );
+        // All of the text once more, beside the signature, and the whole block again.
+        let again = [
+            part("Two ", None),
+            part("and two.", None),
+            part("Two and two.", Some("sig")),
+            signed[0].clone(),
+        ];
+        assert_eq!(merged(&again), signed);
+    }
+
+    #[test]
+    fn a_signature_ends_a_block() {
+        let redacted = json!({ "type": "redacted_thinking", "data": "x" });
+        let blocks =
+            [part("One.", Some("a")), part("", Some("b")), redacted, part("Two.", Some("c"))];
+        assert_eq!(merged(&blocks), blocks);
+    }
+
+    #[test]
+    fn a_thought_without_a_signature_does_not_go_back() {
+        assert_eq!(merged(&[part("One.", Some("a")), part("Tw", None)]), [part("One.", Some("a"))]);
+        assert_eq!(merged(&[part("", None)]), [] as [Value; 0]);
+    }
+
+    #[test]
+    fn the_old_name_of_a_signature_is_known() {
+        let old = json!({ "type": "thinking", "thinking": "One.", "signature_delta": "a" });
+        assert_eq!(merged(&[old]), [part("One.", Some("a"))]);
+    }
+}

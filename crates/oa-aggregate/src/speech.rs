@@ -1,0 +1,215 @@
+//! Words on their way to the blocks: what is held back until it is clear what it is.
+
+use std::borrow::Cow;
+
+use crate::blocks::{Blocks, Voice};
+use crate::echo::Echo;
+use crate::error::{Error, ErrorKind};
+use crate::quirks::Quirks;
+use crate::repeat::unsaid;
+use crate::text::TextFilter;
+use crate::think::Splitter;
+use crate::thought::Thought;
+
+/// Text goes through four gates, most of which are open most of the time: what the server marks as thinking
+/// ([`Thought`]), text that repeats itself ([`TextFilter`]), text that repeats thinking ([`Echo`]), and tags
+/// ([`Splitter`]). Thinking goes through one, as it may repeat itself, too.
+#[derive(Debug)]
+pub(crate) struct Speech {
+    pub(crate) blocks: Blocks,
+    text: TextFilter,
+    thinking: TextFilter,
+    thought: Thought,
+    echo: Echo,
+    splitter: Option<Splitter>,
+    /// One of the gates that few streams need may be shut.
+    wary: bool,
+    /// How many bytes the words of an answer may have.
+    limit: usize,
+}
+
+impl Speech {
+    pub(crate) fn new(quirks: Quirks, limit: usize) -> Self {
+        Self {
+            blocks: Blocks::default(),
+            text: TextFilter::new(quirks.text),
+            thinking: TextFilter::from_the_start(quirks.text),
+            thought: Thought::default(),
+            echo: Echo::default(),
+            splitter: Splitter::new(quirks.think_tags),
+            wary: true,
+            limit,
+        }
+    }
+
+    /// Takes text.
+    #[inline]
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), Error> {
+        if self.wary && !self.is_plain(text) {
+            return self.add_text_warily(text);
+        }
+        let Self { blocks, text: filter, splitter, limit, .. } = self;
+        let limit = *limit;
+        if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
+        filter.push(text, &mut |text| match splitter {
+            None => blocks.say(Voice::Text, text, limit),
+            Some(splitter) => {
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+            }
+        })
+    }
+
+    /// Takes text that the server marks as thinking.
+    #[cold]
+    pub(crate) fn add_thought(&mut self, text: &str) -> Result<(), Error> {
+        self.flush_but_thought()?;
+        self.check_room(text)?;
+        self.wary = true;
+        let Self { blocks, thought, limit, .. } = self;
+        thought.push_marked(text, &mut |voice, words| blocks.say(voice, words, *limit))
+    }
+
+    /// Takes thinking.
+    #[inline]
+    pub(crate) fn think(&mut self, words: &str) -> Result<(), Error> {
+        self.flush_text()?;
+        let Self { blocks, thinking, limit, .. } = self;
+        let limit = *limit;
+        if thinking.held() + words.len() > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
+        thinking.push(words, &mut |words| blocks.say(Voice::Thinking, words, limit))?;
+        self.wary |= self.thinking.held() > 0;
+        Ok(())
+    }
+
+    /// Says words as they are, behind all that was held back.
+    pub(crate) fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
+        self.flush()?;
+        self.blocks.say(voice, words, self.limit)
+    }
+
+    /// Says what of these words has not been said: they are all of what the answer says in this voice.
+    pub(crate) fn say_rest(&mut self, voice: Voice, whole: &str) -> Result<(), Error> {
+        let rest = unsaid(&self.blocks.said(voice), whole);
+        if rest.is_empty() { Ok(()) } else { self.say(voice, rest) }
+    }
+
+    /// Lets go of all words that are held back, half a tag too.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.flush_but_thought()?;
+        let Self { blocks, thought, limit, .. } = self;
+        thought.flush(&mut |voice, words| blocks.say(voice, words, *limit))
+    }
+
+    fn flush_but_thought(&mut self) -> Result<(), Error> {
+        self.flush_text()?;
+        self.flush_thinking()?;
+        if let Some(text) = self.echo.flush(self.blocks.thinking()) {
+            self.say_text(&text)?;
+        }
+        let Self { blocks, splitter, limit, .. } = self;
+        match splitter {
+            None => Ok(()),
+            Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, *limit)),
+        }
+    }
+
+    /// Returns true if the gates that few streams need are open for this text: nothing is held back, and
+    /// it cannot begin to repeat thinking.
+    #[inline(never)]
+    fn is_plain(&mut self, text: &str) -> bool {
+        if self.thought.is_open() || self.thinking.held() > 0 || self.echo.held() > 0 {
+            return false;
+        }
+        let begin = text.trim_start();
+        if begin.starts_with('<') && !self.blocks.thinking().is_empty() {
+            return false;
+        }
+        if !begin.is_empty() {
+            self.echo.end_watch();
+            self.wary = false;
+        }
+        true
+    }
+
+    /// Takes text while one of the gates may be shut.
+    #[inline(never)]
+    fn add_text_warily(&mut self, text: &str) -> Result<(), Error> {
+        self.check_room(text)?;
+        let mut text = Cow::Borrowed(text);
+        if self.thought.is_open() {
+            let Self { blocks, thought, limit, .. } = self;
+            let plain =
+                thought.push_plain(&text, &mut |voice, words| blocks.say(voice, words, *limit))?;
+            let Some(plain) = plain else { return Ok(()) };
+            text = Cow::Owned(plain);
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut pieces = String::new();
+        self.text.push(&text, &mut |piece| {
+            pieces.push_str(piece);
+            Ok(())
+        })?;
+        self.pass_echo(&pieces)
+    }
+
+    /// Says text unless it repeats thinking.
+    fn pass_echo(&mut self, text: &str) -> Result<(), Error> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let Some(text) = self.echo.push(text, self.blocks.thinking()) else { return Ok(()) };
+        self.flush_thinking()?;
+        self.say_text(&text)?;
+        self.wary = !self.echo.is_over() || self.thought.is_open();
+        Ok(())
+    }
+
+    /// Says text, or what stands between its tags.
+    fn say_text(&mut self, text: &str) -> Result<(), Error> {
+        let Self { blocks, splitter, limit, .. } = self;
+        match splitter {
+            None => blocks.say(Voice::Text, text, *limit),
+            Some(splitter) => {
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, *limit))
+            }
+        }
+    }
+
+    /// Lets go of text that may have been a repeat: something else was said.
+    #[inline]
+    fn flush_text(&mut self) -> Result<(), Error> {
+        if self.text.held() == 0 { Ok(()) } else { self.let_text_go() }
+    }
+
+    #[inline(never)]
+    fn let_text_go(&mut self) -> Result<(), Error> {
+        let mut pieces = String::new();
+        self.text.flush(&mut |piece| {
+            pieces.push_str(piece);
+            Ok(())
+        })?;
+        self.pass_echo(&pieces)
+    }
+
+    /// Lets go of thinking that may have been a repeat: something else is said.
+    fn flush_thinking(&mut self) -> Result<(), Error> {
+        let Self { blocks, thinking, limit, .. } = self;
+        thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit))
+    }
+
+    /// What is held back and what comes may be as long as an answer, together.
+    fn check_room(&self, text: &str) -> Result<(), Error> {
+        let split = self.splitter.as_ref().map_or(0, Splitter::held);
+        let held = self.text.held() + split + self.echo.held() + self.thought.held();
+        if held + text.len() > self.limit {
+            return Err(Error::new(ErrorKind::TextTooLong, self.limit));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Text that the server marks as thinking, and puts between tags of its own (QUIRKS row 109).
+
+use crate::blocks::Voice;
+use crate::think::Splitter;
+
+const OPEN: &str = "<thought>";
+const CLOSE: &str = "</thought>";
+
+/// Sorts text by its marks.
+///
+/// The mark decides what is thinking. The tags go: the opening one begins what is marked, and the closing
+/// one ends it, or begins the text behind it, which is not marked any more.
+#[derive(Debug, Default)]
+pub(crate) struct Thought {
+    /// Something marked has come, and nothing else since.
+    splitter: Option<Splitter>,
+    /// What may be the beginning of the closing tag, and how much of it was marked.
+    held: String,
+    marked: usize,
+}
+
+impl Thought {
+    /// Returns true while the next text may begin with the closing tag.
+    pub(crate) fn is_open(&self) -> bool {
+        self.splitter.is_some()
+    }
+
+    /// How many bytes are held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len() + self.splitter.as_ref().map_or(0, Splitter::held)
+    }
+
+    /// Takes text that is marked: thinking, and text behind a closing tag.
+    pub(crate) fn push_marked<E>(
+        &mut self,
+        text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).push(text, out)
+    }
+
+    /// Takes text that is not marked, and returns what of it is text of the answer: all but the tag that
+    /// closes what was marked before it. Nothing while that tag may still become whole.
+    pub(crate) fn push_plain<E>(
+        &mut self,
+        text: &str,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<Option<String>, E> {
+        let Some(splitter) = &mut self.splitter else { return Ok(Some(text.to_owned())) };
+        let voice = splitter.voice();
+        if self.held.is_empty() {
+            // Half a tag may be marked, and the other half not.
+            self.held = splitter.take_held();
+            self.marked = self.held.len();
+        }
+        self.held.push_str(text);
+        let begin = self.held.trim_start();
+        let is_inside = voice == Voice::Thinking;
+        if is_inside && begin.len() < CLOSE.len() && CLOSE.starts_with(begin) {
+            return Ok(None);
+        }
+        self.splitter = None;
+        let held = std::mem::take(&mut self.held);
+        match held.trim_start().strip_prefix(CLOSE) {
+            Some(rest) if is_inside => Ok(Some(rest.to_owned())),
+            _ => {
+                let (marked, plain) = held.split_at(self.marked);
+                if !marked.is_empty() {
+                    out(voice, marked)?;
+                }
+                Ok(Some(plain.to_owned()))
+            }
+        }
+    }
+
+    /// Lets go of what is held back: something else follows, or nothing.
+    pub(crate) fn flush<E>(
+        &mut self,
+        out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(mut splitter) = self.splitter.take() else { return Ok(()) };
+        let voice = splitter.voice();
+        splitter.flush(out)?;
+        let held = std::mem::take(&mut self.held);
+        let (marked, plain) = held.split_at(self.marked.min(held.len()));
+        for (voice, words) in [(voice, marked), (Voice::Text, plain)] {
+            if !words.is_empty() {
+                out(voice, words)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What pieces come to, each of which is marked or not: thinking in brackets.
+    fn sorted(pieces: &[(&str, bool)]) -> String {
+        let mut thought = Thought::default();
+        let mut said = String::new();
+        for (text, is_marked) in pieces {
+            let mut out = |voice, words: &str| {
+                said +=
+                    &if voice == Voice::Thinking { format!("[{words}]") } else { words.to_owned() };
+                Ok::<(), ()>(())
+            };
+            if *is_marked {
+                thought.push_marked(text, &mut out).unwrap();
+            } else if let Some(plain) = thought.push_plain(text, &mut out).unwrap() {
+                said += &plain;
+            }
+        }
+        let _ = thought.flush(&mut |voice, words| {
+            said += &if voice == Voice::Thinking { format!("[{words}]") } else { words.to_owned() };
+            Ok::<(), ()>(())
+        });
+        said.replace("][", "")
+    }
+
+    #[test]
+    fn the_mark_decides_and_the_tags_go() {
+        assert_eq!(
+            sorted(&[("<thought>Hm.", true), ("</thought>Yes", false), (".", false)]),
+            "[Hm.]Yes."
+        );
+        assert_eq!(sorted(&[("<thought>Hm.</thought>", true), ("Yes.", false)]), "[Hm.]Yes.");
+        assert_eq!(sorted(&[("<thought>Hm.</thought>Yes.", true)]), "[Hm.]Yes.");
+        assert_eq!(sorted(&[("<thought>Hm.</th", true), ("ought>Yes.", false)]), "[Hm.]Yes.");
+        assert_eq!(
+            sorted(&[("<thought>Hm.", true), ("</th", false), ("ought>Yes.", false)]),
+            "[Hm.]Yes."
+        );
+        assert_eq!(sorted(&[("Hm.", true), ("Yes.", false)]), "[Hm.]Yes.");
+        assert_eq!(sorted(&[("Hm. 1 <", true), ("2", false)]), "[Hm. 1 <]2");
+        assert_eq!(sorted(&[("Hm.", true), ("</th", false)]), "[Hm.]</th");
+    }
+}
