@@ -47,7 +47,7 @@ fn calling_once(input: Value) -> MemoryServer {
     strict([Reply::new().call_with_id("1", "list", input)])
 }
 
-const EFFECTIVE: &str = r#"{"depth":2,"page":{"size":20},"path":"/"}"#;
+const EFFECTIVE: &str = r#"{"path":"/","page":{"size":20},"depth":2}"#;
 
 /// Every gate that there is, noting what it sees.
 fn gated(options: AgentOptionsBuilder, log: &Log) -> AgentOptionsBuilder {
@@ -77,6 +77,9 @@ async fn watch(client: &mut Client, log: &Log) {
         match event {
             AgentEvent::CallDenied(denied) => {
                 log.note(format!("denied {} {}: {}", denied.call_id, denied.input, denied.reason));
+            }
+            AgentEvent::Block(ContentBlock::ToolUse(call)) => {
+                log.note(format!("call {}", call.input));
             }
             AgentEvent::Tool(ToolEvent::CallStart(start)) => {
                 log.note(format!("start {}", start.input));
@@ -112,9 +115,12 @@ async fn every_gate_sees_the_input_that_runs() {
         lines.retain(|line| line != "end");
         let (mut seen, what): (Vec<_>, Vec<_>) =
             lines.iter().filter_map(|line| line.split_once(' ')).unzip();
-        assert!(what.iter().all(|input| *input == EFFECTIVE), "{given}: {lines:?}");
+        // The same bit for bit, in whatever order the model has written it.
+        assert!(what.iter().all(|input| *input == what[0]), "{given}: {lines:?}");
+        let effective: Value = serde_json::from_str(EFFECTIVE).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(what[0]).unwrap(), effective);
         seen.dedup();
-        assert_eq!(seen, ["hook", "rule", "asked", "rule", "start", "ran", "ok", "post"]);
+        assert_eq!(seen, ["call", "hook", "rule", "asked", "rule", "start", "ran", "ok", "post"]);
         // The model reads its own words.
         let own = told(client.history())[1].clone();
         assert_eq!(own, format!("assistant: [1 list {given}]"));
@@ -131,7 +137,8 @@ async fn a_rule_about_a_default_holds_for_a_call_that_leaves_it_out() {
     let mut client = client(auto(&server).tool(list(&log)).tool_rule(root));
     client.send("Go.").await.unwrap();
     watch(&mut client, &log).await;
-    assert_eq!(log.lines(), [format!("denied 1 {EFFECTIVE}: a rule forbids this call")]);
+    let denied = format!("denied 1 {EFFECTIVE}: a rule forbids this call");
+    assert_eq!(log.lines(), [format!("call {EFFECTIVE}"), denied]);
 }
 
 #[tokio::test]
@@ -169,7 +176,7 @@ async fn what_a_hook_or_an_answer_puts_in_place_is_completed_too() {
         async { Permission::AllowWith(json!({ "path": "b", "depth": 1.0 })) }
     });
     talk(&mut client(options), "Go.").await;
-    let ran = r#"ran {"depth":1,"page":{"size":20},"path":"b"}"#;
+    let ran = r#"ran {"path":"b","depth":1,"page":{"size":20}}"#;
     assert_eq!(log.lines(), [format!("asked {EFFECTIVE}"), ran.to_owned()]);
 }
 
@@ -211,17 +218,19 @@ async fn nobody_is_asked_about_a_call_that_cannot_run_but_a_hook_may_mend_it() {
         (log.lines(), result(&client))
     };
     let (lines, told) = run(Hooks::new(), None).await;
-    assert_eq!(lines, [r#"start {"path":5}"#, r#"invalid_input {"path":5}"#, "end"]);
+    let expected =
+        [r#"call {"path":5}"#, r#"start {"path":5}"#, r#"invalid_input {"path":5}"#, "end"];
+    assert_eq!(lines, expected);
     assert!(told.contains("`path`: expected string, found number 5"), "{told}");
     let mending = Hooks::new().add_pre_tool_use(|event| async move {
         assert_eq!(event.tool_input, json!({ "path": 5 }));
         Some(HookDecision::modify_input(json!({ "path": "/" }), "a number is no path"))
     });
     let (lines, _) = run(mending, None).await;
-    assert_eq!(lines[..2], ["asked".to_owned(), format!("start {EFFECTIVE}")]);
+    assert_eq!(lines[1..3], ["asked".to_owned(), format!("start {EFFECTIVE}")]);
     // A denial counts for more than a mistake.
     let (lines, told) = run(Hooks::new(), Some(ToolRule::deny("list"))).await;
-    assert!(lines.len() == 1 && lines[0].starts_with("denied 1"), "{lines:?}");
+    assert!(lines.len() == 2 && lines[1].starts_with("denied 1"), "{lines:?}");
     assert!(told.contains("permission denied"), "{told}");
 }
 
@@ -351,7 +360,7 @@ async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
     let options = auto(&server).tool(list(&log)).permission_mode(PermissionMode::Ask);
     let options = options.tool_rule(root).hooks(to_root).build().unwrap();
     let mut client = Client::resume(options, messages()).unwrap();
-    let shown = r#"{"depth":2,"page":{"size":20},"path":"a"}"#;
+    let shown = r#"{"path":"a","page":{"size":20},"depth":2}"#;
     assert_eq!(client.pending_approvals()[0].input.to_string(), shown);
     client.approve("1").unwrap();
     client.continue_turn().await.unwrap();
@@ -433,10 +442,12 @@ async fn questions_are_asked_one_after_another_or_at_once() {
         r#"ok {"say":"3"}"#,
         "end",
     ];
-    assert_eq!(lines, one_by_one);
+    let shown = [r#"call {"say":"1"}"#, r#"call {"say":"2"}"#, r#"call {"say":"3"}"#];
+    assert_eq!(lines[..3], shown);
+    assert_eq!(lines[3..], one_by_one);
     let (seconds, lines) = run(true).await;
     assert_eq!(seconds, 3);
     let before = ["hook 1", "hook 2", "hook 3", "asked 1", "asked 2", "asked 3"];
-    assert_eq!(lines[..6], before);
-    assert_eq!(lines[6..], [&one_by_one[4..5], &one_by_one[7..]].concat());
+    assert_eq!(lines[3..9], before);
+    assert_eq!(lines[9..], [&one_by_one[4..5], &one_by_one[7..]].concat());
 }

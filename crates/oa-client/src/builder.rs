@@ -1,4 +1,6 @@
 mod assembly;
+mod budgets;
+mod permissions;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +11,12 @@ use http::{Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_executor::ExecutorOptions;
-use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
+use oa_hooks::{Hooks, Permission, Permissions};
 use oa_tools::{Registry, State, Tool};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::wire::{ChatRequest as Wire, ToolChoice};
-use oa_types::{Cost, Price, Temperature};
+use oa_types::{Price, Temperature};
 use serde_json::Value;
 use tower::Service;
 
@@ -208,93 +210,6 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_iterations")
     }
 
-    /// Bounds how many prompts a client takes; the next is an error of kind `MaxTurns`. Not for
-    /// [`query`](crate::query), which takes one.
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        if turns == 0 {
-            self.refuse("max_turns is 0".to_owned());
-        }
-        self.turn.max_turns = Some(turns);
-        self
-    }
-
-    /// Bounds how many calls are run for one prompt in auto mode.
-    pub fn max_tool_calls(mut self, calls: u32) -> Self {
-        if calls == 0 {
-            self.refuse("max_tool_calls is 0".to_owned());
-        }
-        self.turn.max_calls = Some(calls);
-        self.auto_only("max_tool_calls")
-    }
-
-    /// Limits how many tool calls begin in any 60 seconds in auto mode. A call beyond the limit is not denied: it waits,
-    /// and begins, in call order, as soon as the limit allows. An interrupt or [`max_run_time`](Self::max_run_time)
-    /// ends the wait. Clients made of the same options share the limit; calls that are not run, or answered from the
-    /// cache, do not count. Agents with other options share one by [`CallRate`](oa_executor::CallRate).
-    pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
-        if calls == 0 {
-            self.refuse("max_tool_calls_per_minute is 0".to_owned());
-        }
-        self.calls_per_minute = Some(calls);
-        self.auto_only("max_tool_calls_per_minute")
-    }
-
-    /// Sets the price of a million tokens of requests and of answers, in any currency. Each answer whose tokens the
-    /// server counts then has a [`cost`](oa_types::Usage::cost) in its usage.
-    pub fn price(mut self, input: f64, output: f64) -> Self {
-        match Price::per_million(input, output) {
-            Ok(price) => self.price = Some(price),
-            Err(error) => self.refuse(error.to_string()),
-        }
-        self
-    }
-
-    /// Limits what one prompt may cost in auto mode, in the currency of the [`price`](Self::price), without which it is
-    /// an error at [`build`](Self::build). Once the money is used up, calls are no longer run, and the turn ends with
-    /// [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers whose tokens the server does not
-    /// count are not limited.
-    pub fn max_run_cost(mut self, amount: f64) -> Self {
-        match Cost::new(amount) {
-            Ok(Cost::ZERO) => self.refuse("max_run_cost is 0".to_owned()),
-            Ok(cost) => self.turn.max_cost = Some(cost),
-            Err(error) => self.refuse(format!("max_run_cost: {error}")),
-        }
-        self.auto_only("max_run_cost")
-    }
-
-    /// Bounds what one prompt may cost in auto mode, in tokens as the server counts them: once they
-    /// are used up calls are no longer run, and the turn ends.
-    pub fn max_run_tokens(mut self, tokens: u64) -> Self {
-        if tokens == 0 {
-            self.refuse("max_run_tokens is 0".to_owned());
-        }
-        self.turn.max_tokens = Some(tokens);
-        self.auto_only("max_run_tokens")
-    }
-
-    /// Bounds the time from a prompt to the end of its turn, tools included. The turn ends as by an
-    /// interrupt, with a reason of its own.
-    pub fn max_run_time(mut self, time: impl Into<Wait>) -> Self {
-        self.max_run_time = self.endpoint.wait("max_run_time", time).duration();
-        self
-    }
-
-    /// After this many identical calls in a row with identical results the model is told, and after one more
-    /// the turn ends. 3 by default; `None` switches the guard off. For auto mode.
-    pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
-        self.turn.repeat_guard = times.into();
-        if self.turn.repeat_guard == Some(0) {
-            self.refuse("repeat_guard is 0".to_owned());
-        }
-        self.auto_only("repeat_guard")
-    }
-
-    /// After a limit is reached in auto mode, sends one last request in which no tool is offered.
-    pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
-        self.turn.last_answer_without_tools = last_answer;
-        self.auto_only("last_answer_without_tools")
-    }
-
     /// Hands out only the text of the last answer, in one piece. For auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
         self.turn.final_text_only = final_text;
@@ -336,81 +251,6 @@ impl AgentOptionsBuilder {
     pub fn recognise_calls(mut self, recognise: bool) -> Self {
         self.recognises_calls = recognise;
         self
-    }
-
-    /// Allows these tools and no others: the rest are not offered to the model, and do not run. A name
-    /// may end in `*`. One that no tool has is an error at [`build`](Self::build).
-    pub fn allowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.permissions = self.permissions.allow_only(tools);
-        self
-    }
-
-    /// Forbids these tools: they are not offered to the model, and do not run. A name may end in `*`.
-    /// One that no tool has is an error at [`build`](Self::build).
-    pub fn disallowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.permissions = self.permissions.disallow(tools);
-        self
-    }
-
-    /// Sets what happens to calls that no rule is about. By default they run, unless
-    /// [`can_use_tool`](Self::can_use_tool) is set: then it is asked. For auto mode.
-    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
-        self.permissions = self.permissions.mode(mode);
-        self.auto_only("permission_mode")
-    }
-
-    /// Adds a rule about the calls of a tool or of a category of tools, or some of them by their arguments. A name or
-    /// category that no tool has is an error at [`build`](Self::build). For auto mode.
-    pub fn tool_rule(mut self, rule: ToolRule) -> Self {
-        self.permissions = self.permissions.rule(rule);
-        self.auto_only("tool_rule")
-    }
-
-    /// Sets the callback that is asked, after the hooks, about each call that lists, rules and mode neither allow nor
-    /// deny. It allows, denies, or changes the input; or it answers [`Permission::Later`], and the turn ends until
-    /// [`Client::approve`](crate::Client::approve) or its like decides. Without a callback such calls wait in the same
-    /// way. For auto mode.
-    ///
-    /// The request has the input that would run: defaults are filled in, values converted, and changes by hooks
-    /// included. An input that the callback puts in its place is completed and checked in the same way, and a rule
-    /// that denies it wins. A call whose input does not fit its tool's schema is not asked about: it cannot run, and
-    /// the model reads which argument is wrong.
-    ///
-    /// # Order
-    ///
-    /// 1. The text and the calls of an answer are handed out before any question, the calls as the model wrote them.
-    /// 2. The calls are decided in their order, and the questions of one answer are asked one after another;
-    ///    [`can_use_tool_at_once`](Self::can_use_tool_at_once) asks them together. A call that is denied is told at
-    ///    once by [`AgentEvent::CallDenied`](crate::AgentEvent::CallDenied).
-    /// 3. Nothing starts before every call of the answer is decided. Then
-    ///    [`ToolEvent::CallStart`](crate::ToolEvent::CallStart) tells the input of each call that is taken up; errors
-    ///    and results are handed out in the order of the calls.
-    pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
-    where
-        F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Permission> + Send + 'static,
-    {
-        self.permissions = self.permissions.can_use_tool(asked);
-        self.auto_only("can_use_tool")
-    }
-
-    /// Sets whether the questions of one answer are asked at the same time. By default
-    /// [`can_use_tool`](Self::can_use_tool) is asked about one call after another, in their order.
-    ///
-    /// Hooks still see one call after another, before the first question. What was decided is told, in the order of
-    /// the calls, once all are answered. A callback that needs a person's attention for itself, like
-    /// [`TerminalPrompt`](crate::TerminalPrompt), still asks one question at a time.
-    pub fn can_use_tool_at_once(mut self, at_once: bool) -> Self {
-        self.permissions = self.permissions.ask_at_once(at_once);
-        self.auto_only("can_use_tool_at_once")
-    }
-
-    /// Uses `unanswered` if [`can_use_tool`](Self::can_use_tool) has not answered within `limit`. By
-    /// default it may take as long as it likes.
-    pub fn can_use_tool_timeout(mut self, limit: impl Into<Wait>, unanswered: Permission) -> Self {
-        let limit = self.endpoint.wait("can_use_tool_timeout", limit);
-        self.unanswered = Some((limit, unanswered));
-        self.auto_only("can_use_tool_timeout")
     }
 
     /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a

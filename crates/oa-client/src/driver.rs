@@ -238,7 +238,10 @@ impl Driver {
                 self.turn.fail_with(shown.unwrap_or_default());
                 return Err(self.fail(failure));
             }
-            None => self.take_answer(answer, judged),
+            None => {
+                self.take_answer(answer, judged);
+                self.prepare_open_calls();
+            }
         }
         if let Some(cut) = cut {
             if let Some(trace) = &mut self.trace {

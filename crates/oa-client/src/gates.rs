@@ -122,7 +122,8 @@ impl Driver {
         self.events.pop_front()
     }
 
-    /// Prepares the input of calls that another program has left open.
+    /// Prepares the input of calls before anybody sees them: those of an answer, or those that another program
+    /// has left open.
     pub(crate) fn prepare_open_calls(&mut self) {
         for place in 0..self.turn.calls().len() {
             let Prepared { input, fit } = self.prepared(place);

@@ -14,12 +14,21 @@ use crate::repair::{calls_of, paired, sorted};
 use crate::round::Round;
 
 impl Turn {
-    /// Sets the input that a call is to run with, once its tool has completed it, or why it does not fit. History
-    /// keeps the model's own. Calls that have a result, or will not run, stay as they are.
+    /// Sets the input that a call is to run with, as its tool has completed it, or says why it does not fit.
+    /// The caller is shown this input too, unless the call was shown already; history keeps the model's
+    /// own. Calls that have a result, or will not run, stay as they are.
     pub fn set_input(&mut self, call: usize, input: Value, fit: Fit) {
-        if let Some(call) = self.round.calls.get_mut(call).filter(|call| call.is_open()) {
-            (call.input, call.fit) = (input, fit);
+        let Some(call) = self.round.calls.get_mut(call).filter(|call| call.is_open()) else {
+            return;
+        };
+        for block in &mut self.out {
+            if let ContentBlock::ToolUse(shown) = block
+                && shown.id == call.block.id
+            {
+                shown.input.clone_from(&input);
+            }
         }
+        (call.input, call.fit) = (input, fit);
     }
 
     /// Decides about a call that waits for permission. The turn goes on by
