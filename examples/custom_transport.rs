@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::Read;
 
 use oa_aggregate::{Aggregator, ContentBlock, Delta, Progress};
+use oa_redact::{printable, visible};
 use oa_sse::Parser;
-use open_agent::types::visible::{printable, visible};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let recorded =

@@ -1,7 +1,7 @@
 use std::env;
 use std::io::{IsTerminal, Write, stdout};
 
-use open_agent::types::visible::{printable, visible};
+use open_agent::redact::{printable, visible};
 use open_agent::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use serde_json::Value;
 

@@ -116,3 +116,17 @@ async fn a_call_that_was_lost_is_told_to_the_caller_in_manual_mode() {
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await, ["Hi."]);
 }
+
+/// The chunk is the server's, which may repeat what it was sent.
+#[tokio::test]
+async fn a_lost_call_quotes_no_key() {
+    let chunk = r#"{"choices":[{"delta":{"tool_calls":[{"id":"sk-12345678","function":"#;
+    let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+    let reply = Reply::sse(format!("data: {chunk}\n\ndata: {finish}\n\ndata: [DONE]\n\n"));
+    let mut client = client(manual(&strict([reply])).tool(adder()).api_key("sk-12345678"));
+    client.send("Go.").await.unwrap();
+    let Some(ContentBlock::ToolUseError(lost)) = client.receive().await.unwrap() else {
+        panic!("the call was lost");
+    };
+    assert_eq!(lost.raw_data, chunk.replace("sk-12345678", "****"));
+}

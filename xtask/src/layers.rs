@@ -169,6 +169,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-redact",
             "oa-router",
             "oa-session",
             "oa-session-sqlite",

@@ -391,6 +391,7 @@ impl AnswerStream {
         let body = self.0.body.filter(|_| failure.is_none());
         let closing = body.map(|body| Closing::new(body.into_body()));
         let mut message = AssistantMessage::from(answer);
+        quotation::broken_calls(&mut message.content, secrets);
         if let (Some(first_token), Some(whole)) = (self.0.beginning.first_token, self.0.whole) {
             let usage = message.usage.get_or_insert_default();
             usage.time_to_first_token = Some(first_token);

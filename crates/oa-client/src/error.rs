@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::CONTENT_ENCODING;
 use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
-use oa_redact::{Secrets, visible};
+use oa_redact::{Secrets, strip_invisible};
 use oa_transport::{TimeoutKind, Watch};
 use oa_types::Permanent;
 use oa_types::wire::ServerError;
@@ -150,7 +150,7 @@ impl Error {
 
     /// There is no answer of the type that was asked for. The message may quote the model.
     pub(crate) fn output(kind: ErrorKind, message: String, said: Option<String>) -> Self {
-        let mut error = Self::new(kind, visible(&message));
+        let mut error = Self::new(kind, strip_invisible(&message));
         error.0.said = said;
         error
     }
@@ -271,7 +271,7 @@ impl Error {
     pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
         let Inner { message, code, request_id, .. } = &mut *self.0;
         for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
-            *word = visible(&secrets.mask(word)).into_owned();
+            *word = strip_invisible(&secrets.mask(word)).into_owned();
         }
         self
     }

@@ -1,7 +1,10 @@
 //! What a server sent, as it may be shown.
 
+use std::borrow::Cow;
+
 use oa_aggregate::Problem;
-use oa_redact::{Secrets, visible};
+use oa_redact::{Secrets, strip_invisible};
+use oa_types::ContentBlock;
 use oa_types::wire::ServerError;
 use serde_json::Value;
 
@@ -24,6 +27,17 @@ pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
         }
         // One that is not known here yet.
         other => other.clone(),
+    }
+}
+
+/// Masks what broken calls quote: it may be a payload of the server rather than words of the model.
+pub(crate) fn broken_calls(blocks: &mut [ContentBlock], secrets: &Secrets) {
+    for block in blocks {
+        if let ContentBlock::ToolUseError(error) = block
+            && let Cow::Owned(masked) = secrets.mask(&error.raw_data)
+        {
+            error.raw_data = masked;
+        }
     }
 }
 
@@ -51,7 +65,7 @@ fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
 
 /// Masks what stands in JSON, and leaves nothing in it that a terminal acts on.
 pub(crate) fn mask_json(value: &mut Value, secrets: &Secrets) {
-    let shown = |text: &str| visible(&secrets.mask(text)).into_owned();
+    let shown = |text: &str| strip_invisible(&secrets.mask(text)).into_owned();
     match value {
         Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),
         Value::Object(members) => {

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oa_hooks::{Permission, PermissionRequest};
-use oa_types::visible::visible;
+use oa_redact::visible;
 use tokio::task::spawn_blocking;
 
 /// Asks a person at a terminal whether a call may run.

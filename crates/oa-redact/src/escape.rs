@@ -1,6 +1,6 @@
 //! Escapes of single characters: percent-encoding, JSON and HTML.
 
-use crate::visible::{LONGEST_HIDDEN, hidden};
+use crate::strip::{LONGEST_HIDDEN, hidden};
 
 /// One character as it may stand in a text: an escape, or something invisible, which stands for nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

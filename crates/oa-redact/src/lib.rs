@@ -5,9 +5,18 @@
 //! text gets into an error, a log or a report: mask, then cut, then remove what a terminal would act on.
 //! The order matters. A key that was cut first is no longer recognized.
 //!
+//! Text that goes to a terminal as it came can move the cursor, rewrite earlier lines, reorder what a person
+//! reads, or hide part of it. Three functions prevent that:
+//!
+//! - [`visible`](visible()) escapes, as `\u{1b}`, for data that a person judges: arguments of a call, names.
+//!   Nothing in its result is invisible, and it is one line.
+//! - [`printable`] escapes only what a terminal acts on, for prose that a person reads: line breaks, joined emoji
+//!   and typographic spaces stay.
+//! - [`strip_invisible`] removes, for messages and excerpts that are shown for information.
+//!
 //! # Who needs this crate alone
 //!
-//! Programs that log the answers of a server to which they send a key.
+//! Programs that log or print what a server answers to which they send a key.
 //!
 //! ```
 //! use oa_redact::Secrets;
@@ -22,6 +31,7 @@
 mod header;
 mod secrets;
 
+mod strip;
 mod visible;
 
 mod escape;
@@ -32,4 +42,5 @@ pub mod base64;
 
 pub use crate::header::is_harmless;
 pub use crate::secrets::{MASK, Secrets};
-pub use crate::visible::visible;
+pub use crate::strip::strip_invisible;
+pub use crate::visible::{printable, visible};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::base64;
 use crate::escape::{self, Escape};
 use crate::header;
+use crate::strip::strip_invisible;
 use crate::view::Views;
-use crate::visible::visible;
 
 /// What stands in the place of a secret.
 pub const MASK: &str = "****";
@@ -97,7 +97,7 @@ impl Secrets {
     }
 
     /// Makes an excerpt: masks the secrets, puts the text on one line, cuts it after so many characters
-    /// and removes what is not [visible].
+    /// and removes what is not [visible](crate::strip_invisible).
     #[must_use]
     pub fn excerpt(&self, text: &str, characters: usize) -> String {
         let masked = self.mask(text);
@@ -109,8 +109,8 @@ impl Secrets {
             line.push_str(word);
         }
         match line.char_indices().nth(characters) {
-            Some((end, _)) => format!("{}...", visible(&line[..end])),
-            None => visible(&line).into_owned(),
+            Some((end, _)) => format!("{}...", strip_invisible(&line[..end])),
+            None => strip_invisible(&line).into_owned(),
         }
     }
 

@@ -1,118 +1,140 @@
-//! Which characters a terminal acts on, or does not show.
+//! Which characters a terminal acts on or does not show, and text in which they are escaped.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
-/// Removes what a terminal acts on or does not show: escape sequences, control characters but for line
-/// breaks and tabs, and the characters that change the direction of text or have no width.
+/// Escapes every character that a terminal does not show, or acts on, and every line break.
+///
+/// These are the categories Cc, Cf, Zl and Zp, the spaces that look like `' '` and are not, the property
+/// `Default_Ignorable_Code_Point` (variation selectors, fillers, tags), noncharacters, and a few characters that are
+/// blank although Unicode calls them symbols or marks, such as the empty Braille pattern.
 ///
 /// ```
 /// use oa_redact::visible;
 ///
-/// assert_eq!(visible("\u{1b}[2J\u{1b}]0;title\u{7}all \u{202e}good\u{8}"), "all good");
+/// assert_eq!(visible("ls -l \u{1b}[2K\u{202e}"), r"ls -l \u{1b}[2K\u{202e}");
+/// assert_eq!(visible("Größe 大きさ 🦀"), "Größe 大きさ 🦀");
 /// ```
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    let mut shown: Option<String> = None;
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let hidden = if c == '\n' || c == '\t' { 0 } else { hidden(&text[at..]) };
-        if hidden > 0 {
-            shown.get_or_insert_with(|| text[..at].to_owned());
-            at += hidden;
+    escape(text, |c| is_within(c, INVISIBLE) || is_noncharacter(c))
+}
+
+/// Escapes every character that a terminal acts on, except line feeds and tabs.
+///
+/// These are control characters (with them every escape sequence), line and paragraph separators, and the
+/// characters that override the direction of text.
+///
+/// ```
+/// use oa_redact::printable;
+///
+/// assert_eq!(printable("one\n\ttwo \u{1b}]0;title\u{7}"), "one\n\ttwo \\u{1b}]0;title\\u{7}");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escape(text, |c| !matches!(c, '\n' | '\t') && is_within(c, ACTED_ON))
+}
+
+fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    // Most text is ASCII, of which only controls are ever escaped.
+    let is_escaped =
+        |c: char| if c.is_ascii() { c.is_control() && is_escaped(c) } else { is_escaped(c) };
+    let Some(first) = text.find(is_escaped) else { return Cow::Borrowed(text) };
+    let mut escaped = String::with_capacity(text.len() + 16);
+    escaped.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        if is_escaped(c) {
+            // Writing to a string does not fail.
+            let _ = write!(escaped, "{}", c.escape_unicode());
         } else {
-            shown.iter_mut().for_each(|shown| shown.push(c));
-            at += c.len_utf8();
+            escaped.push(c);
         }
     }
-    shown.map_or(Cow::Borrowed(text), Cow::Owned)
+    Cow::Owned(escaped)
 }
 
-/// The length of the escape sequence or the invisible character that a text begins with, in bytes; 0 if
-/// there is none.
-pub(crate) fn hidden(text: &str) -> usize {
-    let Some(c) = text.chars().next() else { return 0 };
-    match c {
-        '\u{1b}' => {
-            let rest = &text[1..];
-            1 + rest.chars().next().map_or(0, |kind| match kind {
-                '[' | ']' | 'P' | 'X' | '^' | '_' => 1 + sequence(kind, &rest[1..]),
-                // `ESC c` resets the terminal, `ESC ( 0` chooses a character set.
-                ' '..='/' => {
-                    let end = rest.find(|c| !matches!(c, ' '..='/'));
-                    end.map_or(0, |end| end + usize::from(rest.as_bytes()[end].is_ascii_graphic()))
-                }
-                '0'..='~' => 1,
-                _ => 0,
-            })
-        }
-        // The same introducers as one character.
-        '\u{9b}' => 2 + sequence('[', &text[2..]),
-        '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => 2 + sequence(']', &text[2..]),
-        _ if c.is_control() || is_format(c) => c.len_utf8(),
-        _ => 0,
-    }
+/// Whether a character has no width, or changes the direction or the lines of text: all that is invisible but
+/// spaces, which separate words.
+pub(crate) fn is_format(c: char) -> bool {
+    let is_space = c.is_whitespace() && !matches!(c, '\u{2028}' | '\u{2029}');
+    !c.is_ascii() && !is_space && (is_within(c, INVISIBLE) || is_noncharacter(c))
 }
 
-/// No sequence is longer, in characters: what goes on is no sequence, and stays.
-const LONGEST: usize = 256;
-
-/// How long what `hidden` finds can be, in bytes.
-pub(crate) const LONGEST_HIDDEN: usize = 4 * LONGEST + 8;
-
-/// The length of a control sequence behind its introducer, 0 if it does not end: without its introducer
-/// it is plain text.
-fn sequence(kind: char, text: &str) -> usize {
-    if kind == '[' {
-        let end = text.bytes().take(LONGEST).position(|byte| !matches!(byte, b' '..=b'?'));
-        return end
-            .filter(|&end| matches!(text.as_bytes()[end], b'@'..=b'~'))
-            .map_or(0, |end| end + 1);
-    }
-    // Strings end with BEL or ST.
-    let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
-    let ends = ["\u{7}", "\u{1b}\\", "\u{9c}"];
-    let end = |mark: &str| text.find(mark).map(|at| at + mark.len());
-    ends.into_iter().filter_map(end).min().unwrap_or(0)
+fn is_within(c: char, ranges: &[(char, char)]) -> bool {
+    let at = ranges.partition_point(|(_, last)| *last < c);
+    ranges.get(at).is_some_and(|(first, _)| *first <= c)
 }
 
-/// Characters without a width, and those that turn the direction of what follows.
-fn is_format(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+/// Whether a code point is reserved for the use inside of programs: no text has it, and terminals show it in
+/// different ways or not at all.
+fn is_noncharacter(c: char) -> bool {
+    matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
+
+/// Sorted. From Unicode 16.0: `DerivedGeneralCategory.txt` (Cc, Cf, Zl, Zp, and Zs but for `' '`) joined with
+/// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt`, whose unassigned code points are in it so that
+/// later versions add nothing invisible, and with what is marked "blank" below.
+const INVISIBLE: &[(char, char)] = &[
+    ('\u{0}', '\u{1f}'),
+    ('\u{7f}', '\u{a0}'),
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'), // combining grapheme joiner
+    ('\u{600}', '\u{605}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{6dd}', '\u{6dd}'),
+    ('\u{70f}', '\u{70f}'),
+    ('\u{890}', '\u{891}'),
+    ('\u{8e2}', '\u{8e2}'),
+    ('\u{115f}', '\u{1160}'), // Hangul fillers
+    ('\u{1680}', '\u{1680}'),
+    ('\u{17b4}', '\u{17b5}'), // inherent vowels of Khmer
+    ('\u{180b}', '\u{180f}'), // Mongolian variation selectors and vowel separator
+    ('\u{2000}', '\u{200f}'), // spaces, zero widths, marks of direction
+    ('\u{2028}', '\u{202f}'), // separators, embeddings and overrides of direction
+    ('\u{205f}', '\u{206f}'), // joiners, invisible operators, isolates
+    ('\u{2800}', '\u{2800}'), // blank: empty Braille pattern
+    ('\u{3000}', '\u{3000}'),
+    ('\u{3164}', '\u{3164}'), // Hangul filler
+    ('\u{fe00}', '\u{fe0f}'), // variation selectors
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'), // Hangul filler of half width
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{110bd}', '\u{110bd}'),
+    ('\u{110cd}', '\u{110cd}'),
+    ('\u{13430}', '\u{1343f}'), // joiners of hieroglyphs
+    ('\u{13441}', '\u{13442}'), // blank: hieroglyphs
+    ('\u{16fe4}', '\u{16fe4}'), // blank: filler of the Khitan small script
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d159}', '\u{1d159}'), // blank: null notehead
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'), // tags, variation selectors
+];
+
+/// Sorted: Cc, Zl, Zp, and `Bidi_Control` of `PropList.txt`.
+const ACTED_ON: &[(char, char)] = &[
+    ('\u{0}', '\u{1f}'),
+    ('\u{7f}', '\u{9f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{200e}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2066}', '\u{2069}'),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        assert_eq!(visible(text), expected, "{text:?}");
+    #[test]
+    fn tables_are_sorted() {
+        for table in [INVISIBLE, ACTED_ON] {
+            assert!(table.iter().all(|(first, last)| first <= last));
+            assert!(table.is_sorted_by(|(_, last), (first, _)| last < first));
+        }
     }
 
     #[test]
-    fn escape_sequences_go_as_a_whole() {
-        check("a\u{1b}[31;1mb\u{1b}[0mc", "abc");
-        check("a\u{9b}2Jb", "ab");
-        check("a\u{1b}]8;;http://h/\u{1b}\\link\u{1b}]8;;\u{7}b", "alinkb");
-        check("a\u{1b}P1$q\u{9c}b\u{9d}0;x\u{7}c", "abc");
-        check("a\u{1b}cb\u{1b}(0c\u{1b}7", "abc");
-    }
-
-    #[test]
-    fn a_sequence_that_does_not_end_loses_its_introducer() {
-        check("a\u{1b}[31", "a31");
-        check("a\u{1b}]0;title", "a0;title");
-        check("a\u{1b}", "a");
-        check("a\u{1b}\u{e4}", "a\u{e4}");
-        check("a\u{1b}[3\u{e4}", "a3\u{e4}");
-    }
-
-    #[test]
-    fn control_and_format_characters_go_and_lines_stay() {
-        check("a\0\u{8}\r\n\tb\u{7f}\u{85}", "a\n\tb");
-        check("\u{feff}a\u{202e}b\u{200b}c\u{2066}d\u{ad}e\u{e0041}", "abcde");
-        check("plain \u{e4} \u{1f600}", "plain \u{e4} \u{1f600}");
+    fn what_is_acted_on_is_invisible() {
+        let acted_on = ACTED_ON.iter().flat_map(|(first, last)| *first..=*last);
+        assert!(acted_on.into_iter().all(|c| is_within(c, INVISIBLE)));
     }
 }

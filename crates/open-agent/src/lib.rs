@@ -98,6 +98,8 @@ pub use oa_executor as executor;
 pub use oa_fallback as fallback;
 #[doc(inline)]
 pub use oa_hooks as hooks;
+#[doc(inline)]
+pub use oa_redact as redact;
 #[cfg(feature = "router")]
 #[doc(inline)]
 pub use oa_router as router;

@@ -8,5 +8,4 @@ mod images;
 mod overflow;
 mod settings;
 mod stored;
-mod visible;
 mod wire;

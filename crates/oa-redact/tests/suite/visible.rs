@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use oa_types::visible::{printable, visible};
+use oa_redact::{printable, visible};
 use proptest::prelude::*;
 
 /// Each kind of character that says nothing on a terminal, or moves its cursor, with its first and last.

@@ -1,0 +1,116 @@
+//! Text without what a terminal acts on or does not show: whole escape sequences, not only their first character.
+
+use std::borrow::Cow;
+
+use crate::visible::is_format;
+
+/// Removes what a terminal acts on or does not show: escape sequences, control characters but for line
+/// breaks and tabs, and the characters that change the direction of text or have no width.
+///
+/// For text that others wrote and that is shown for information, such as the message of an error. Where a person
+/// decides by what is shown, use [`visible`](crate::visible()), which hides nothing.
+///
+/// ```
+/// use oa_redact::strip_invisible;
+///
+/// assert_eq!(strip_invisible("\u{1b}[2J\u{1b}]0;title\u{7}all \u{202e}good\u{8}"), "all good");
+/// ```
+#[must_use]
+pub fn strip_invisible(text: &str) -> Cow<'_, str> {
+    let mut shown: Option<String> = None;
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        let hidden = if c == '\n' || c == '\t' { 0 } else { hidden(&text[at..]) };
+        if hidden > 0 {
+            shown.get_or_insert_with(|| text[..at].to_owned());
+            at += hidden;
+        } else {
+            shown.iter_mut().for_each(|shown| shown.push(c));
+            at += c.len_utf8();
+        }
+    }
+    shown.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// The length of the escape sequence or the invisible character that a text begins with, in bytes; 0 if
+/// there is none.
+pub(crate) fn hidden(text: &str) -> usize {
+    let Some(c) = text.chars().next() else { return 0 };
+    match c {
+        '\u{1b}' => {
+            let rest = &text[1..];
+            1 + rest.chars().next().map_or(0, |kind| match kind {
+                '[' | ']' | 'P' | 'X' | '^' | '_' => 1 + sequence(kind, &rest[1..]),
+                // `ESC c` resets the terminal, `ESC ( 0` chooses a character set.
+                ' '..='/' => {
+                    let end = rest.find(|c| !matches!(c, ' '..='/'));
+                    end.map_or(0, |end| end + usize::from(rest.as_bytes()[end].is_ascii_graphic()))
+                }
+                '0'..='~' => 1,
+                _ => 0,
+            })
+        }
+        // The same introducers as one character.
+        '\u{9b}' => 2 + sequence('[', &text[2..]),
+        '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => 2 + sequence(']', &text[2..]),
+        _ if c.is_control() || is_format(c) => c.len_utf8(),
+        _ => 0,
+    }
+}
+
+/// No sequence is longer, in characters: what goes on is no sequence, and stays.
+const LONGEST: usize = 256;
+
+/// How long what `hidden` finds can be, in bytes.
+pub(crate) const LONGEST_HIDDEN: usize = 4 * LONGEST + 8;
+
+/// The length of a control sequence behind its introducer, 0 if it does not end: without its introducer
+/// it is plain text.
+fn sequence(kind: char, text: &str) -> usize {
+    if kind == '[' {
+        let end = text.bytes().take(LONGEST).position(|byte| !matches!(byte, b' '..=b'?'));
+        return end
+            .filter(|&end| matches!(text.as_bytes()[end], b'@'..=b'~'))
+            .map_or(0, |end| end + 1);
+    }
+    // Strings end with BEL or ST.
+    let text = text.char_indices().nth(LONGEST).map_or(text, |(end, _)| &text[..end]);
+    let ends = ["\u{7}", "\u{1b}\\", "\u{9c}"];
+    let end = |mark: &str| text.find(mark).map(|at| at + mark.len());
+    ends.into_iter().filter_map(end).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(strip_invisible(text), expected, "{text:?}");
+    }
+
+    #[test]
+    fn escape_sequences_go_as_a_whole() {
+        check("a\u{1b}[31;1mb\u{1b}[0mc", "abc");
+        check("a\u{9b}2Jb", "ab");
+        check("a\u{1b}]8;;http://h/\u{1b}\\link\u{1b}]8;;\u{7}b", "alinkb");
+        check("a\u{1b}P1$q\u{9c}b\u{9d}0;x\u{7}c", "abc");
+        check("a\u{1b}cb\u{1b}(0c\u{1b}7", "abc");
+    }
+
+    #[test]
+    fn a_sequence_that_does_not_end_loses_its_introducer() {
+        check("a\u{1b}[31", "a31");
+        check("a\u{1b}]0;title", "a0;title");
+        check("a\u{1b}", "a");
+        check("a\u{1b}\u{e4}", "a\u{e4}");
+        check("a\u{1b}[3\u{e4}", "a3\u{e4}");
+    }
+
+    #[test]
+    fn control_and_format_characters_go_and_lines_stay() {
+        check("a\0\u{8}\r\n\tb\u{7f}\u{85}", "a\n\tb");
+        check("\u{feff}a\u{202e}b\u{200b}c\u{2066}d\u{ad}e\u{e0041}", "abcde");
+        check("plain \u{e4} \u{1f600}", "plain \u{e4} \u{1f600}");
+    }
+}
