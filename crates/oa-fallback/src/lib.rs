@@ -36,7 +36,7 @@
 //!
 //! // 3. In history it is a call like any other; `plain_message` writes it as text for the next request.
 //! let block = call.into_tool_use("call_1");
-//! assert_eq!(dialect.write_call(&block), r#"Action: forecast(days=3, zip="01234")"#);
+//! assert_eq!(dialect.write_call(&block), r#"Action: forecast(zip="01234", days=3)"#);
 //! ```
 //!
 //! # What holds for every dialect

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// let body = ErrorBody::new("ad", "there is no such tool").with_available(["add", "sub"]);
 /// assert_eq!(
 ///     body.to_value().to_string(),
-///     r#"{"available":["add","sub"],"error":"there is no such tool","tool":"ad"}"#
+///     r#"{"error":"there is no such tool","tool":"ad","available":["add","sub"]}"#
 /// );
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
