@@ -15,7 +15,8 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let test = std::env::current_exe().expect("this program has a path");
     let profile = test.ancestors().nth(2).expect("it stands in PROFILE/deps");
     let name = match profile.file_name().and_then(|name| name.to_str()) {
-        Some("debug") | None => "dev",
+        // Of the two profiles in that folder the one that this test was built with.
+        Some("debug") | None => "test",
         Some(other) => other,
     };
     let mut build = Command::new(env!("CARGO"));

@@ -73,7 +73,12 @@ fn steps() -> Vec<Step> {
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test))),
         step("doctest", Fast, Tests(Run::cargo(doctest))),
-        step("quickstart", Fast, Check(Run::cargo("run -p examples --example quickstart"))),
+        // In the profile of the tests, whose crates are built by now.
+        step(
+            "quickstart",
+            Fast,
+            Check(Run::cargo("run --profile test -p examples --example quickstart")),
+        ),
         step("docs", Slow, Check(docs.env("RUSTDOCFLAGS", "-D warnings"))),
         step("features", Slow, Own(features::run)),
         step("msrv", Slow, Own(msrv::run)),
