@@ -47,13 +47,13 @@ impl Meter {
     pub(crate) fn push(&mut self, text: &str) {
         let mut rest = text;
         while let Some(character) = rest.chars().next() {
-            if character.is_ascii() {
-                let length = self.push_ascii(rest.as_bytes());
-                rest = rest.get(length..).unwrap_or_default();
+            let length = if character.is_ascii() {
+                self.push_ascii(rest.as_bytes())
             } else {
                 self.push_char(character);
-                rest = &rest[character.len_utf8()..];
-            }
+                character.len_utf8()
+            };
+            rest = rest.get(length..).unwrap_or_default();
         }
     }
 
@@ -63,62 +63,61 @@ impl Meter {
         usize::try_from(rounded).unwrap_or(usize::MAX)
     }
 
-    /// Adds the ASCII characters that a text begins with, one at least, and returns how many they are.
+    /// Adds the ASCII characters that a text begins with, and returns how many they are.
     fn push_ascii(&mut self, bytes: &[u8]) -> usize {
-        let [first, ..] = bytes else { return 0 };
-        self.push_byte(*first);
-        // It begins with the byte that was added last.
-        let mut rest = bytes;
-        while let Some(window) = rest.first_chunk::<{ BLOCK + 1 }>() {
-            let [_, block @ ..] = window;
-            if u128::from_le_bytes(*block) & HIGH != 0 {
-                break;
-            }
+        let length = ascii_length(bytes);
+        // The first goes alone, so that there is one before each block.
+        self.push_bytes(&bytes[..length.min(1)]);
+        let mut rest = &bytes[..length];
+        while let Some(window) = rest.first_chunk() {
             if !self.push_block(window) {
-                block.iter().for_each(|byte| self.push_byte(*byte));
+                self.push_bytes(&window[1..]);
             }
             rest = &rest[BLOCK..];
         }
-        let begun = bytes.len() - rest.len() + 1;
-        let tail = bytes[begun..].iter().take_while(|byte| byte.is_ascii());
-        begun + tail.map(|byte| self.push_byte(*byte)).count()
+        if let Some((_, tail)) = rest.split_first() {
+            self.push_bytes(tail);
+        }
+        length
     }
 
-    /// Adds a block of ASCII characters at once, if that is no different from one after the other: the same mark does not
-    /// come three times, and the language does not change.
+    /// Adds a block of ASCII characters, behind the one that was added last, at once. Returns false, and adds none,
+    /// where that might not be the same as one after the other: where a mark comes three times, or the
+    /// language may change.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
-        let [first, block @ ..] = window;
+        let [last, block @ ..] = window;
         let (mut state, mut sum) = (self.state, 0);
         for byte in block {
             state.step(Class::of(*byte), &mut sum);
         }
         let mut cost = sum & COST;
 
-        // A sum of bytes has no high bit where they are equal to those before them.
         let bits = u128::from_le_bytes(*block);
-        let differ = (bits ^ (bits << 8 | u128::from(*first))) + !HIGH;
+        let differ = nonzero(bits ^ (bits << 8 | u128::from(*last)));
         let mut repeated = 0;
-        if differ & HIGH != HIGH {
-            // Spaces are the most frequent of these.
-            let same = !differ & ((bits ^ SPACES) + !HIGH) & HIGH;
-            let begins_same = same & 0x80 != 0 && self.repeated > 0;
-            if begins_same || same & same << 8 != 0 {
+        if differ != HIGH {
+            // Most often it is a space.
+            let mut same = !differ & nonzero(bits ^ SPACES);
+            let goes_on = same & 0x80 != 0 && self.repeated > 0;
+            if goes_on || same & same << 8 != 0 {
                 return false;
             }
-            let mut left = same;
-            while left != 0 {
-                let byte = block[left.trailing_zeros() as usize / 8];
-                cost = cost.wrapping_add_signed(again(Class::of(byte), 1));
-                left &= left - 1;
-            }
             repeated = (same >> 127) as u32;
+            while same != 0 {
+                let byte = block[same.trailing_zeros() as usize / 8];
+                cost = cost.wrapping_add_signed(again(Class::of(byte), 1));
+                same &= same - 1;
+            }
         }
 
-        if sum >= VOWEL_END || self.western | self.extended != 0 {
+        if sum >= VOWEL_END {
+            return false;
+        }
+        if self.western | self.extended != 0 {
             let ends = (sum / END) as u8;
             let western = self.western.saturating_sub(ends);
             let extended = self.extended.saturating_sub(ends);
-            if sum >= VOWEL_END || seeming(western, extended) != self.latin() {
+            if seeming(western, extended) != self.latin() {
                 return false;
             }
             (self.western, self.extended) = (western, extended);
@@ -128,6 +127,12 @@ impl Meter {
         (self.state, self.repeated) = (state, repeated);
         self.last = char::from(block[BLOCK - 1]);
         true
+    }
+
+    /// Adds ASCII characters one after the other.
+    #[inline(never)]
+    fn push_bytes(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.push_byte(*byte));
     }
 
     fn push_byte(&mut self, byte: u8) {
@@ -173,13 +178,16 @@ impl Meter {
 
     /// A word behind a space has ended. English ones seldom end in a vowel other than `e`.
     fn end_word(&mut self, in_vowel: bool) {
+        let before = self.latin();
         self.extended = self.extended.saturating_sub(1);
         self.western = if in_vowel {
             (self.western + VOWEL).min(MOST)
         } else {
             self.western.saturating_sub(1)
         };
-        self.state = self.state.with_latin(self.latin());
+        if self.latin() != before {
+            self.state = self.state.with_latin(self.latin());
+        }
     }
 
     fn accent(&mut self, character: char) {
@@ -246,8 +254,26 @@ fn seeming(western: u8, extended: u8) -> Latin {
     }
 }
 
-/// How many characters make up a block. The sum of what they cost is less than [`END`], and neither
-/// count of ends above it runs over.
+/// Returns how many ASCII characters a text begins with.
+fn ascii_length(bytes: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(block) = bytes[length..].first_chunk() {
+        let others = u128::from_le_bytes(*block) & HIGH;
+        if others != 0 {
+            return length + others.trailing_zeros() as usize / 8;
+        }
+        length += BLOCK;
+    }
+    length + bytes[length..].iter().take_while(|byte| byte.is_ascii()).count()
+}
+
+/// Sets the high bit of each byte that is not 0, of bytes without it; the others are 0.
+fn nonzero(bytes: u128) -> u128 {
+    (bytes + !HIGH) & HIGH
+}
+
+/// How many characters make up a block. What they cost is less than [`END`], and the words that end are fewer than fit
+/// between it and [`VOWEL_END`].
 const BLOCK: usize = 16;
 
 const HIGH: u128 = 0x80 * EACH;

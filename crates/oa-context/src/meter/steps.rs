@@ -45,7 +45,7 @@ impl Class {
 
     /// Returns the class of an ASCII character.
     pub(super) fn of(byte: u8) -> Self {
-        CLASSES[usize::from(byte)]
+        TABLES.classes[usize::from(byte)]
     }
 
     pub(super) fn is_mark(self) -> bool {
@@ -77,8 +77,8 @@ impl State {
     /// Adds a character, and its cost and whether it ends a word to `sum`; see [`COST`].
     pub(super) fn step(&mut self, class: Class, sum: &mut u32) {
         let place = class as usize + usize::from(self.0);
-        *sum += COSTS[place];
-        self.0 = STATES[place];
+        *sum += TABLES.costs[place];
+        self.0 = TABLES.states[place];
     }
 
     pub(super) fn with_latin(self, latin: Latin) -> Self {
@@ -179,35 +179,33 @@ const RUNS: u8 = DIGITS + 13;
 
 const SIZE: usize = 256 * Class::ALL.len();
 
-static CLASSES: [Class; 256] = {
-    let mut classes = [Class::Other; 256];
+/// All tables stand side by side, so that one register holds where they are.
+struct Tables {
+    costs: [u32; SIZE],
+    classes: [Class; 256],
+    states: [u8; SIZE],
+}
+
+static TABLES: Tables = {
+    let mut tables = Tables { costs: [0; SIZE], classes: [Class::Other; 256], states: [0; SIZE] };
     let mut byte = 0;
     while byte < 0x80 {
-        classes[byte as usize] = Class::of_ascii(byte);
+        tables.classes[byte as usize] = Class::of_ascii(byte);
         byte += 1;
     }
-    classes
-};
-
-static COSTS: [u32; SIZE] = TABLES.0;
-static STATES: [u8; SIZE] = TABLES.1;
-
-const TABLES: ([u32; SIZE], [u8; SIZE]) = {
-    let (mut costs, mut states) = ([0; SIZE], [0; SIZE]);
     let latins = [Latin::Plain, Latin::Western, Latin::Extended];
-    let (mut class, mut latin, mut run) = (0, 0, 0);
-    while class < Class::ALL.len() {
-        let (cost, next) = step(run, Class::ALL[class], latins[latin]);
+    let mut number = 0;
+    while number < Class::ALL.len() * latins.len() * RUNS as usize {
+        let run = (number % RUNS as usize) as u8;
+        let latin = latins[number / RUNS as usize % latins.len()];
+        let class = Class::ALL[number / RUNS as usize / latins.len()];
+        let (cost, next) = step(run, class, latin);
         let first = RUNS * latin as u8;
-        let place = Class::ALL[class] as usize + (first + run) as usize;
-        (costs[place], states[place]) = (cost, first + next);
-        run = (run + 1) % RUNS;
-        if run == 0 {
-            latin = (latin + 1) % latins.len();
-            class += if latin == 0 { 1 } else { 0 };
-        }
+        let place = class as usize + (first + run) as usize;
+        (tables.costs[place], tables.states[place]) = (cost, first + next);
+        number += 1;
     }
-    (costs, states)
+    tables
 };
 
 /// Returns what a character costs behind a run, with the word that it ends, and the run that it makes.
