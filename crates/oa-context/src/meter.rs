@@ -10,7 +10,7 @@ use std::fmt;
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
 
-use self::steps::{Beyond, COST, Class, END, State, VOWEL_END, again, bucket};
+use self::steps::{Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, bucket};
 
 /// Where tokenizers part a text before they look for tokens, and what the parts cost.
 ///
@@ -86,17 +86,19 @@ impl Meter {
     /// language may change.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
         let [last, block @ ..] = window;
-        let (mut state, mut sum) = (self.state, 0);
-        for byte in block {
-            state.step(Class::of(*byte), &mut sum);
+        let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
+        for (quarter, sum) in block.chunks_exact(4).zip(&mut sums) {
+            for byte in quarter {
+                state.step(Class::of(*byte), sum);
+            }
         }
-        let mut cost = sum & COST;
+        let all: u32 = sums.iter().sum();
+        let (mut cost, mut repeated) = (all & COST, 0);
 
-        let bits = u128::from_le_bytes(*block);
-        let differ = nonzero(bits ^ (bits << 8 | u128::from(*last)));
-        let mut repeated = 0;
-        if differ != HIGH {
-            // Most often it is a space.
+        if all >= MARK_PAIR {
+            let bits = u128::from_le_bytes(*block);
+            let differ = nonzero(bits ^ (bits << 8 | u128::from(*last)));
+            // What is repeated most often is a space, which makes no difference.
             let mut same = !differ & nonzero(bits ^ SPACES);
             let goes_on = same & 0x80 != 0 && self.repeated > 0;
             if goes_on || same & same << 8 != 0 {
@@ -110,15 +112,19 @@ impl Meter {
             }
         }
 
-        if sum >= VOWEL_END {
-            return false;
-        }
-        if self.western | self.extended != 0 {
-            let ends = (sum / END) as u8;
-            let western = self.western.saturating_sub(ends);
-            let extended = self.extended.saturating_sub(ends);
-            if seeming(western, extended) != self.latin() {
-                return false;
+        if self.western | self.extended != 0 || all % MARK_PAIR >= VOWEL_END {
+            let (mut western, mut extended) = (self.western, self.extended);
+            for sum in sums {
+                let (ends, vowel_ends) = (ends(sum), vowel_ends(sum));
+                if ends > 0 && vowel_ends > 0 {
+                    // Which of them came first?
+                    return false;
+                }
+                extended = extended.saturating_sub(ends + vowel_ends);
+                western = (western.saturating_sub(ends) + VOWEL * vowel_ends).min(MOST);
+                if seeming(western, extended) != self.latin() {
+                    return false;
+                }
             }
             (self.western, self.extended) = (western, extended);
         }
@@ -170,7 +176,7 @@ impl Meter {
     fn step(&mut self, class: Class) -> u32 {
         let mut step = 0;
         self.state.step(class, &mut step);
-        if step >= END {
+        if (END..MARK_PAIR).contains(&step) {
             self.end_word(step >= VOWEL_END);
         }
         step & COST
@@ -252,6 +258,15 @@ fn seeming(western: u8, extended: u8) -> Latin {
         (false, true) => Latin::Western,
         (false, false) => Latin::Plain,
     }
+}
+
+/// How many words behind a space end in a sum of steps, but for those that end in a vowel.
+fn ends(sum: u32) -> u8 {
+    (sum % VOWEL_END / END) as u8
+}
+
+fn vowel_ends(sum: u32) -> u8 {
+    (sum % MARK_PAIR / VOWEL_END) as u8
 }
 
 /// Returns how many ASCII characters a text begins with.

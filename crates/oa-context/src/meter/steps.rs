@@ -22,14 +22,22 @@ pub(super) enum Class {
     Space = 0x500,
     Newline = 0x600,
     Tab = 0x700,
-    CommonMark = 0x800,
-    RareMark = 0x900,
+    // Marks are parted so that different ones that often follow each other seldom are of one class.
+    Closing = 0x800,
+    Comma = 0x900,
+    Opening = 0xA00,
+    Quote = 0xB00,
+    Stop = 0xC00,
+    /// Punctuation that is rarer, and control characters.
+    RareControl = 0xD00,
+    RareOperator = 0xE00,
+    RareSign = 0xF00,
     /// A character beyond ASCII that ends a word. Its cost is not in the table.
-    Other = 0xA00,
+    Other = 0x1000,
 }
 
 impl Class {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 17] = [
         Self::Vowel,
         Self::Small,
         Self::Capital,
@@ -38,8 +46,14 @@ impl Class {
         Self::Space,
         Self::Newline,
         Self::Tab,
-        Self::CommonMark,
-        Self::RareMark,
+        Self::Closing,
+        Self::Comma,
+        Self::Opening,
+        Self::Quote,
+        Self::Stop,
+        Self::RareControl,
+        Self::RareOperator,
+        Self::RareSign,
         Self::Other,
     ];
 
@@ -49,7 +63,19 @@ impl Class {
     }
 
     pub(super) fn is_mark(self) -> bool {
-        matches!(self, Self::CommonMark | Self::RareMark)
+        self.mark().is_some()
+    }
+
+    /// Which of the classes of marks it is, if it is one.
+    const fn mark(self) -> Option<u8> {
+        match self as u16 {
+            number @ 0x800..0x1000 => Some((number / 0x100 - 8) as u8),
+            _ => None,
+        }
+    }
+
+    const fn is_rare(self) -> bool {
+        matches!(self, Self::RareControl | Self::RareOperator | Self::RareSign)
     }
 
     const fn of_ascii(byte: u8) -> Self {
@@ -61,8 +87,18 @@ impl Class {
             Kind::Space => Self::Space,
             Kind::Newline => Self::Newline,
             Kind::Tab => Self::Tab,
-            Kind::CommonPunctuation => Self::CommonMark,
-            _ => Self::RareMark,
+            Kind::CommonPunctuation => match byte {
+                b')' | b'}' | b']' | b'>' | b'\'' => Self::Closing,
+                b',' | b':' | b'=' | b'\\' => Self::Comma,
+                b'(' | b'{' | b'[' | b'<' | b'-' => Self::Opening,
+                b'"' | b'/' => Self::Quote,
+                _ => Self::Stop,
+            },
+            _ => match byte {
+                b'*' | b'&' | b'|' | b'+' | b'%' => Self::RareOperator,
+                b'!'..=b'~' => Self::RareSign,
+                _ => Self::RareControl,
+            },
         }
     }
 }
@@ -107,7 +143,7 @@ impl State {
     }
 
     pub(super) fn is_marks(self) -> bool {
-        matches!(self.0 % RUNS, MARK | MARKS)
+        matches!(self.0 % RUNS, MARK..SYMBOLS)
     }
 
     pub(super) fn is_wide(self) -> bool {
@@ -128,16 +164,18 @@ pub(super) enum Beyond {
 pub(super) const COST: u32 = END - 1;
 /// A word behind a space ended; these are counted above the cost.
 pub(super) const END: u32 = 1 << 16;
-/// The same, and it had three letters or more and a vowel at its end.
-pub(super) const VOWEL_END: u32 = 1 << 24;
+/// The same, and it had three letters or more and a vowel at its end; counted above those.
+pub(super) const VOWEL_END: u32 = 1 << 22;
+/// A mark follows one of its class, and may be the same; counted above the words.
+pub(super) const MARK_PAIR: u32 = 1 << 26;
 
 /// Returns what the same mark once more costs beyond what the table tells for it, by how many times it
 /// has just been repeated.
 pub(super) fn again(class: Class, repeated: u32) -> i32 {
     let told = match class {
-        Class::CommonMark => rates::MARK_COMMON,
-        Class::RareMark => rates::MARK_RARE,
-        _ => return 0,
+        _ if !class.is_mark() => return 0,
+        _ if class.is_rare() => rates::MARK_RARE,
+        _ => rates::MARK_COMMON,
     };
     let cost = if repeated < 4 { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
     i32::from(cost) - i32::from(told)
@@ -165,17 +203,17 @@ const SPACE: u8 = DIGITS + 3;
 const SPACES: u8 = DIGITS + 4;
 const NEWLINES: u8 = DIGITS + 5;
 const TABS: u8 = DIGITS + 6;
-/// A single one that may belong to the word behind it.
+/// A single mark that may belong to the word behind it, for each class of marks; then any others.
 const MARK: u8 = DIGITS + 7;
-const MARKS: u8 = DIGITS + 8;
-const SYMBOLS: u8 = DIGITS + 9;
-const WIDE: u8 = DIGITS + 10;
+const MARKS: u8 = MARK + 8;
+const SYMBOLS: u8 = MARKS + 8;
+const WIDE: u8 = SYMBOLS + 1;
 /// Letters that are not Latin.
-const LETTERS: u8 = DIGITS + 11;
+const LETTERS: u8 = SYMBOLS + 2;
 /// Pictures, and no text at all.
-const OTHER: u8 = DIGITS + 12;
+const OTHER: u8 = SYMBOLS + 3;
 /// How many runs there are; those of one language follow those of another.
-const RUNS: u8 = DIGITS + 13;
+const RUNS: u8 = SYMBOLS + 4;
 
 const SIZE: usize = 256 * Class::ALL.len();
 
@@ -228,27 +266,32 @@ const fn step(run: u8, class: Class, latin: Latin) -> (u32, u8) {
         },
         Class::Newline => match run {
             NEWLINES => (rates::NEWLINE_MORE, NEWLINES),
-            MARK | MARKS | SYMBOLS => (rates::NEWLINE_AFTER_MARK, NEWLINES),
+            MARK..=SYMBOLS => (rates::NEWLINE_AFTER_MARK, NEWLINES),
             _ => (rates::NEWLINE, NEWLINES),
         },
         Class::Tab => match run {
             TABS => (rates::TAB_MORE, TABS),
             _ => (rates::TAB, TABS),
         },
-        Class::CommonMark | Class::RareMark => match (run, class) {
-            (MARK | MARKS, Class::CommonMark) => (rates::MARK_COMMON, MARKS),
-            (MARK | MARKS, _) => (rates::MARK_RARE, MARKS),
-            _ if is_spaced => (rates::MARK_SPACED, MARKS),
-            _ => (rates::MARK, MARK),
-        },
         Class::Other => (0, OTHER),
+        _ => match (run, class.mark()) {
+            (_, None) => (0, OTHER),
+            (MARK..SYMBOLS, Some(mark)) if class.is_rare() => (rates::MARK_RARE, MARKS + mark),
+            (MARK..SYMBOLS, Some(mark)) => (rates::MARK_COMMON, MARKS + mark),
+            (_, Some(mark)) if is_spaced => (rates::MARK_SPACED, MARKS + mark),
+            (_, Some(mark)) => (rates::MARK, MARK + mark),
+        },
     };
-    let end = match run {
+    let flag = match run {
+        MARK..SYMBOLS => match class.mark() {
+            Some(mark) if (run - MARK) % 8 == mark => MARK_PAIR,
+            _ => 0,
+        },
         SPACED_VOWEL..DIGITS if run - SPACED_VOWEL >= 2 => VOWEL_END,
         SPACED..DIGITS => END,
         _ => 0,
     };
-    (cost as u32 + end, next)
+    (cost as u32 + flag, next)
 }
 
 /// The same for a Latin letter.
@@ -279,7 +322,7 @@ const fn letter(run: u8, class: Class, rate: &rates::Rate) -> (u32, u8) {
 const fn first(run: u8, rate: &rates::Rate) -> u16 {
     match run {
         SPACE | SPACES => rate.spaced,
-        MARK | TABS => rate.attached,
+        MARK..MARKS | TABS => rate.attached,
         _ => rate.bare,
     }
 }
