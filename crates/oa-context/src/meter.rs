@@ -85,7 +85,7 @@ impl Meter {
     /// where that might not be the same as one after the other: where a mark comes three times, or the
     /// language may change.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
-        let [last, block @ ..] = window;
+        let [_, block @ ..] = window;
         let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
         for (quarter, sum) in block.chunks_exact(4).zip(&mut sums) {
             for byte in quarter {
@@ -96,42 +96,63 @@ impl Meter {
         let (mut cost, mut repeated) = (all & COST, 0);
 
         if all >= MARK_PAIR {
-            let bits = u128::from_le_bytes(*block);
-            let differ = nonzero(bits ^ (bits << 8 | u128::from(*last)));
-            // What is repeated most often is a space, which makes no difference.
-            let mut same = !differ & nonzero(bits ^ SPACES);
-            let goes_on = same & 0x80 != 0 && self.repeated > 0;
-            if goes_on || same & same << 8 != 0 {
-                return false;
-            }
-            repeated = (same >> 127) as u32;
-            while same != 0 {
-                let byte = block[same.trailing_zeros() as usize / 8];
-                cost = cost.wrapping_add_signed(again(Class::of(byte), 1));
-                same &= same - 1;
-            }
+            let Some((more, repeats)) = self.repeats(window) else { return false };
+            cost = cost.wrapping_add_signed(more);
+            repeated = repeats;
         }
 
-        if self.western | self.extended != 0 || all % MARK_PAIR >= VOWEL_END {
-            let (mut western, mut extended) = (self.western, self.extended);
-            for sum in sums {
-                let (ends, vowel_ends) = (ends(sum), vowel_ends(sum));
-                if ends > 0 && vowel_ends > 0 {
-                    // Which of them came first?
-                    return false;
-                }
-                extended = extended.saturating_sub(ends + vowel_ends);
-                western = (western.saturating_sub(ends) + VOWEL * vowel_ends).min(MOST);
-                if seeming(western, extended) != self.latin() {
-                    return false;
-                }
+        if all % MARK_PAIR >= VOWEL_END {
+            if !self.end_words(&sums) {
+                return false;
             }
-            (self.western, self.extended) = (western, extended);
+        } else if self.western | self.extended != 0 && !self.end_words(&[all]) {
+            return false;
         }
 
         self.cost = self.cost.saturating_add(u64::from(cost));
         (self.state, self.repeated) = (state, repeated);
         self.last = char::from(block[BLOCK - 1]);
+        true
+    }
+
+    /// Returns what marks in a block that are the same as those before them cost beyond what the tables tell, and
+    /// how many times the last character was repeated. None if a mark comes three times.
+    #[inline(never)]
+    fn repeats(&self, window: &[u8; BLOCK + 1]) -> Option<(i32, u32)> {
+        let ([before @ .., _], [_, block @ ..]) = (window, window);
+        let [bits, before] = [block, before].map(|bytes| u128::from_le_bytes(*bytes));
+        // What is repeated most often is a space, which makes no difference.
+        let mut same = !nonzero(bits ^ before) & nonzero(bits ^ SPACES);
+        let goes_on = same & 0x80 != 0 && self.repeated > 0;
+        if goes_on || same & same << 8 != 0 {
+            return None;
+        }
+        let (mut cost, repeated) = (0, (same >> 127) as u32);
+        while same != 0 {
+            cost += Class::again(block[same.trailing_zeros() as usize / 8]);
+            same &= same - 1;
+        }
+        Some((cost, repeated))
+    }
+
+    /// Ends the words that end in these parts of a block, each with words that end in vowels or with others. Returns
+    /// false, and ends none, if the order of both matters or the language changes.
+    #[inline(never)]
+    fn end_words(&mut self, sums: &[u32]) -> bool {
+        let latin = self.latin();
+        let (mut western, mut extended) = (self.western, self.extended);
+        for sum in sums {
+            let (ends, vowel_ends) = (ends(*sum), vowel_ends(*sum));
+            if ends > 0 && vowel_ends > 0 {
+                return false;
+            }
+            extended = extended.saturating_sub(ends + vowel_ends);
+            western = (western.saturating_sub(ends) + VOWEL * vowel_ends).min(MOST);
+            if seeming(western, extended) != latin {
+                return false;
+            }
+        }
+        (self.western, self.extended) = (western, extended);
         true
     }
 

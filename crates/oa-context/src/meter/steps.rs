@@ -62,7 +62,13 @@ impl Class {
         TABLES.classes[usize::from(byte)]
     }
 
-    pub(super) fn is_mark(self) -> bool {
+    /// Returns what an ASCII character costs beyond what the tables tell, if it is the same mark once more and
+    /// was not repeated before.
+    pub(super) fn again(byte: u8) -> i32 {
+        i32::from(TABLES.again[usize::from(byte)])
+    }
+
+    pub(super) const fn is_mark(self) -> bool {
         self.mark().is_some()
     }
 
@@ -171,14 +177,14 @@ pub(super) const MARK_PAIR: u32 = 1 << 26;
 
 /// Returns what the same mark once more costs beyond what the table tells for it, by how many times it
 /// has just been repeated.
-pub(super) fn again(class: Class, repeated: u32) -> i32 {
+pub(super) const fn again(class: Class, repeated: u32) -> i32 {
     let told = match class {
         _ if !class.is_mark() => return 0,
         _ if class.is_rare() => rates::MARK_RARE,
         _ => rates::MARK_COMMON,
     };
     let cost = if repeated < 4 { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
-    i32::from(cost) - i32::from(told)
+    cost as i32 - told as i32
 }
 
 // Runs. Those of Latin letters come first: for each form of word the lengths from one letter on, and of the
@@ -221,14 +227,22 @@ const SIZE: usize = 256 * Class::ALL.len();
 struct Tables {
     costs: [u32; SIZE],
     classes: [Class; 256],
+    again: [i16; 256],
     states: [u8; SIZE],
 }
 
 static TABLES: Tables = {
-    let mut tables = Tables { costs: [0; SIZE], classes: [Class::Other; 256], states: [0; SIZE] };
+    let mut tables = Tables {
+        costs: [0; SIZE],
+        classes: [Class::Other; 256],
+        again: [0; 256],
+        states: [0; SIZE],
+    };
     let mut byte = 0;
     while byte < 0x80 {
-        tables.classes[byte as usize] = Class::of_ascii(byte);
+        let class = Class::of_ascii(byte);
+        tables.classes[byte as usize] = class;
+        tables.again[byte as usize] = again(class, 1) as i16;
         byte += 1;
     }
     let latins = [Latin::Plain, Latin::Western, Latin::Extended];
