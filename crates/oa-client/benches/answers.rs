@@ -11,6 +11,9 @@ pub(crate) const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
+/// How many tokens of prompt an answer reports, unless it is told.
+pub(crate) const PROMPT: usize = 25;
+
 /// How much leaves at once, of many chunks.
 const BURST: usize = 64 << 10;
 
@@ -19,6 +22,7 @@ pub(crate) struct Answer {
     pub(crate) begin: Vec<String>,
     pub(crate) pieces: Vec<String>,
     pub(crate) end: Vec<String>,
+    reason: &'static str,
 }
 
 /// How events become HTTP chunks, and chunks parts that are written one after the other.
@@ -33,8 +37,13 @@ pub(crate) enum Framing {
 }
 
 impl Answer {
+    /// Reports so many tokens of prompt.
+    pub(crate) fn reporting(self, prompt: usize) -> Self {
+        Self { end: end(self.reason, prompt), ..self }
+    }
+
     pub(crate) fn parts(self, framing: Framing) -> Vec<Vec<u8>> {
-        let Self { begin, pieces, end } = self;
+        let Self { begin, pieces, end, .. } = self;
         let events = [begin, pieces, end].concat();
         let body = match framing {
             Framing::Bursts => chunks(&events),
@@ -53,7 +62,8 @@ impl Answer {
 /// Text in so many pieces.
 pub(crate) fn text(number: usize) -> Answer {
     let begin = vec![delta(r#""role":"assistant","content":null"#)];
-    Answer { begin, pieces: pieces(number), end: end("stop") }
+    let reason = "stop";
+    Answer { begin, pieces: pieces(number), end: end(reason, PROMPT), reason }
 }
 
 /// So many pieces of text.
@@ -105,13 +115,17 @@ fn call_of<'a>(name: &str, id: &str, fragments: impl IntoIterator<Item = &'a str
         piece(&format!(r#""function":{{"arguments":{fragment}}}"#))
     });
     let begin = vec![delta(r#""role":"assistant","content":null"#), piece(&head)];
-    Answer { begin, pieces: fragments.collect(), end: end("tool_calls") }
+    let reason = "tool_calls";
+    Answer { begin, pieces: fragments.collect(), end: end(reason, PROMPT), reason }
 }
 
-fn end(reason: &str) -> Vec<String> {
-    let usage = r#","usage":{"completion_tokens":100,"prompt_tokens":25,"total_tokens":125}"#;
+fn end(reason: &str, prompt: usize) -> Vec<String> {
+    let usage = format!(
+        r#","usage":{{"completion_tokens":100,"prompt_tokens":{prompt},"total_tokens":{}}}"#,
+        prompt + 100,
+    );
     let reason = format!(r#"{{"finish_reason":"{reason}","index":0,"delta":{{}}}}"#);
-    vec![event(&reason, ""), event("", usage), "data: [DONE]\n\n".to_owned()]
+    vec![event(&reason, ""), event("", &usage), "data: [DONE]\n\n".to_owned()]
 }
 
 fn delta(members: &str) -> String {

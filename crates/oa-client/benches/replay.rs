@@ -26,8 +26,12 @@ pub(crate) const LARGE: usize = 2;
 /// A call, in so many fragments of its arguments; as in bursts, and paced.
 pub(crate) const CALL: usize = 3;
 pub(crate) const PACED_CALL: usize = 4;
-/// A call for each request of a connection, so many times, then text.
+/// A call for each request of a connection, so many times, then text. The prompt is reported as it is.
 pub(crate) const ROUNDS: usize = 5;
+/// The same with the same few tokens of prompt in each report, and with half of those that were sent.
+pub(crate) const ROUNDS_OF_12: usize = 8;
+pub(crate) const ROUNDS_OF_25: usize = 9;
+pub(crate) const ROUNDS_OF_HALF: usize = 10;
 /// One piece of text, and no end until the streams are released.
 pub(crate) const HELD: usize = 6;
 /// So many more pieces for each held stream, one at each beat, and then the end. No answer.
@@ -106,15 +110,23 @@ impl Replay {
         stream.set_nodelay(true).expect("a socket has options");
         let mut reader = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
         let mut round = 0;
-        while let Some((form, number)) = read_request(&mut reader) {
+        while let Some(Request { form, number, length }) = read_request(&mut reader) {
             let parts = match form {
-                ROUNDS if round < number => {
-                    round += 1;
-                    answers::round(round).parts(Framing::Bursts).into()
-                }
-                ROUNDS => {
-                    round = 0;
-                    self.of(BURSTS, 1)
+                ROUNDS | ROUNDS_OF_12 | ROUNDS_OF_25 | ROUNDS_OF_HALF => {
+                    let answer = if round < number {
+                        round += 1;
+                        answers::round(round)
+                    } else {
+                        round = 0;
+                        answers::text(1)
+                    };
+                    let prompt = match form {
+                        ROUNDS_OF_12 => 12,
+                        ROUNDS_OF_25 => answers::PROMPT,
+                        ROUNDS_OF_HALF => length / BYTES_PER_TOKEN / 2,
+                        _ => length / BYTES_PER_TOKEN,
+                    };
+                    answer.reporting(prompt).parts(Framing::Bursts).into()
                 }
                 HELD => return self.hold(stream),
                 RELEASE => return self.release(number),
@@ -176,12 +188,22 @@ impl Replay {
     }
 }
 
-/// The two numbers of a path such as `/0/2000/chat/completions`; none at the end.
-fn read_request(reader: &mut impl BufRead) -> Option<(usize, usize)> {
+/// How much of a request's JSON makes up a token.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The two numbers of a path such as `/0/2000/chat/completions`, and how long the body is.
+struct Request {
+    form: usize,
+    number: usize,
+    length: usize,
+}
+
+/// Reads the next request; none at the end.
+fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut numbers = line.split(['/', ' ']).filter_map(|part| part.parse().ok());
-    let request = (numbers.next()?, numbers.next()?);
+    let (form, number) = (numbers.next()?, numbers.next()?);
     let mut length = 0;
     while line != "\r\n" {
         line.clear();
@@ -193,5 +215,5 @@ fn read_request(reader: &mut impl BufRead) -> Option<(usize, usize)> {
         }
     }
     reader.read_exact(&mut vec![0; length]).ok()?;
-    Some(request)
+    Some(Request { form, number, length })
 }

@@ -76,21 +76,28 @@ impl Letter {
 impl Kind {
     pub(crate) fn of(character: char) -> Self {
         match character {
-            'a'..='z' => Self::Letter(Letter::Lower),
-            ' ' => Self::Space,
-            'A'..='Z' => Self::Letter(Letter::Upper),
-            '0'..='9' => Self::Digit,
-            '\n' | '\r' => Self::Newline,
-            '\t' => Self::Tab,
-            '"' | '\'' | '(' | ')' | '{' | '}' | '[' | ']' | ';' | ':' | ',' | '.' | '=' | '<'
-            | '>' | '/' | '\\' | '-' => Self::CommonPunctuation,
-            '\0'..='\x7F' => Self::RarePunctuation,
+            '\0'..='\x7F' => Self::of_ascii(character as u8),
             '\u{4E00}'..='\u{9FFF}' => Self::Letter(match han(character) {
                 Han::Alone => Letter::HanAlone,
                 Han::Joined => Letter::HanJoined,
                 Han::Unknown => Letter::HanUnknown,
             }),
             _ => Self::beyond_ascii(character),
+        }
+    }
+
+    /// Returns the kind of an ASCII character.
+    pub(crate) const fn of_ascii(byte: u8) -> Self {
+        match byte {
+            b'a'..=b'z' => Self::Letter(Letter::Lower),
+            b' ' => Self::Space,
+            b'A'..=b'Z' => Self::Letter(Letter::Upper),
+            b'0'..=b'9' => Self::Digit,
+            b'\n' | b'\r' => Self::Newline,
+            b'\t' => Self::Tab,
+            b'"' | b'\'' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b';' | b':' | b',' | b'.'
+            | b'=' | b'<' | b'>' | b'/' | b'\\' | b'-' => Self::CommonPunctuation,
+            _ => Self::RarePunctuation,
         }
     }
 

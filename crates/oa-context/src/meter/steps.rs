@@ -1,0 +1,352 @@
+//! What a character costs in the run that it continues or ends, as a table.
+//!
+//! A run and the language that the text seems to belong to make up a [`State`], a single byte. With the class of the
+//! next character it is the place of a step: what the character costs, and the state behind it. The
+//! rules are in [`step`]; the compiler applies them to every state and class.
+
+use crate::rates::{self, Latin, rate};
+use crate::script::{Kind, Letter};
+
+/// What a character is to a run. The number is where its row begins in the tables: there is a step
+/// for each byte that a state may be, so that no place lies outside of them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u16)]
+pub(super) enum Class {
+    /// A small letter that few English words end in.
+    Vowel,
+    /// Any other small letter.
+    Small = 0x100,
+    Capital = 0x200,
+    Accented = 0x300,
+    Digit = 0x400,
+    Space = 0x500,
+    Newline = 0x600,
+    Tab = 0x700,
+    // Marks are parted so that different ones that often follow each other seldom are of one class.
+    Closing = 0x800,
+    Comma = 0x900,
+    Opening = 0xA00,
+    Quote = 0xB00,
+    Stop = 0xC00,
+    /// Punctuation that is rarer, and control characters.
+    RareControl = 0xD00,
+    RareOperator = 0xE00,
+    RareSign = 0xF00,
+    /// A character beyond ASCII that ends a word. Its cost is not in the table.
+    Other = 0x1000,
+}
+
+impl Class {
+    const ALL: [Self; 17] = [
+        Self::Vowel,
+        Self::Small,
+        Self::Capital,
+        Self::Accented,
+        Self::Digit,
+        Self::Space,
+        Self::Newline,
+        Self::Tab,
+        Self::Closing,
+        Self::Comma,
+        Self::Opening,
+        Self::Quote,
+        Self::Stop,
+        Self::RareControl,
+        Self::RareOperator,
+        Self::RareSign,
+        Self::Other,
+    ];
+
+    /// Returns the class of an ASCII character.
+    pub(super) fn of(byte: u8) -> Self {
+        TABLES.classes[usize::from(byte)]
+    }
+
+    /// Returns what an ASCII character costs beyond what the tables tell, if it is the same mark once more and
+    /// was not repeated before.
+    pub(super) fn again(byte: u8) -> i32 {
+        i32::from(TABLES.again[usize::from(byte)])
+    }
+
+    pub(super) const fn is_mark(self) -> bool {
+        self.mark().is_some()
+    }
+
+    /// Which of the classes of marks it is, if it is one.
+    const fn mark(self) -> Option<u8> {
+        match self as u16 {
+            number @ 0x800..0x1000 => Some((number / 0x100 - 8) as u8),
+            _ => None,
+        }
+    }
+
+    const fn is_rare(self) -> bool {
+        matches!(self, Self::RareControl | Self::RareOperator | Self::RareSign)
+    }
+
+    const fn of_ascii(byte: u8) -> Self {
+        match Kind::of_ascii(byte) {
+            Kind::Letter(Letter::Upper) => Self::Capital,
+            Kind::Letter(_) if matches!(byte, b'a' | b'i' | b'o' | b'u') => Self::Vowel,
+            Kind::Letter(_) => Self::Small,
+            Kind::Digit => Self::Digit,
+            Kind::Space => Self::Space,
+            Kind::Newline => Self::Newline,
+            Kind::Tab => Self::Tab,
+            Kind::CommonPunctuation => match byte {
+                b')' | b'}' | b']' | b'>' | b'\'' => Self::Closing,
+                b',' | b':' | b'=' | b'\\' => Self::Comma,
+                b'(' | b'{' | b'[' | b'<' | b'-' => Self::Opening,
+                b'"' | b'/' => Self::Quote,
+                _ => Self::Stop,
+            },
+            _ => match byte {
+                b'*' | b'&' | b'|' | b'+' | b'%' => Self::RareOperator,
+                b'!'..=b'~' => Self::RareSign,
+                _ => Self::RareControl,
+            },
+        }
+    }
+}
+
+/// The run that a text ends in, and the language that it seems to belong to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct State(u8);
+
+impl State {
+    pub(super) const START: Self = Self(OTHER);
+
+    /// Adds a character, and its cost and whether it ends a word to `sum`; see [`COST`].
+    pub(super) fn step(&mut self, class: Class, sum: &mut u32) {
+        let place = class as usize + usize::from(self.0);
+        *sum += TABLES.costs[place];
+        self.0 = TABLES.states[place];
+    }
+
+    pub(super) fn with_latin(self, latin: Latin) -> Self {
+        Self(self.0 % RUNS + RUNS * latin as u8)
+    }
+
+    /// Returns what a letter of another script costs that begins a word here.
+    pub(super) fn first(self, letter: Letter) -> u16 {
+        first(self.0 % RUNS, rate(letter, Latin::Plain))
+    }
+
+    /// Returns the state behind a character whose cost is not in the tables.
+    pub(super) fn then(self, beyond: Beyond) -> Self {
+        let run = match beyond {
+            Beyond::Letter => LETTERS,
+            Beyond::Other => OTHER,
+            Beyond::Symbol => SYMBOLS,
+            Beyond::Wide => WIDE,
+        };
+        Self(self.0 / RUNS * RUNS + run)
+    }
+
+    /// Whether the text ends in letters of a script whose words are not in the tables.
+    pub(super) fn is_letters(self) -> bool {
+        self.0 % RUNS == LETTERS
+    }
+
+    pub(super) fn is_marks(self) -> bool {
+        matches!(self.0 % RUNS, MARK..SYMBOLS)
+    }
+
+    pub(super) fn is_wide(self) -> bool {
+        self.0 % RUNS == WIDE
+    }
+}
+
+/// Runs of characters whose costs are not in the tables.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Beyond {
+    Letter,
+    Other,
+    Symbol,
+    Wide,
+}
+
+/// The bits of a step, or of a sum of steps, that hold the cost in thousandths of a token.
+pub(super) const COST: u32 = END - 1;
+/// A word behind a space ended; these are counted above the cost.
+pub(super) const END: u32 = 1 << 16;
+/// The same, and it had three letters or more and a vowel at its end; counted above those.
+pub(super) const VOWEL_END: u32 = 1 << 22;
+/// A mark follows one of its class, and may be the same; counted above the words.
+pub(super) const MARK_PAIR: u32 = 1 << 26;
+
+/// Returns what the same mark once more costs beyond what the table tells for it, by how many times it
+/// has just been repeated.
+pub(super) const fn again(class: Class, repeated: u32) -> i32 {
+    let told = match class {
+        _ if !class.is_mark() => return 0,
+        _ if class.is_rare() => rates::MARK_RARE,
+        _ => rates::MARK_COMMON,
+    };
+    let cost = if repeated < 4 { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
+    cost as i32 - told as i32
+}
+
+// Runs. Those of Latin letters come first: for each form of word the lengths from one letter on, and of the
+// longest of them all that are longer.
+
+/// From here on each letter costs the same.
+const LENGTHS: u8 = 11;
+
+/// Words that begin with a capital inside of others, behind marks and so on; then those whose last letter
+/// is a capital; and the same behind a space.
+const BARE: u8 = 0;
+const BARE_CAPITAL: u8 = LENGTHS;
+const SPACED: u8 = 2 * LENGTHS;
+const SPACED_CAPITAL: u8 = 3 * LENGTHS;
+/// The last letter is one in which few English words end.
+const SPACED_VOWEL: u8 = 4 * LENGTHS;
+
+/// One digit, or as many as four, seven and so on; then one and two more.
+const DIGITS: u8 = 5 * LENGTHS;
+const DIGITS_FULL: u8 = DIGITS + 2;
+const SPACE: u8 = DIGITS + 3;
+const SPACES: u8 = DIGITS + 4;
+const NEWLINES: u8 = DIGITS + 5;
+const TABS: u8 = DIGITS + 6;
+/// A single mark that may belong to the word behind it, for each class of marks; then any others.
+const MARK: u8 = DIGITS + 7;
+const MARKS: u8 = MARK + 8;
+const SYMBOLS: u8 = MARKS + 8;
+const WIDE: u8 = SYMBOLS + 1;
+/// Letters that are not Latin.
+const LETTERS: u8 = SYMBOLS + 2;
+/// Pictures, and no text at all.
+const OTHER: u8 = SYMBOLS + 3;
+/// How many runs there are; those of one language follow those of another.
+const RUNS: u8 = SYMBOLS + 4;
+
+const SIZE: usize = 256 * Class::ALL.len();
+
+/// All tables stand side by side, so that one register holds where they are.
+struct Tables {
+    costs: [u32; SIZE],
+    classes: [Class; 256],
+    again: [i16; 256],
+    states: [u8; SIZE],
+}
+
+static TABLES: Tables = {
+    let mut tables = Tables {
+        costs: [0; SIZE],
+        classes: [Class::Other; 256],
+        again: [0; 256],
+        states: [0; SIZE],
+    };
+    let mut byte = 0;
+    while byte < 0x80 {
+        let class = Class::of_ascii(byte);
+        tables.classes[byte as usize] = class;
+        tables.again[byte as usize] = again(class, 1) as i16;
+        byte += 1;
+    }
+    let latins = [Latin::Plain, Latin::Western, Latin::Extended];
+    let mut number = 0;
+    while number < Class::ALL.len() * latins.len() * RUNS as usize {
+        let run = (number % RUNS as usize) as u8;
+        let latin = latins[number / RUNS as usize % latins.len()];
+        let class = Class::ALL[number / RUNS as usize / latins.len()];
+        let (cost, next) = step(run, class, latin);
+        let first = RUNS * latin as u8;
+        let place = class as usize + (first + run) as usize;
+        (tables.costs[place], tables.states[place]) = (cost, first + next);
+        number += 1;
+    }
+    tables
+};
+
+/// Returns what a character costs behind a run, with the word that it ends, and the run that it makes.
+const fn step(run: u8, class: Class, latin: Latin) -> (u32, u8) {
+    let is_spaced = matches!(run, SPACE | SPACES);
+    let (cost, next) = match class {
+        Class::Vowel | Class::Small => return letter(run, class, rate(Letter::Lower, latin)),
+        Class::Capital => return letter(run, class, rate(Letter::Upper, latin)),
+        Class::Accented => return letter(run, class, rate(Letter::Accented, latin)),
+        Class::Digit => match run {
+            DIGITS_FULL => (rates::DIGITS_MORE, DIGITS),
+            DIGITS..DIGITS_FULL => (0, run + 1),
+            _ if is_spaced => (rates::DIGITS_SPACED, DIGITS),
+            _ => (rates::DIGITS, DIGITS),
+        },
+        Class::Space => match run {
+            SPACE => (rates::SPACES, SPACES),
+            SPACES => (rates::SPACES_MORE, SPACES),
+            _ => (0, SPACE),
+        },
+        Class::Newline => match run {
+            NEWLINES => (rates::NEWLINE_MORE, NEWLINES),
+            MARK..=SYMBOLS => (rates::NEWLINE_AFTER_MARK, NEWLINES),
+            _ => (rates::NEWLINE, NEWLINES),
+        },
+        Class::Tab => match run {
+            TABS => (rates::TAB_MORE, TABS),
+            _ => (rates::TAB, TABS),
+        },
+        Class::Other => (0, OTHER),
+        _ => match (run, class.mark()) {
+            (_, None) => (0, OTHER),
+            (MARK..SYMBOLS, Some(mark)) if class.is_rare() => (rates::MARK_RARE, MARKS + mark),
+            (MARK..SYMBOLS, Some(mark)) => (rates::MARK_COMMON, MARKS + mark),
+            (_, Some(mark)) if is_spaced => (rates::MARK_SPACED, MARKS + mark),
+            (_, Some(mark)) => (rates::MARK, MARK + mark),
+        },
+    };
+    let flag = match run {
+        MARK..SYMBOLS => match class.mark() {
+            Some(mark) if (run - MARK) % 8 == mark => MARK_PAIR,
+            _ => 0,
+        },
+        SPACED_VOWEL..DIGITS if run - SPACED_VOWEL >= 2 => VOWEL_END,
+        SPACED..DIGITS => END,
+        _ => 0,
+    };
+    (cost as u32 + flag, next)
+}
+
+/// The same for a Latin letter.
+const fn letter(run: u8, class: Class, rate: &rates::Rate) -> (u32, u8) {
+    let is_word = run < DIGITS;
+    let is_behind_capital =
+        matches!(run, BARE_CAPITAL..SPACED) || matches!(run, SPACED_CAPITAL..SPACED_VOWEL);
+    // In `camelCase` a word begins with each capital.
+    let continues = is_word && (is_behind_capital || !matches!(class, Class::Capital));
+    let (cost, is_spaced, length) = if continues {
+        let before = run % LENGTHS + 1;
+        let length = if before < LENGTHS { before + 1 } else { LENGTHS };
+        (rate.next[bucket(before)], run >= SPACED, length)
+    } else {
+        (first(run, rate), matches!(run, SPACE | SPACES), 1)
+    };
+    let form = match (is_spaced, class) {
+        (true, Class::Capital) => SPACED_CAPITAL,
+        (true, Class::Vowel) => SPACED_VOWEL,
+        (true, _) => SPACED,
+        (false, Class::Capital) => BARE_CAPITAL,
+        (false, _) => BARE,
+    };
+    (cost as u32, form + length - 1)
+}
+
+/// Returns what the first letter of a word costs.
+const fn first(run: u8, rate: &rates::Rate) -> u16 {
+    match run {
+        SPACE | SPACES => rate.spaced,
+        MARK..MARKS | TABS => rate.attached,
+        _ => rate.bare,
+    }
+}
+
+/// The place of a word's letter in [`rates::Rate::next`], by how many stand before it.
+pub(super) const fn bucket(before: u8) -> usize {
+    match before {
+        ..=3 => 0,
+        4..=6 => 1,
+        7..=10 => 2,
+        _ => 3,
+    }
+}
