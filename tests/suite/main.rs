@@ -22,6 +22,7 @@ mod leaks;
 mod limits;
 mod limits_table;
 mod log;
+mod memory;
 mod options;
 mod permissions;
 mod prefixes;

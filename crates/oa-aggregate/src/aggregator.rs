@@ -1,10 +1,10 @@
-use std::borrow::Cow;
 use std::mem;
 
 use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
+use crate::budget::{Budget, COPIES};
 use crate::blocks::{Blocks, Part, Voice, Words};
 use crate::call::Call;
 use crate::calls::Calls;
@@ -29,6 +29,11 @@ pub struct Limits {
     pub argument_bytes: usize,
     /// Tool calls of one answer. 128 by default.
     pub calls: usize,
+    /// All that is held of one answer, in bytes of memory: 64 MiB by default. Lists and objects take many
+    /// times their text, and each thing is counted as often as a client holds it at the same time: text,
+    /// thinking and members that go back to the server twice or three times, calls five times. A call whose
+    /// arguments do not fit becomes a block that says so; anything else ends the answer.
+    pub held_bytes: usize,
     /// How many problems are kept; later ones are dropped, but for the first error of the server. 32 by
     /// default.
     pub problems: usize,
@@ -40,7 +45,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { argument_bytes: 4 << 20, calls: 128, problems: 32, text_bytes: 16 << 20 }
+        Self {
+            argument_bytes: 4 << 20,
+            calls: 128,
+            held_bytes: 64 << 20,
+            problems: 32,
+            text_bytes: 16 << 20,
+        }
     }
 }
 
@@ -150,7 +161,7 @@ impl Aggregator {
     fn push_what_differs(&mut self, payload: &[u8]) -> Result<Progress, Error> {
         let state = &mut self.state;
         // By reference: a chunk is some 300 bytes that need not move.
-        match &self.decoder.read(payload) {
+        match &self.decoder.read_within(payload, state.budget.left()) {
             Ok(Payload::Chunk(chunk)) => {
                 state.take(chunk).map(|()| Progress::More).map_err(|error| state.fail(error))
             }
@@ -159,8 +170,10 @@ impl Aggregator {
                 Ok(Progress::Done)
             }
             Err(unreadable) => {
-                state.add_problem(Problem::Unreadable(unreadable.clone()));
-                Ok(Progress::More)
+                state
+                    .add_problem(Problem::Unreadable(unreadable.clone()))
+                    .map(|()| Progress::More)
+                    .map_err(|error| state.fail(error))
             }
         }
     }
@@ -236,6 +249,7 @@ impl Aggregator {
 #[derive(Debug)]
 struct State {
     options: Options,
+    budget: Budget,
     blocks: Blocks,
     text: TextFilter,
     splitter: Option<Splitter>,
@@ -257,6 +271,7 @@ impl State {
     fn new(options: Options) -> Self {
         Self {
             options,
+            budget: Budget::new(options.limits.held_bytes),
             blocks: Blocks::default(),
             text: TextFilter::new(options.quirks.text),
             splitter: Splitter::new(options.quirks.think_tags),
@@ -284,7 +299,7 @@ impl State {
     #[inline]
     fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
         if let Some(template) = told.met {
-            self.meet(template);
+            self.meet(template)?;
         }
         if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
             match &told.form.says {
@@ -301,10 +316,10 @@ impl State {
             }
             if let Some(detail) = told.detail {
                 self.keep(detail.json_length())?;
-                self.details.grow(detail);
+                self.details.grow(detail, &mut self.budget)?;
             }
             if let Some(reason) = &told.form.finish_reason {
-                self.finish_reason = FinishReason::from_server(reason);
+                self.end(reason)?;
             }
         }
         if let Some(usage) = told.usage {
@@ -315,25 +330,49 @@ impl State {
 
     /// Takes id and model from a chunk that is like one of an earlier answer.
     #[cold]
-    fn meet(&mut self, template: &Template) {
+    fn meet(&mut self, template: &Template) -> Result<(), Error> {
         if self.id.is_none() {
-            self.id = template.id().map(Cow::into_owned);
+            self.id = self.keep_word(template.id().as_deref())?;
         }
         if self.model.is_none() {
-            self.model = template.model().map(Cow::into_owned);
+            self.model = self.keep_word(template.model().as_deref())?;
         }
+        Ok(())
+    }
+
+    /// Takes a word of which there is one in the answer.
+    fn keep_word(&mut self, word: Option<&str>) -> Result<Option<String>, Error> {
+        let Some(word) = word else { return Ok(None) };
+        self.budget.hold(COPIES * word.len())?;
+        Ok(Some(word.to_owned()))
+    }
+
+    /// Takes the reason why the answer ended, which may be given more than once.
+    fn end(&mut self, reason: &str) -> Result<(), Error> {
+        // It is told at every stage from here to the caller.
+        let copies = 2 * COPIES;
+        self.budget.hold(copies * reason.len())?;
+        let old = mem::replace(&mut self.finish_reason, FinishReason::from_server(reason));
+        if old != FinishReason::Unspecified {
+            self.budget.release(copies * old.as_str().len());
+        }
+        Ok(())
     }
 
     /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
     fn take(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
         if let Some(error) = &chunk.error {
-            self.add_problem(Problem::Server(error.clone()));
+            self.add_problem(Problem::Server(error.clone()))?;
         }
-        if let (None, Some(id)) = (&self.id, &chunk.id) {
-            self.id = Some(id.as_ref().to_owned());
+        if chunk.is_cut {
+            let limit = self.options.limits.held_bytes;
+            return Err(Error::new(ErrorKind::AnswerTooLarge, limit));
         }
-        if let (None, Some(model)) = (&self.model, &chunk.model) {
-            self.model = Some(model.as_ref().to_owned());
+        if self.id.is_none() {
+            self.id = self.keep_word(chunk.id.as_deref())?;
+        }
+        if self.model.is_none() {
+            self.model = self.keep_word(chunk.model.as_deref())?;
         }
         for choice in chunk.choices() {
             self.take_choice(choice, chunk.detail_form)?;
@@ -361,7 +400,7 @@ impl State {
             self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
         }
         if let Some(reason) = &choice.finish_reason {
-            self.finish_reason = FinishReason::from_server(reason);
+            self.end(reason)?;
         }
         Ok(())
     }
@@ -378,10 +417,11 @@ impl State {
         }
         self.keep(rare.detail_bytes)?;
         for detail in &rare.details {
-            self.details.merge(detail, detail_form);
+            self.details.merge(detail, detail_form, &mut self.budget)?;
         }
         for (member, value) in &rare.extra {
             self.keep(member.len() + value.to_string().len())?;
+            self.budget.hold_value(member, value)?;
             self.extra.insert(member.clone(), value.clone());
         }
         Ok(())
@@ -389,15 +429,17 @@ impl State {
 
     #[inline]
     fn add_text(&mut self, text: &str) -> Result<(), Error> {
-        let Self { blocks, text: filter, splitter, options, .. } = self;
+        let Self { blocks, budget, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
+        filter.reserve(text, budget)?;
         filter.push(text, &mut |text| match splitter {
-            None => blocks.say(Voice::Text, text, limit),
+            None => blocks.say(Voice::Text, text, limit, budget),
             Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+                splitter.reserve(text, budget)?;
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit, budget))
             }
         })
     }
@@ -405,7 +447,7 @@ impl State {
     #[inline]
     fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
         self.flush_text()?;
-        self.blocks.say(voice, words, self.options.limits.text_bytes)
+        self.blocks.say(voice, words, self.options.limits.text_bytes, &mut self.budget)
     }
 
     /// Takes a fragment of a call, and apart from it the piece of arguments that it has.
@@ -421,16 +463,23 @@ impl State {
                 // Text that is held back came before this call.
                 self.flush()?;
                 let call = self.calls.begin(fragment);
-                self.blocks.call_started(call);
+                self.blocks.call_started(call, &mut self.budget)?;
                 call
             }
         };
+        let held = self.calls.hold(call, fragment, &mut self.budget);
         let assembled = &mut self.calls.list[call];
-        if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
+        let fits = if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
+            Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes))
+        } else {
+            assembled.arguments.reserve(arguments, &mut self.budget)
+        };
+        if held.is_err() || fits.is_err() {
             // What came of it may be JSON by chance: it must not run.
             assembled.is_too_long = true;
+            held?;
             self.calls.take(call, fragment, "");
-            return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
+            return fits;
         }
         if fragment.name.as_deref() != assembled.name.as_deref() {
             self.keep(fragment.name.as_deref().map_or(0, str::len))?;
@@ -440,9 +489,8 @@ impl State {
                 extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
             )?;
         }
-        let (start, end) = self.calls.take(call, fragment, arguments);
-        self.blocks.call_grew(call, start, end);
-        Ok(())
+        let place = self.calls.take(call, fragment, arguments);
+        self.blocks.call_grew(call, place, &mut self.budget)
     }
 
     /// Counts what is kept beside words and arguments: all of it is bounded together with the text.
@@ -455,24 +503,27 @@ impl State {
         Ok(())
     }
 
-    fn add_problem(&mut self, problem: Problem) {
+    fn add_problem(&mut self, problem: Problem) -> Result<(), Error> {
         // However much else is wrong, that the server gave up is told.
         let is_first_error = matches!(problem, Problem::Server(_))
             && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
         if is_first_error || self.problems.len() < self.options.limits.problems {
-            self.blocks.problem(self.problems.len());
+            self.budget.hold(problem.held())?;
+            self.blocks.problem(self.problems.len(), &mut self.budget)?;
             self.problems.push(problem);
         }
+        Ok(())
     }
 
     /// Lets go of text that may have been a repeat: something else was said.
     fn flush_text(&mut self) -> Result<(), Error> {
-        let Self { blocks, text: filter, splitter, options, .. } = self;
+        let Self { blocks, budget, text: filter, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         filter.flush(&mut |text| match splitter {
-            None => blocks.say(Voice::Text, text, limit),
+            None => blocks.say(Voice::Text, text, limit, budget),
             Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+                splitter.reserve(text, budget)?;
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit, budget))
             }
         })
     }
@@ -480,11 +531,13 @@ impl State {
     /// Lets go of all text that is held back, half a tag too.
     fn flush(&mut self) -> Result<(), Error> {
         self.flush_text()?;
-        let Self { blocks, splitter, options, .. } = self;
+        let Self { blocks, budget, splitter, options, .. } = self;
         let limit = options.limits.text_bytes;
         match splitter {
             None => Ok(()),
-            Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, limit)),
+            Some(splitter) => {
+                splitter.flush(&mut |voice, words| blocks.say(voice, words, limit, budget))
+            }
         }
     }
 
@@ -527,14 +580,15 @@ impl State {
 
     /// Makes blocks of calls.
     #[cold]
-    fn finished(&self, calls: Vec<Call>) -> Vec<ContentBlock> {
+    fn finished(&mut self, calls: Vec<Call>) -> Vec<ContentBlock> {
         let cut = self.why_an_empty_last_call_is_no_call();
         let last = calls.len() - 1;
         let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
         let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
         let blocks = calls.into_iter().enumerate().map(|(number, call)| {
             let cut = cut.filter(|_| number == last);
-            match call.finish(|| ids.next_id(), cut, self.options.quirks.repair) {
+            let repair = self.options.quirks.repair;
+            match call.finish(|| ids.next_id(), cut, repair, &mut self.budget) {
                 Ok(call) => ContentBlock::ToolUse(call),
                 Err(error) => ContentBlock::ToolUseError(error),
             }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_types::Usage;
 use oa_types::wire::ServerError;
+use oa_types::{Usage, held};
 use serde_json::Value;
 
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
@@ -13,6 +13,9 @@ use crate::form::{Target, Told};
 use crate::forms::Forms;
 use crate::hole::{Count, Hole, Kind};
 use crate::json::{Invalid, Read, Reader, Str};
+
+/// How much is held of one payload by who reads it alone, in bytes.
+const ROOM: usize = 64 << 20;
 
 /// Decodes the payloads of one stream.
 ///
@@ -55,7 +58,8 @@ impl Decoder {
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
-    /// Bytes that are not UTF-8 are read as U+FFFD.
+    /// Bytes that are not UTF-8 are read as U+FFFD. Of a payload that would take more than 64 MiB of
+    /// memory what is beyond that is left out.
     ///
     /// # Errors
     ///
@@ -67,7 +71,7 @@ impl Decoder {
             let told = self.forms.told(found, &mut self.words, &mut self.detail);
             return Ok(Payload::Chunk(told.chunk()));
         }
-        self.read(payload)
+        self.read_within(payload, ROOM)
     }
 
     /// Returns how many payloads were told by comparison, and how many were read in full.
@@ -90,12 +94,17 @@ impl Decoder {
         Some(self.forms.told(found, &mut self.words, &mut self.detail))
     }
 
-    /// Reads a payload, as much of it as differs or all, and learns from it.
-    pub(crate) fn read<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
+    /// Reads a payload, as much of it as differs or all, and learns from it. Of what it makes of it no
+    /// more than `room` bytes are held: the rest is left out, and the chunk is cut.
+    pub(crate) fn read_within<'a>(
+        &'a mut self,
+        payload: &'a [u8],
+        room: usize,
+    ) -> Result<Payload<'a>, Unreadable> {
         if payload.trim_ascii() == b"[DONE]" {
             return Ok(Payload::Done);
         }
-        if let Some(chunk) = self.read_in_frame(payload) {
+        if let Some(chunk) = self.read_in_frame(payload, room) {
             self.framed += 1;
             return Ok(Payload::Chunk(chunk));
         }
@@ -108,24 +117,27 @@ impl Decoder {
             }
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut target = Target::default();
+        let mut target = Target::within(room);
         let mut reader = Reader::new(text, &mut self.skipped);
         let mut chunk = Chunk::default();
         read_chunk(&mut reader, &mut chunk, &mut target)
             .and_then(|()| reader.end())
             .map_err(|Invalid { position }| Unreadable::new(text, position))?;
-        self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+        chunk.is_cut = target.is_cut;
+        if !chunk.is_cut {
+            self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+        }
         Ok(Payload::Chunk(chunk))
     }
 
     /// Reads the delta of a payload whose frame is told by comparison.
-    fn read_in_frame<'a>(&mut self, payload: &'a [u8]) -> Option<Chunk<'a>> {
+    fn read_in_frame<'a>(&mut self, payload: &'a [u8], room: usize) -> Option<Chunk<'a>> {
         let frame = self.forms.find_frame(payload)?;
-        let mut target = Target::default();
+        let mut target = Target::within(room);
         let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let is_object = read_delta(&mut reader, chunk.add_choice(), &mut target).ok()?;
-        if !is_object || reader.end().is_err() {
+        if !is_object || reader.end().is_err() || target.is_cut {
             return None;
         }
         let skipped = &mut self.skipped;
@@ -150,6 +162,10 @@ fn read_chunk<'a>(
                 chunk.more.clear();
                 let Some(mut choices) = reader.array()? else { continue };
                 while reader.item(&mut choices)? {
+                    if !target.hold_one::<Choice<'_>>() {
+                        reader.skip()?;
+                        continue;
+                    }
                     let inside = read_choice(reader, chunk.add_choice(), target)?;
                     in_choice = in_choice.or(inside);
                 }
@@ -164,7 +180,7 @@ fn read_chunk<'a>(
                     }
                 }
             }
-            "error" => failure = present(reader.raw()?.raw).filter(|error| *error != 0),
+            "error" => failure = error(reader.raw()?.raw, target),
             // Wanted once and no more: some servers send another id with each chunk.
             "id" => {
                 target.seen.ids += 1;
@@ -178,7 +194,7 @@ fn read_chunk<'a>(
         }
     }
     chunk.usage = top.or(in_choice).or(in_groq);
-    chunk.error = failure.map(|value| Box::new(ServerError::from_value(value)));
+    chunk.error = failure.map(Box::new);
     Ok(())
 }
 
@@ -224,7 +240,9 @@ fn read_choice<'a>(
         target.seen.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
-        read_delta(&mut reader, choice, &mut Target::default())?;
+        let mut inside = Target::within(target.room);
+        read_delta(&mut reader, choice, &mut inside)?;
+        (target.room, target.is_cut) = (inside.room, target.is_cut | inside.is_cut);
     }
     choice.index = index;
     choice.finish_reason = finish_reason;
@@ -248,7 +266,7 @@ fn read_delta<'a>(
                     let mut parts = Vec::new();
                     let Some(mut items) = reader.array()? else { continue };
                     while reader.item(&mut items)? {
-                        part(reader, &mut parts)?;
+                        part(reader, &mut parts, target)?;
                     }
                     if !parts.is_empty() {
                         choice.rare().parts = parts;
@@ -262,7 +280,9 @@ fn read_delta<'a>(
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?;
-                    if let Some(value) = present(item.raw) {
+                    if let Some(value) = present(item.raw, target)
+                        && target.hold_one::<Value>()
+                    {
                         let words = ["text", "summary"].into_iter().find_map(|member| {
                             value.get(member)?.as_str().filter(|text| !text.is_empty())
                         });
@@ -292,13 +312,15 @@ fn read_delta<'a>(
                 let mut fragment = Fragment { legacy: true, ..Fragment::default() };
                 let mut arguments = None;
                 function(reader, &mut fragment, &mut arguments)?;
-                if fragment.name.is_some() || fragment.arguments.is_some() {
+                if (fragment.name.is_some() || fragment.arguments.is_some())
+                    && target.hold_one::<Fragment<'_>>()
+                {
                     target.arguments = arguments;
                     choice.add_call(fragment);
                 }
             }
             "extra_content" => {
-                if let Some(value) = present(reader.raw()?.raw) {
+                if let Some(value) = present_member(&name, reader.raw()?.raw, target) {
                     choice.rare().extra.insert(name.into_owned(), value);
                 }
             }
@@ -321,7 +343,14 @@ fn read_delta<'a>(
     Ok(true)
 }
 
-fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> {
+fn part<'a>(
+    reader: &mut Reader<'a, '_>,
+    parts: &mut Vec<Part<'a>>,
+    target: &mut Target<'a>,
+) -> Read<()> {
+    if !target.hold_one::<Part<'_>>() {
+        return reader.skip();
+    }
     if reader.peek() == Some(b'"') {
         parts.extend(reader.text()?.map(|text| Part::Text(text.text())));
         return Ok(());
@@ -338,6 +367,8 @@ fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> 
                         let Some(mut members) = reader.object()? else { continue };
                         while let Some(name) = reader.member(&mut members)? {
                             match &*name {
+                                // Once here, and once among the parts.
+                                "text" if !target.hold(6 * size_of::<Part<'_>>()) => reader.skip()?,
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
                                 _ => reader.skip()?,
                             }
@@ -371,17 +402,18 @@ fn tool_call<'a>(
             "function" => function(reader, &mut fragment, &mut target.arguments)?,
             "type" => reader.skip()?,
             _ => {
-                if let Some(value) = present(reader.raw()?.raw) {
+                if let Some(value) = present_member(&name, reader.raw()?.raw, target) {
                     fragment.extra.get_or_insert_default().insert(name.into_owned(), value);
                 }
             }
         }
     }
-    if !empty {
+    if !empty && target.hold_one::<Fragment<'_>>() {
         choice.add_call(fragment);
     }
     Ok(())
 }
+
 /// Reads what a call's function has; `target` is the string of its arguments, if they are one.
 fn function<'a>(
     reader: &mut Reader<'a, '_>,
@@ -447,12 +479,35 @@ fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Opti
     Ok((usage != Usage::default()).then_some(usage))
 }
 
-/// Any value; null, false, `""`, `[]` and `{}` are absent.
-fn present(raw: &str) -> Option<Value> {
+/// What a server reports as an error. One that is too large says no more than that.
+fn error(raw: &str, target: &mut Target<'_>) -> Option<ServerError> {
+    // A copy of it is made, and copies of its words.
+    if held::fits(raw, target.room / 4) {
+        let mut within = Target::within(target.room);
+        return present(raw, &mut within)
+            .filter(|error| *error != 0)
+            .map(ServerError::from_value);
+    }
+    Some(ServerError::from_value("the server reported an error that is too large to be read".into()))
+}
+
+/// The value of a member that is kept, as [`present`] reads it.
+fn present_member(name: &str, raw: &str, target: &mut Target<'_>) -> Option<Value> {
+    present(raw, target).filter(|_| target.hold(held::member(name)))
+}
+
+/// Any value; null, false, `""`, `[]` and `{}` are absent, and so is what there is no room for.
+fn present(raw: &str, target: &mut Target<'_>) -> Option<Value> {
+    // No tree is built that does not fit.
+    if !held::fits(raw, target.room) {
+        target.is_cut = true;
+        return None;
+    }
     // A lone surrogate is the one thing that passes here and not there.
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };
+    target.hold(held::by_value(&value));
     match &value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use oa_types::held;
 use serde_json::Value;
 
+use crate::budget::{Budget, COPIES};
+use crate::error::Error;
 use crate::hole::{Hole, Kind};
 use crate::json::Reader;
 
@@ -47,8 +50,14 @@ impl Details {
     /// same index and type.
     ///
     /// It may have been given a form of that number.
-    pub(crate) fn merge(&mut self, fragment: &Value, form: u64) {
-        self.latest = self.merge_into(fragment).map(|item| (form, item));
+    pub(crate) fn merge(
+        &mut self,
+        fragment: &Value,
+        form: u64,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        self.latest = self.merge_into(fragment, budget)?.map(|item| (form, item));
+        Ok(())
     }
 
     /// Adds a fragment as [`merge`](Self::merge) does.
@@ -56,23 +65,26 @@ impl Details {
     /// After a fragment of the same form its item is the same again, and all that is to be set in it
     /// has been set: the words are what is left to add.
     #[inline]
-    pub(crate) fn grow(&mut self, fragment: Grown<'_>) {
+    pub(crate) fn grow(&mut self, fragment: Grown<'_>, budget: &mut Budget) -> Result<(), Error> {
         let Grown { form, words, .. } = fragment;
         if let Some((number, item)) = self.latest
             && number == form.number
             && let Some(Value::String(text)) = self.list[item].get_mut(form.member)
         {
-            text.push_str(words);
-            return;
+            return budget.append(text, words);
         }
-        self.merge(&fragment.value(), form.number);
+        self.merge(&fragment.value(), form.number, budget)
     }
 
     /// Which item took the fragment, if the next of the same index and type is for it, too.
-    fn merge_into(&mut self, fragment: &Value) -> Option<usize> {
+    fn merge_into(
+        &mut self,
+        fragment: &Value,
+        budget: &mut Budget,
+    ) -> Result<Option<usize>, Error> {
         let Value::Object(new) = fragment else {
-            self.list.push(fragment.clone());
-            return None;
+            self.push(fragment, budget)?;
+            return Ok(None);
         };
         let has_index = new.contains_key("index");
         let same = |item: &Value| {
@@ -82,8 +94,8 @@ impl Details {
         let latest = self.list.len().saturating_sub(LATEST);
         let place = self.list[latest..].iter().rposition(same).map(|place| latest + place);
         let Some(Value::Object(item)) = place.map(|place| &mut self.list[place]) else {
-            self.list.push(fragment.clone());
-            return has_index.then(|| self.list.len() - 1);
+            self.push(fragment, budget)?;
+            return Ok(has_index.then(|| self.list.len() - 1));
         };
         for (member, value) in new {
             match (item.get_mut(member), value) {
@@ -91,12 +103,27 @@ impl Details {
                 (Some(Value::String(text)), Value::String(more))
                     if GROWING.contains(&&**member) =>
                 {
-                    text.push_str(more);
+                    budget.append(text, more)?;
                 }
-                _ => drop(item.insert(member.clone(), value.clone())),
+                (Some(old), value) => {
+                    budget.hold(COPIES * held::by_value(value))?;
+                    budget.release(COPIES * held::by_value(old));
+                    old.clone_from(value);
+                }
+                (None, value) => {
+                    budget.hold_value(member, value)?;
+                    item.insert(member.clone(), value.clone());
+                }
             }
         }
-        place
+        Ok(place)
+    }
+
+    fn push(&mut self, item: &Value, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve_one(&mut self.list)?;
+        budget.hold(COPIES * held::by_value(item))?;
+        self.list.push(item.clone());
+        Ok(())
     }
 }
 

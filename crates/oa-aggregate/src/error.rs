@@ -1,6 +1,6 @@
 use std::fmt;
 
-use oa_types::mask_secret;
+use oa_types::{held, mask_secret};
 use oa_types::wire::ServerError;
 
 /// How much of an unreadable payload is kept, in bytes.
@@ -10,6 +10,8 @@ const EXCERPT: usize = 200;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
+    /// The answer takes more memory than [`Limits::held_bytes`](crate::Limits::held_bytes).
+    AnswerTooLarge,
     /// The arguments of one call are longer than [`Limits::argument_bytes`](crate::Limits::argument_bytes).
     ArgumentsTooLong,
     /// The answer has more calls than [`Limits::calls`](crate::Limits::calls).
@@ -41,6 +43,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, limit } = self;
         match kind {
+            ErrorKind::AnswerTooLarge => {
+                write!(f, "the answer takes more memory than the limit of {limit} bytes")
+            }
             ErrorKind::ArgumentsTooLong => {
                 write!(f, "the arguments of a tool call are longer than the limit of {limit} bytes")
             }
@@ -116,6 +121,21 @@ impl Problem {
         match self {
             Self::Server(error) => error.mask(secret),
             Self::Unreadable(error) => error.mask(secret),
+        }
+    }
+}
+
+impl Problem {
+    /// Returns how many bytes it takes while it is told: here, in the answer, and on the way.
+    pub(crate) fn held(&self) -> usize {
+        const TOLD: usize = 3;
+        TOLD * match self {
+            Self::Unreadable(error) => size_of::<Self>() + error.excerpt.len(),
+            Self::Server(error) => {
+                let words = [Some(&error.message), error.code.as_ref(), error.kind.as_ref()];
+                let words = words.into_iter().flatten().map(String::len).sum::<usize>();
+                size_of::<ServerError>() + words + held::by_value(&error.raw)
+            }
         }
     }
 }

@@ -54,6 +54,7 @@ mod delta;
 
 mod arguments;
 mod blocks;
+mod budget;
 mod call;
 mod calls;
 mod details;

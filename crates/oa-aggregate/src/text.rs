@@ -1,6 +1,8 @@
 //! Text deltas that add to the text, or repeat all of it (QUIRKS row 55).
 
 use crate::blocks::ROOM;
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::quirks::TextMode;
 
 /// From this many repeats in a row on, and this many bytes, a stream is held to be cumulative.
@@ -34,6 +36,22 @@ impl TextFilter {
         self.held.len()
     }
 
+    /// Makes room for a delta that is taken next.
+    #[inline]
+    pub(crate) fn reserve(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
+        if self.mode == TextMode::Incremental {
+            return Ok(());
+        }
+        let more = if self.seen.is_empty() { delta.len().max(ROOM) } else { delta.len() };
+        budget.reserve(&mut self.seen, self.held.len() + more, 1)?;
+        // Only what is no shorter than all before is held back.
+        if self.links > 0 || delta.len() >= self.seen.len() && !self.seen.is_empty() {
+            // Of two texts, and both may be about to be handed out.
+            budget.reserve(&mut self.held, delta.len(), 2)?;
+        }
+        Ok(())
+    }
+
     /// Takes a delta, which is not empty, and hands out what is to be added to the text.
     #[inline]
     pub(crate) fn push<E>(
@@ -57,9 +75,6 @@ impl TextFilter {
             self.links = 1;
             self.held.push_str(delta);
             return Ok(());
-        }
-        if self.seen.is_empty() {
-            self.seen.reserve(ROOM);
         }
         self.seen.push_str(delta);
         out(delta)

@@ -1,6 +1,8 @@
 //! Thinking between tags in the text.
 
 use crate::blocks::Voice;
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::quirks::ThinkTags;
 
 const OPEN: &str = "<think>";
@@ -29,6 +31,13 @@ impl Splitter {
 
     pub(crate) fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Makes sure that there is room for what may be held back of a text.
+    pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        // White space at the start may become much; nothing else is held back for long.
+        let more = if self.at_start { text.len() } else { 0 };
+        budget.reserve(&mut self.held, more, 3)
     }
 
     pub(crate) fn push<E>(
