@@ -4,8 +4,8 @@ use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
 use serde_json::{Map, Value};
 
 use crate::answer::Answer;
-use crate::budget::{Budget, COPIES};
 use crate::blocks::{Blocks, Part, Voice, Words};
+use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Payload, Rare};
@@ -169,12 +169,10 @@ impl Aggregator {
                 state.done = true;
                 Ok(Progress::Done)
             }
-            Err(unreadable) => {
-                state
-                    .add_problem(Problem::Unreadable(unreadable.clone()))
-                    .map(|()| Progress::More)
-                    .map_err(|error| state.fail(error))
-            }
+            Err(unreadable) => state
+                .add_problem(Problem::Unreadable(unreadable.clone()))
+                .map(|()| Progress::More)
+                .map_err(|error| state.fail(error)),
         }
     }
 
@@ -434,7 +432,14 @@ impl State {
         if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
-        filter.reserve(text, budget)?;
+        if let Err(error) = filter.reserve(text, budget) {
+            let is_too_long = blocks.text_bytes() + text.len() > limit;
+            return Err(if is_too_long {
+                Error::new(ErrorKind::TextTooLong, limit)
+            } else {
+                error
+            });
+        }
         filter.push(text, &mut |text| match splitter {
             None => blocks.say(Voice::Text, text, limit, budget),
             Some(splitter) => {

@@ -54,6 +54,11 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    /// How many bytes of words have come.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
     #[inline]
     pub(crate) fn say(
         &mut self,

@@ -368,7 +368,9 @@ fn part<'a>(
                         while let Some(name) = reader.member(&mut members)? {
                             match &*name {
                                 // Once here, and once among the parts.
-                                "text" if !target.hold(6 * size_of::<Part<'_>>()) => reader.skip()?,
+                                "text" if !target.hold(6 * size_of::<Part<'_>>()) => {
+                                    reader.skip()?
+                                }
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
                                 _ => reader.skip()?,
                             }
@@ -484,11 +486,11 @@ fn error(raw: &str, target: &mut Target<'_>) -> Option<ServerError> {
     // A copy of it is made, and copies of its words.
     if held::fits(raw, target.room / 4) {
         let mut within = Target::within(target.room);
-        return present(raw, &mut within)
-            .filter(|error| *error != 0)
-            .map(ServerError::from_value);
+        return present(raw, &mut within).filter(|error| *error != 0).map(ServerError::from_value);
     }
-    Some(ServerError::from_value("the server reported an error that is too large to be read".into()))
+    Some(ServerError::from_value(
+        "the server reported an error that is too large to be read".into(),
+    ))
 }
 
 /// The value of a member that is kept, as [`present`] reads it.

@@ -1,7 +1,7 @@
 use std::fmt;
 
-use oa_types::{held, mask_secret};
 use oa_types::wire::ServerError;
+use oa_types::{held, mask_secret};
 
 /// How much of an unreadable payload is kept, in bytes.
 const EXCERPT: usize = 200;

@@ -22,7 +22,10 @@ fn heavy_json(size: usize) -> Vec<(&'static str, String)> {
         ("lists of five", format!("[{}]", repeated("[0,0,0,0,0]"))),
         ("objects of one", format!("[{}]", repeated(r#"{"":0}"#))),
         ("deep lists", format!("[{}]", repeated(&format!("{}{}", "[".repeat(99), "]".repeat(99))))),
-        ("deep objects", format!("[{}]", repeated(&format!("{}0{}", r#"{"":"#.repeat(99), "}".repeat(99))))),
+        (
+            "deep objects",
+            format!("[{}]", repeated(&format!("{}0{}", r#"{"":"#.repeat(99), "}".repeat(99)))),
+        ),
         ("strings", format!("[{}]", repeated(r#""a""#))),
         ("escapes", format!(r#"["{}"]"#, r"\u0001".repeat(size / 6))),
         ("members", {
@@ -30,7 +33,8 @@ fn heavy_json(size: usize) -> Vec<(&'static str, String)> {
             format!("[{{{}}}]", members.join(","))
         }),
         ("members backwards", {
-            let members: Vec<String> = (0..size / 11).rev().map(|n| format!(r#""{n:06x}":0"#)).collect();
+            let members: Vec<String> =
+                (0..size / 11).rev().map(|n| format!(r#""{n:06x}":0"#)).collect();
             format!("[{{{}}}]", members.join(","))
         }),
         ("one long name", format!(r#"[{{"{}":0}}]"#, "n".repeat(size))),
@@ -88,9 +92,27 @@ fn any_json() -> impl Strategy<Value = Value> {
 
 /// What a server may send without end, each time one payload of about so many bytes.
 const MEMBERS: [&str; 22] = [
-    "text", "cumulative text", "words in turns", "thinking", "refusal", "parts", "thinking parts",
-    "blanks", "arguments", "pieces of arguments", "calls", "names", "ids", "members of a call",
-    "extra", "details", "details of one index", "other details", "choices", "errors", "finish reasons",
+    "text",
+    "cumulative text",
+    "words in turns",
+    "thinking",
+    "refusal",
+    "parts",
+    "thinking parts",
+    "blanks",
+    "arguments",
+    "pieces of arguments",
+    "calls",
+    "names",
+    "ids",
+    "members of a call",
+    "extra",
+    "details",
+    "details of one index",
+    "other details",
+    "choices",
+    "errors",
+    "finish reasons",
     "unreadable",
 ];
 
@@ -115,7 +137,9 @@ fn payload(member: &str, number: usize, json: &str) -> String {
         "blanks" => text(&" ".repeat(size)),
         "arguments" => {
             let arguments = Value::from(format!(r#"{{"a":{json}}}"#));
-            fragment(&format!(r#""index":{number},"id":"c{number}","function":{{"name":"f","arguments":{arguments}}}"#))
+            fragment(&format!(
+                r#""index":{number},"id":"c{number}","function":{{"name":"f","arguments":{arguments}}}"#
+            ))
         }
         "pieces of arguments" => {
             let pieces = list(r#"{"index":0,"function":{"name":"f","arguments":"1"}}"#);
@@ -128,7 +152,9 @@ fn payload(member: &str, number: usize, json: &str) -> String {
             delta(&format!(r#""tool_calls":[{}]"#, calls.join(",")))
         }
         "names" => fragment(&format!(r#""index":0,"function":{{"name":"{number}{long}"}}"#)),
-        "ids" => fragment(&format!(r#""index":{number},"id":"{number}{long}","function":{{"name":"f"}}"#)),
+        "ids" => fragment(&format!(
+            r#""index":{number},"id":"{number}{long}","function":{{"name":"f"}}"#
+        )),
         "members of a call" => fragment(&format!(r#""index":0,"x{number}":{json}"#)),
         "extra" => delta(&format!(r#""extra_content":{json}"#)),
         "details" => delta(&format!(r#""reasoning_details":[{json}]"#)),
@@ -148,7 +174,8 @@ fn options(limit: usize, flags: u8) -> Options {
     options.limits.held_bytes = limit;
     options.limits.text_bytes = limit / 4;
     options.limits.argument_bytes = limit / 4;
-    options.quirks.text = [TextMode::Detect, TextMode::Incremental, TextMode::Cumulative][flags as usize % 3];
+    options.quirks.text =
+        [TextMode::Detect, TextMode::Incremental, TextMode::Cumulative][flags as usize % 3];
     options.quirks.think_tags =
         [ThinkTags::Off, ThinkTags::Split, ThinkTags::StartsInThinking][flags as usize / 3 % 3];
     options.quirks.repair = [ArgumentRepair::Off, ArgumentRepair::On][flags as usize / 9 % 2];
@@ -172,7 +199,10 @@ fn most_held(options: Options, payloads: &[String]) -> u64 {
         // What runs, what it runs with, and what is shown of it.
         let calls = || {
             let is_call = |block: &&oa_types::ContentBlock| {
-                !matches!(block, oa_types::ContentBlock::Text(_) | oa_types::ContentBlock::Thinking(_))
+                !matches!(
+                    block,
+                    oa_types::ContentBlock::Text(_) | oa_types::ContentBlock::Thinking(_)
+                )
             };
             message.content.iter().filter(is_call).cloned().collect::<Vec<_>>()
         };
@@ -203,7 +233,8 @@ fn nothing_that_a_server_sends_takes_more_memory_than_the_limit() {
                     let longest = payloads.iter().map(String::len).max().unwrap_or_default() as u64;
                     let most = LIMIT as u64 * 3 / 2 + FIXED;
                     if held > most {
-                        beyond.push(format!("{member} of {shape}, {longest} bytes, {flags}: {held}"));
+                        beyond
+                            .push(format!("{member} of {shape}, {longest} bytes, {flags}: {held}"));
                     }
                 }
             }
@@ -218,11 +249,16 @@ fn arguments_that_do_not_fit_are_a_broken_call_and_the_others_are_whole() {
     options.limits.held_bytes = 1 << 20;
     let call = |number: usize, json: &str| {
         let arguments = Value::from(json);
-        fragment(&format!(r#""index":{number},"id":"c{number}","function":{{"name":"f","arguments":{arguments}}}"#))
+        fragment(&format!(
+            r#""index":{number},"id":"c{number}","function":{{"name":"f","arguments":{arguments}}}"#
+        ))
     };
     let heavy = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(20_000));
     for heavy in [heavy.clone(), Value::from(heavy).to_string()] {
-        let outcome = run(options, [call(0, "{}"), call(1, &heavy), call(2, r#"{"b":1}"#), finish("tool_calls")]);
+        let outcome = run(
+            options,
+            [call(0, "{}"), call(1, &heavy), call(2, r#"{"b":1}"#), finish("tool_calls")],
+        );
         assert_eq!(outcome.error, None);
         let blocks = outcome.blocks();
         let lines: Vec<&str> = blocks.lines().collect();
@@ -256,11 +292,16 @@ fn what_does_not_fit_ends_the_answer_with_the_limit_by_name() {
 fn as_much_as_the_other_limits_allow_fits_by_default() {
     let Limits { text_bytes, argument_bytes, .. } = Limits::default();
     let piece = "word ".repeat(200);
-    let words = vec![text(&piece); text_bytes / piece.len()];
-    assert_eq!(run(Options::default(), words).error, None);
+    let mut words = vec![text(&piece); text_bytes / piece.len()];
+    assert_eq!(run(Options::default(), &words).error, None);
+    // Beyond it the limit of text is the one that is named.
+    words.push(text(&piece));
+    assert_eq!(run(Options::default(), &words).error, Some(ErrorKind::TextTooLong));
     let content = Value::from("x".repeat(argument_bytes - 100));
     let arguments = Value::from(format!(r#"{{"content":{content}}}"#));
-    let call = fragment(&format!(r#""index":0,"id":"c","function":{{"name":"f","arguments":{arguments}}}"#));
+    let call = fragment(&format!(
+        r#""index":0,"id":"c","function":{{"name":"f","arguments":{arguments}}}"#
+    ));
     let outcome = run(Options::default(), [call, finish("tool_calls")]);
     assert!(outcome.blocks().starts_with("call c f"), "{:?}", outcome.error);
 }
