@@ -267,6 +267,23 @@ fn arguments_that_do_not_fit_are_a_broken_call_and_the_others_are_whole() {
     }
 }
 
+/// Each piece repeats the one before, and joined they look like one long string.
+#[test]
+fn arguments_that_are_sent_again_are_counted_as_they_are_read() {
+    let mut options = options(1 << 20, 1);
+    options.limits.argument_bytes = 1 << 20;
+    let whole = format!(r#"{{"a":[{}0]}}"#, "0,".repeat(100_000));
+    let piece = |arguments: &str| {
+        let arguments = Value::from(arguments);
+        fragment(&format!(
+            r#""index":0,"id":"c","function":{{"name":"f","arguments":{arguments}}}"#
+        ))
+    };
+    let payloads = [piece("{\"a"), piece(&whole), finish("tool_calls")];
+    assert!(run(options, &payloads).blocks().starts_with("error "));
+    assert!(most_held(options, &payloads) < 3 << 19);
+}
+
 #[test]
 fn what_does_not_fit_ends_the_answer_with_the_limit_by_name() {
     let mut options = Options::default();
@@ -291,11 +308,12 @@ fn what_does_not_fit_ends_the_answer_with_the_limit_by_name() {
 #[test]
 fn as_much_as_the_other_limits_allow_fits_by_default() {
     let Limits { text_bytes, argument_bytes, .. } = Limits::default();
-    let piece = "word ".repeat(200);
-    let mut words = vec![text(&piece); text_bytes / piece.len()];
+    // Each is unlike the one before: otherwise they would be taken for repeats.
+    let piece = |number: usize| text(&format!("{number:08}{}", "x".repeat(992)));
+    let mut words: Vec<String> = (0..text_bytes / 1_000).map(piece).collect();
     assert_eq!(run(Options::default(), &words).error, None);
     // Beyond it the limit of text is the one that is named.
-    words.push(text(&piece));
+    words.push(piece(0));
     assert_eq!(run(Options::default(), &words).error, Some(ErrorKind::TextTooLong));
     let content = Value::from("x".repeat(argument_bytes - 100));
     let arguments = Value::from(format!(r#"{{"content":{content}}}"#));
