@@ -369,7 +369,7 @@ fn part<'a>(
                             match &*name {
                                 // Once here, and once among the parts.
                                 "text" if !target.hold(6 * size_of::<Part<'_>>()) => {
-                                    reader.skip()?
+                                    reader.skip()?;
                                 }
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
                                 _ => reader.skip()?,
@@ -482,7 +482,7 @@ fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Opti
 }
 
 /// What a server reports as an error. One that is too large says no more than that.
-fn error(raw: &str, target: &mut Target<'_>) -> Option<ServerError> {
+fn error(raw: &str, target: &Target<'_>) -> Option<ServerError> {
     // A copy of it is made, and copies of its words.
     if held::fits(raw, target.room / 4) {
         let mut within = Target::within(target.room);
