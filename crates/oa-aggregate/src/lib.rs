@@ -51,6 +51,7 @@
 mod aggregator;
 mod answer;
 mod delta;
+mod limits;
 
 mod arguments;
 mod blocks;
@@ -80,7 +81,7 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 
-pub use crate::aggregator::{Aggregator, Limits, Options, Progress};
+pub use crate::aggregator::{Aggregator, Options, Progress};
 pub use crate::answer::Answer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
@@ -88,4 +89,5 @@ pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, Unreadable};
 pub use crate::forms::Forms;
 pub use crate::ids::MadeUpIds;
+pub use crate::limits::Limits;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
