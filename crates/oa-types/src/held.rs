@@ -18,16 +18,35 @@ pub const LIST: usize = 4 * VALUE;
 /// Each further item of a list, which may have twice the room that it needs.
 pub const ITEM: usize = 2 * VALUE;
 
-/// An object and its first eleven members: a node of a B-tree has room for as many.
-pub const OBJECT: usize = 11 * (size_of::<String>() + VALUE) + 16;
+/// True if maps keep the order of their members, as they do with the feature `preserve_order`: each is a list and
+/// a hash table then, and a B-tree otherwise.
+const IS_ORDERED: bool = size_of::<Map<String, Value>>() > 3 * size_of::<usize>();
 
-/// Each further member of an object: nodes may be half empty, and other nodes point to them.
-pub const MEMBER: usize = OBJECT / 4;
+/// A member in the list of such a map, with its hash.
+const ENTRY: usize = size_of::<usize>() + size_of::<String>() + VALUE;
+
+/// A place in the table: an index and a byte of control.
+const BUCKET: usize = size_of::<usize>() + 1;
+
+/// Such a map with room for so many members; the table has a few bytes more at its end.
+const fn ordered(members: usize, buckets: usize) -> usize {
+    members * ENTRY + buckets * BUCKET + 32
+}
+
+/// How many members cost no more than the first: a node of a B-tree has room for eleven, and a table of sixteen
+/// places for fourteen.
+const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
+
+/// An object and its first eleven members.
+pub const OBJECT: usize =
+    if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
+
+/// Each further member of an object: a list and its table may have twice the room that they need; nodes may be
+/// half empty, and other nodes point to them.
+pub const MEMBER: usize = if IS_ORDERED { 2 * ENTRY + 4 * BUCKET } else { OBJECT / 4 };
 
 /// No byte of JSON takes more than this.
 pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
-
-const IN_FIRST: usize = 11;
 
 /// Returns how many bytes the value that `json` spells takes in memory at most.
 ///
@@ -115,8 +134,12 @@ pub fn member(name: &str) -> usize {
 /// What a map grows by with a member: the first, the second, and so on.
 fn by_member(count: usize) -> usize {
     match count {
-        1 => OBJECT,
-        2..=IN_FIRST => 0,
+        // A table begins with four places, and doubles when seven of eight are taken.
+        1 if IS_ORDERED => ordered(3, 4),
+        4 if IS_ORDERED => ordered(7, 8) - ordered(3, 4),
+        8 if IS_ORDERED => OBJECT - ordered(7, 8),
+        1 if !IS_ORDERED => OBJECT,
+        _ if count <= IN_FIRST => 0,
         _ if count == IN_FIRST + 1 => count * MEMBER,
         _ => MEMBER,
     }

@@ -91,30 +91,50 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// What a server may send without end, each time one payload of about so many bytes.
-const MEMBERS: [&str; 22] = [
+const MEMBERS: [&str; 39] = [
     "text",
+    "text of completions",
     "cumulative text",
     "words in turns",
     "thinking",
+    "thinking of structure",
+    "cumulative thinking",
+    "thinking again in text",
+    "marked thoughts",
+    "blanks behind a thought",
     "refusal",
     "parts",
     "thinking parts",
     "blanks",
+    "messages behind deltas",
     "arguments",
     "pieces of arguments",
     "calls",
     "names",
+    "late names",
     "ids",
     "members of a call",
     "extra",
+    "opaque",
     "details",
     "details of one index",
+    "cumulative details",
     "other details",
+    "blocks",
+    "blocks of thinking",
+    "blocks that are signed",
     "choices",
     "errors",
+    "errors of choices",
+    "errors as a whole",
+    "errors by name",
+    "error codes",
     "finish reasons",
     "unreadable",
 ];
+
+/// A payload of which the framing says that it is an error begins with this.
+const BY_NAME: char = '!';
 
 fn payload(member: &str, number: usize, json: &str) -> String {
     let size = json.len();
@@ -123,18 +143,44 @@ fn payload(member: &str, number: usize, json: &str) -> String {
     let list = |item: &str| vec![item; size / item.len() + 1].join(",");
     match member {
         "text" => text(&long),
+        "text of completions" => format!(r#"{{"choices":[{{"text":{string}}}]}}"#),
         "cumulative text" => text(&long.repeat(number + 1)),
         "words in turns" => {
             let pairs = list(r#"{"text":"a","thinking":"b"}"#);
             delta(&format!(r#""content":[{pairs}]"#))
         }
         "thinking" => delta(&format!(r#""reasoning":{string}"#)),
+        "thinking of structure" => delta(&format!(
+            r#""reasoning_content":[{{"text":{string}}}],"reasoning":{{"text":{string}}}"#
+        )),
+        "cumulative thinking" => {
+            delta(&format!(r#""reasoning_text":"{}""#, long.repeat(number + 1)))
+        }
+        "thinking again in text" => match number {
+            0 => delta(&format!(r#""reasoning":"{}""#, "x".repeat(3 * size))),
+            1 => text(&format!("<think>{long}")),
+            _ => text(&long),
+        },
+        "marked thoughts" => {
+            let mark = r#""extra_content":{"google":{"thought":true}}"#;
+            delta(&format!(r#""content":"<thought>{long}",{mark}"#))
+        }
+        "blanks behind a thought" => {
+            let mark = r#","extra_content":{"google":{"thought":true}}"#;
+            let blanks = " ".repeat(size);
+            let mark = if number == 0 { mark } else { "" };
+            delta(&format!(r#""content":"{blanks}"{mark}"#))
+        }
         "refusal" => delta(&format!(r#""refusal":{string}"#)),
         "parts" => delta(&format!(r#""content":[{}]"#, list(r#""a""#))),
         "thinking parts" => {
             delta(&format!(r#""content":[{{"thinking":[{}]}}]"#, list(r#"{"text":"a"}"#)))
         }
         "blanks" => text(&" ".repeat(size)),
+        "messages behind deltas" if number == 0 => delta(r#""content":"a","reasoning":"b""#),
+        "messages behind deltas" => format!(
+            r#"{{"choices":[{{"message":{{"content":"{number}{long}","reasoning":"{number}{long}","refusal":"{number}"}}}}]}}"#
+        ),
         "arguments" => {
             let arguments = Value::from(format!(r#"{{"a":{json}}}"#));
             fragment(&format!(
@@ -152,17 +198,44 @@ fn payload(member: &str, number: usize, json: &str) -> String {
             delta(&format!(r#""tool_calls":[{}]"#, calls.join(",")))
         }
         "names" => fragment(&format!(r#""index":0,"function":{{"name":"{number}{long}"}}"#)),
+        "late names" => fragment(&format!(
+            r#""index":0,"function":{{"name":"{number}{long}","arguments":"{{"}}"#
+        )),
         "ids" => fragment(&format!(
             r#""index":{number},"id":"{number}{long}","function":{{"name":"f"}}"#
         )),
         "members of a call" => fragment(&format!(r#""index":0,"x{number}":{json}"#)),
         "extra" => delta(&format!(r#""extra_content":{json}"#)),
+        "opaque" => delta(&format!(r#""reasoning_opaque":{string}"#)),
         "details" => delta(&format!(r#""reasoning_details":[{json}]"#)),
         "details of one index" => {
             delta(&format!(r#""reasoning_details":[{{"index":0,"type":"t","text":{string}}}]"#))
         }
+        "cumulative details" => {
+            let whole = long.repeat(number + 1);
+            delta(&format!(r#""reasoning_details":[{{"index":0,"type":"t","text":"{whole}"}}]"#))
+        }
         "other details" => delta(&format!(r#""reasoning_details":{json}"#)),
         "choices" => format!(r#"{{"choices":[{}]}}"#, list("{}")),
+        "blocks" => delta(&format!(
+            r#""thinking_blocks":[{{"type":"redacted_thinking","data":{json}}},{{"b":{json}}}]"#
+        )),
+        "blocks of thinking" => {
+            let block = format!(r#"{{"type":"thinking","thinking":{string},"more":{json}}}"#);
+            delta(&format!(r#""thinking_blocks":[{block},{block}]"#))
+        }
+        "blocks that are signed" => {
+            let blocks = list(&format!(r#"{{"type":"thinking","signature":"{number}"}}"#));
+            delta(&format!(r#""thinking_blocks":[{{"signature":"{number}{long}"}},{blocks}]"#))
+        }
+        "errors of choices" => {
+            let choice = r#"{"error":{"message":"no"}}"#;
+            let choices = list(choice);
+            format!(r#"{{"choices":[{{"error":{{"message":"no","loc":{json}}}}},{choices}]}}"#)
+        }
+        "errors as a whole" => format!(r#"{{"object":"error","message":"no","loc":{json}}}"#),
+        "errors by name" => format!(r#"{BY_NAME}{{"message":"no","loc":{json}}}"#),
+        "error codes" => format!(r#"{{"error_code":{json}}}"#),
         "errors" => format!(r#"{{"error":{{"message":"no","loc":{json}}}}}"#),
         "finish reasons" => finish(&long),
         _ => format!("no JSON {json}"),
@@ -187,7 +260,11 @@ fn most_held(options: Options, payloads: &[String]) -> u64 {
     let cost = measure(|| {
         let mut aggregator = Aggregator::with_options(options);
         for payload in payloads {
-            if aggregator.push(payload.as_bytes()).is_err() {
+            let pushed = match payload.strip_prefix(BY_NAME) {
+                Some(payload) => aggregator.push_error(payload.as_bytes()),
+                None => aggregator.push(payload.as_bytes()),
+            };
+            if pushed.is_err() {
                 break;
             }
             while aggregator.next_delta().is_some() {}
@@ -219,7 +296,7 @@ fn nothing_that_a_server_sends_takes_more_memory_than_the_limit() {
         for (shape, json) in heavy_json(size) {
             for member in MEMBERS {
                 // Most say the same whatever the JSON is.
-                let is_json = ["members", "extra", "details", "errors", "arguments"]
+                let is_json = ["members", "extra", "details", "error", "arguments", "blocks"]
                     .iter()
                     .any(|word| member.contains(word));
                 if !is_json && shape != "numbers" {
