@@ -116,6 +116,79 @@ fn bodies() -> Vec<(&'static str, String)> {
             "details of one number each",
             events(8, &|_| delta(&format!(r#""reasoning_details":[{numbers}]"#))),
         ),
+        ("opaque reasoning", events(8, &|_| delta(&format!(r#""reasoning_opaque":"{long}""#)))),
+        (
+            "thinking of structure",
+            events(8, &|_| delta(&format!(r#""reasoning":[{{"text":"{long}"}},"{long}"]"#))),
+        ),
+        (
+            "cumulative thinking",
+            events(8, &|n| {
+                let whole = "x y".repeat((n + 1) * size / 64);
+                delta(&format!(r#""reasoning_text":"{whole}""#))
+            }),
+        ),
+        (
+            "thinking again in words",
+            events(8, &|n| match n {
+                0..3 => delta(&format!(r#""reasoning":"{long}""#)),
+                3 => content(&format!("<think>{long}")),
+                _ => content(&long),
+            }),
+        ),
+        (
+            "marked thoughts",
+            events(8, &|n| {
+                let mark = r#","extra_content":{"google":{"thought":true}}"#;
+                let blanks = " ".repeat(size / 2);
+                delta(&format!(r#""content":"{blanks}"{}"#, if n < 2 { mark } else { "" }))
+            }),
+        ),
+        (
+            "signed blocks",
+            events(8, &|n| {
+                let block = format!(r#"{{"type":"thinking","thinking":"{n}","signature":{json}}}"#);
+                delta(&format!(r#""thinking_blocks":[{block},{{"data":{json}}}]"#))
+            }),
+        ),
+        (
+            "blocks of thinking",
+            events(8, &|_| {
+                delta(&format!(r#""thinking_blocks":[{{"type":"thinking","thinking":"{long}"}}]"#))
+            }),
+        ),
+        (
+            "cumulative details",
+            events(8, &|n| {
+                let whole = "x y".repeat((n + 1) * size / 64);
+                delta(&format!(
+                    r#""reasoning_details":[{{"index":0,"type":"t","text":"{whole}"}}]"#
+                ))
+            }),
+        ),
+        ("late names", events(64, &|n| call(0, &format!("{n}{}", &long[..size / 4]), "{"))),
+        (
+            "messages behind deltas",
+            events(8, &|n| match n {
+                0 => content("a"),
+                _ => format!(r#"{{"choices":[{{"message":{{"content":"{n}{long}"}}}}]}}"#),
+            }),
+        ),
+        (
+            "errors of choices",
+            events(8, &|_| {
+                let error = r#"{"error":{"message":"no"}}"#;
+                format!(r#"{{"choices":[{}]}}"#, list(error))
+            }),
+        ),
+        (
+            "errors as a whole",
+            events(64, &|_| format!(r#"{{"object":"error","message":"no","loc":{json}}}"#)),
+        ),
+        (
+            "errors by name",
+            (0..64).map(|_| format!("event: error\ndata: {{\"loc\":{json}}}\n\n")).collect(),
+        ),
         ("ids of answers", events(8, &|_| format!(r#"{{"id":"{long}","model":"{long}"}}"#))),
         ("choices", events(8, &|_| format!(r#"{{"choices":[{}]}}"#, list("{}")))),
         (
