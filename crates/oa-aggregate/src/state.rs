@@ -278,7 +278,7 @@ impl State {
         for part in &rare.parts {
             match part {
                 chunk::Part::Text(text) if rare.is_thought => {
-                    self.speech.add_thought(text, &mut self.budget)?
+                    self.speech.add_thought(text, &mut self.budget)?;
                 }
                 chunk::Part::Text(text) => self.speech.add_text(text, &mut self.budget)?,
                 chunk::Part::Thinking(thinking) => self.speech.think(thinking, &mut self.budget)?,
