@@ -26,6 +26,7 @@ fn every_default_in_the_manual_is_that_of_the_code() {
     for (set_by, default) in [
         ("Limits::events.event_bytes", limits.events.event_bytes as u64),
         ("Limits::answer.text_bytes", limits.answer.text_bytes as u64),
+        ("Limits::answer.held_bytes", limits.answer.held_bytes as u64),
         ("Limits::answer.calls", limits.answer.calls as u64),
         ("Limits::answer.argument_bytes", limits.answer.argument_bytes as u64),
         ("Limits::answer.problems", limits.answer.problems as u64),

@@ -27,6 +27,7 @@ mod leaks;
 mod limits;
 mod limits_table;
 mod log;
+mod memory;
 mod middleware;
 mod options;
 mod order;

@@ -1,10 +1,13 @@
 //! The text of a call's arguments, kept in fragments until the end, and what it means.
 
-use std::mem;
+use std::{fmt, mem};
 
+use oa_types::held;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use crate::budget::{Budget, COPIES_OF_CALL};
+use crate::error::Error;
 use crate::quirks::ArgumentRepair;
 use crate::repair;
 
@@ -22,6 +25,13 @@ pub(crate) struct Arguments {
 pub(crate) struct Resolution(pub(crate) Map<String, Value>);
 
 impl Arguments {
+    /// Makes room for a fragment that is appended next.
+    #[inline]
+    pub(crate) fn reserve(&mut self, fragment: &str, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve_one(&mut self.ends)?;
+        budget.reserve(&mut self.text, fragment.len(), 1)
+    }
+
     /// Appends a fragment and tells where it lies.
     #[inline]
     pub(crate) fn push(&mut self, fragment: &str) -> (usize, usize) {
@@ -71,36 +81,49 @@ impl Arguments {
     ///
     /// Joined they win wherever that parses. Only then: a server that resends all of it with each
     /// fragment, or once more at the end.
-    pub(crate) fn resolve(&self, repair: ArgumentRepair) -> Result<Resolution, String> {
+    ///
+    /// Nothing is read that would take more memory than the budget has left.
+    pub(crate) fn resolve(
+        &self,
+        repair: ArgumentRepair,
+        budget: &mut Budget,
+    ) -> Result<Resolution, String> {
+        let object = self.find(repair, budget.left() / COPIES_OF_CALL)?;
+        budget
+            .hold(COPIES_OF_CALL * held::by_members(&object))
+            .map_err(|_| Unread::TooLarge.to_string())?;
+        Ok(Resolution(object))
+    }
+
+    /// Finds the object, which is to take no more than so many bytes.
+    fn find(&self, repair: ArgumentRepair, room: usize) -> Result<Map<String, Value>, String> {
         let text = self.text.trim();
         if text.is_empty() {
-            return Ok(Resolution(Map::new()));
+            return Ok(Map::new());
         }
-        let error = match serde_json::from_str(text) {
-            Ok(value) => match unwrap(value) {
-                Some(object) => return Ok(Resolution(object)),
+        let error = match read(text, room) {
+            Ok(value) => match unwrap(value, room) {
+                Some(object) => return Ok(object),
                 None => "the arguments are JSON, but no object".to_owned(),
             },
-            Err(error) => match self.resent() {
-                Some(object) => return Ok(Resolution(object)),
-                None => format!("the arguments are not valid JSON: {error}"),
+            Err(error @ Unread::TooLarge) => return Err(error.to_string()),
+            Err(error @ Unread::Invalid(_)) => match self.resent(room) {
+                Some(object) => return Ok(object),
+                None => error.to_string(),
             },
         };
         match repair {
             ArgumentRepair::Off => Err(error),
-            ArgumentRepair::On => match repair::object(text) {
-                Some(object) => Ok(Resolution(object)),
-                None => Err(error),
-            },
+            ArgumentRepair::On => repair::object(text, room).ok_or(error),
         }
     }
 
     /// The object of a server that sends it more than once.
-    fn resent(&self) -> Option<Map<String, Value>> {
+    fn resent(&self, room: usize) -> Option<Map<String, Value>> {
         if self.ends.len() > 1 && self.each_extends_the_one_before() {
             let last = self.fragments().last()?;
-            if let Ok(value) = serde_json::from_str(last) {
-                return unwrap(value);
+            if let Ok(value) = read(last, room) {
+                return unwrap(value, room);
             }
         }
         let mut values = serde_json::Deserializer::from_str(self.text.trim()).into_iter::<Value>();
@@ -110,7 +133,7 @@ impl Arguments {
                 return None;
             }
         }
-        unwrap(first)
+        unwrap(first, room)
     }
 
     fn each_extends_the_one_before(&self) -> bool {
@@ -124,13 +147,36 @@ impl Arguments {
     }
 }
 
+/// Why there is no value.
+enum Unread {
+    Invalid(serde_json::Error),
+    TooLarge,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(error) => write!(f, "the arguments are not valid JSON: {error}"),
+            Self::TooLarge => f.write_str("the arguments take more memory than the limit leaves"),
+        }
+    }
+}
+
+/// Reads JSON that takes no more than so many bytes.
+fn read(text: &str, room: usize) -> Result<Value, Unread> {
+    if !held::fits(text, room) {
+        return Err(Unread::TooLarge);
+    }
+    serde_json::from_str(text).map_err(Unread::Invalid)
+}
+
 /// The object, also if it is JSON within a JSON string; null and the empty string are no arguments.
-fn unwrap(value: Value) -> Option<Map<String, Value>> {
+fn unwrap(value: Value, room: usize) -> Option<Map<String, Value>> {
     match value {
         Value::Null => Some(Map::new()),
         Value::Object(object) => Some(object),
         Value::String(text) if text.trim().is_empty() => Some(Map::new()),
-        Value::String(text) => match serde_json::from_str(&text).ok()? {
+        Value::String(text) => match read(&text, room).ok()? {
             Value::Object(object) => Some(object),
             _ => None,
         },

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
@@ -56,15 +57,31 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    /// How many bytes of words have come.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.text_bytes
+    }
+
     #[inline]
-    pub(crate) fn say(&mut self, voice: Voice, words: &str, limit: usize) -> Result<(), Error> {
+    pub(crate) fn say(
+        &mut self,
+        voice: Voice,
+        words: &str,
+        limit: usize,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
         self.text_bytes += words.len();
         if self.text_bytes > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
+        if voice == Voice::Refusal {
+            // It stands in the answer once more.
+            budget.hold(2 * words.len())?;
+        }
+        budget.reserve_next(&mut self.pending)?;
         let count = self.parts.len();
         let (start, end) = match self.parts.last_mut() {
-            Some(Part::Words(last)) if last.voice == voice => last.add(words),
+            Some(Part::Words(last)) if last.voice == voice => last.add(words, budget)?,
             // Words that change their kind with each byte would take many times their size.
             _ if count >= FEW + limit / BYTES_A_PART => {
                 return Err(Error::new(ErrorKind::TextTooLong, limit));
@@ -72,8 +89,10 @@ impl Blocks {
             _ => {
                 // The first few, which are often the only ones, need not grow from nothing.
                 let room = if count < 4 { ROOM } else { 0 };
-                let mut text = Words { voice, text: String::with_capacity(room) };
-                let added = text.add(words);
+                budget.hold_block()?;
+                let mut text = Words { voice, text: String::new() };
+                budget.reserve(&mut text.text, room, COPIES)?;
+                let added = text.add(words, budget)?;
                 if voice == Voice::Thinking {
                     self.thinking.get_or_insert(count);
                 }
@@ -105,19 +124,32 @@ impl Blocks {
         words.fold(first, |said, more| said + more)
     }
 
-    pub(crate) fn call_started(&mut self, call: usize) {
+    pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
+        budget.hold_block()?;
+        budget.reserve_next(&mut self.pending)?;
         self.parts.push(Part::Call);
         self.pending.push_back(Pending::CallStart(call));
+        Ok(())
     }
 
-    pub(crate) fn call_grew(&mut self, call: usize, start: usize, end: usize) {
+    #[inline]
+    pub(crate) fn call_grew(
+        &mut self,
+        call: usize,
+        (start, end): (usize, usize),
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
         if start < end {
+            budget.reserve_next(&mut self.pending)?;
             self.pending.push_back(Pending::CallArguments { call, start, end });
         }
+        Ok(())
     }
 
-    pub(crate) fn problem(&mut self, problem: usize) {
+    pub(crate) fn problem(&mut self, problem: usize, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve_next(&mut self.pending)?;
         self.pending.push_back(Pending::Problem(problem));
+        Ok(())
     }
 
     /// A problem has another place from now on.
@@ -161,9 +193,9 @@ impl Blocks {
 impl Words {
     /// Adds words, and tells where they begin and end.
     #[inline]
-    fn add(&mut self, words: &str) -> (usize, usize) {
+    fn add(&mut self, words: &str, budget: &mut Budget) -> Result<(usize, usize), Error> {
         let start = self.text.len();
-        self.text.push_str(words);
-        (start, self.text.len())
+        budget.append(&mut self.text, words)?;
+        Ok((start, self.text.len()))
     }
 }

@@ -4,6 +4,7 @@ use oa_types::{ToolUseBlock, ToolUseError};
 use serde_json::{Map, Value};
 
 use crate::arguments::{Arguments, Resolution};
+use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::chunk::Fragment;
 use crate::quirks::ArgumentRepair;
 
@@ -80,12 +81,13 @@ impl Call {
         made_up: impl FnOnce() -> String,
         cut: Option<&'static str>,
         repair: ArgumentRepair,
+        budget: &mut Budget,
     ) -> Result<ToolUseBlock, ToolUseError> {
         let id = self.id.unwrap_or_else(made_up);
         let resolution = match cut {
             _ if self.is_too_long => Err("the arguments are longer than the limit".to_owned()),
             Some(why) if self.arguments.is_blank() => Err(why.to_owned()),
-            _ => self.arguments.resolve(repair),
+            _ => self.arguments.resolve(repair, budget),
         };
         let why = match (resolution, &self.name) {
             (Ok(Resolution(input)), Some(name)) => {
@@ -96,7 +98,10 @@ impl Call {
             (Ok(_), None) => "the call has no tool name".to_owned(),
             (Err(why), _) => why,
         };
-        let mut error = ToolUseError::new(why, self.arguments.excerpt(RAW_BYTES));
+        let raw = self.arguments.excerpt(RAW_BYTES.min(budget.left() / COPIES_OF_CALL));
+        // It fits: it is as long as what is left allows.
+        let _ = budget.hold(COPIES_OF_CALL * raw.len());
+        let mut error = ToolUseError::new(why, raw);
         (error.id, error.name) = (Some(id), self.name);
         Err(error)
     }

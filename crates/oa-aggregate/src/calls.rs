@@ -1,7 +1,11 @@
 //! Which call a fragment belongs to.
 
+use oa_types::held;
+
+use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};
 use crate::chunk::Fragment;
+use crate::error::Error;
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug, Default)]
@@ -53,6 +57,43 @@ impl Calls {
             _ => false,
         };
         (!begins).then_some(last)
+    }
+
+    /// Counts what a call is about to take from a fragment beside its arguments.
+    #[inline]
+    pub(crate) fn hold(
+        &self,
+        call: usize,
+        fragment: &Fragment<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        let is_bare = fragment.id.is_none() && fragment.name.is_none() && fragment.extra.is_none();
+        if is_bare { Ok(()) } else { self.hold_words(call, fragment, budget) }
+    }
+
+    #[inline(never)]
+    fn hold_words(
+        &self,
+        call: usize,
+        fragment: &Fragment<'_>,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        let call = &self.list[call];
+        if let (None, Some(id)) = (&call.id, &fragment.id) {
+            // Ids are compared, too, in lists of their own.
+            budget.hold((COPIES_OF_CALL + 3) * id.len())?;
+        }
+        if let Some(piece) = fragment.name.as_deref()
+            && call.name.as_deref() != Some(piece)
+        {
+            // Pieces make it grow to twice its length.
+            budget.hold((COPIES_OF_CALL + 2) * piece.len())?;
+        }
+        for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
+            let bytes = held::member(member) + held::by_value(value);
+            budget.hold(COPIES_OF_CALL * bytes)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn begin(&mut self, fragment: &Fragment<'_>) -> usize {

@@ -36,6 +36,8 @@ pub struct Chunk<'a> {
     pub(crate) more: Vec<Choice<'a>>,
     /// The number of the form that its only reasoning detail was given; 0 if it was given none.
     pub(crate) detail_form: u64,
+    /// There was more in it than fits into memory.
+    pub(crate) is_cut: bool,
 }
 
 impl<'a> Chunk<'a> {

@@ -3,17 +3,20 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_types::Usage;
-use oa_types::wire::ServerError;
+use oa_types::{Usage, held};
 use serde_json::{Map, Value};
 
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 use crate::error::Unreadable;
+use crate::failure;
 use crate::form::{Target, Told};
 use crate::forms::Forms;
 use crate::hole::{Count, Hole, Kind};
 use crate::json::{Invalid, Read, Reader, Str};
 use crate::reasoning::{Name, Reasoning, words_of_detail};
+
+/// How much is held of one payload by who reads it alone, in bytes.
+const ROOM: usize = 64 << 20;
 
 /// Decodes the payloads of one stream.
 ///
@@ -56,7 +59,8 @@ impl Decoder {
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
-    /// Bytes that are not UTF-8 are read as U+FFFD.
+    /// Bytes that are not UTF-8 are read as U+FFFD. Of a payload that would take more than 64 MiB of
+    /// memory what is beyond that is left out.
     ///
     /// # Errors
     ///
@@ -68,7 +72,7 @@ impl Decoder {
             let told = self.forms.told(found, &mut self.words, &mut self.detail);
             return Ok(Payload::Chunk(told.chunk()));
         }
-        self.read(payload)
+        self.read_within(payload, ROOM)
     }
 
     /// Returns how many payloads were told by comparison, and how many were read in full.
@@ -91,12 +95,17 @@ impl Decoder {
         Some(self.forms.told(found, &mut self.words, &mut self.detail))
     }
 
-    /// Reads a payload, as much of it as differs or all, and learns from it.
-    pub(crate) fn read<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
+    /// Reads a payload, as much of it as differs or all, and learns from it. Of what it makes of it no
+    /// more than `room` bytes are held: the rest is left out, and the chunk is cut.
+    pub(crate) fn read_within<'a>(
+        &'a mut self,
+        payload: &'a [u8],
+        room: usize,
+    ) -> Result<Payload<'a>, Unreadable> {
         if payload.trim_ascii() == b"[DONE]" {
             return Ok(Payload::Done);
         }
-        if let Some(chunk) = self.read_in_frame(payload) {
+        if let Some(chunk) = self.read_in_frame(payload, room) {
             self.framed += 1;
             return Ok(Payload::Chunk(chunk));
         }
@@ -109,27 +118,30 @@ impl Decoder {
             }
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut target = Target::default();
+        let mut target = Target::within(room);
         let mut reader = Reader::new(text, &mut self.skipped);
         let mut chunk = Chunk::default();
         let is_error = read_chunk(&mut reader, &mut chunk, &mut target)
             .and_then(|is_error| reader.end().map(|()| is_error))
             .map_err(|Invalid { position }| Unreadable::new(text, position))?;
         if is_error {
-            chunk.error = Some(Box::new(ServerError::from_body(text.as_bytes())));
+            chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), target.room)));
         }
-        self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+        chunk.is_cut = target.is_cut;
+        if !chunk.is_cut {
+            self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+        }
         Ok(Payload::Chunk(chunk))
     }
 
     /// Reads the delta of a payload whose frame is told by comparison.
-    fn read_in_frame<'a>(&mut self, payload: &'a [u8]) -> Option<Chunk<'a>> {
+    fn read_in_frame<'a>(&mut self, payload: &'a [u8], room: usize) -> Option<Chunk<'a>> {
         let frame = self.forms.find_frame(payload)?;
-        let mut target = Target::default();
+        let mut target = Target::within(room);
         let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let is_object = read_delta(&mut reader, chunk.add_choice(), &mut target).ok()?;
-        if !is_object || reader.end().is_err() {
+        if !is_object || reader.end().is_err() || target.is_cut {
             return None;
         }
         let skipped = &mut self.skipped;
@@ -147,7 +159,7 @@ fn read_chunk<'a>(
     // In the order in which they count.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
-    let (mut says_error, mut code) = (false, None);
+    let (mut says_error, mut has_code) = (false, false);
     let Some(mut members) = reader.object()? else { return Ok(false) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
@@ -156,6 +168,10 @@ fn read_chunk<'a>(
                 chunk.more.clear();
                 let Some(mut choices) = reader.array()? else { continue };
                 while reader.item(&mut choices)? {
+                    if !target.hold_one::<Choice<'_>>() {
+                        reader.skip()?;
+                        continue;
+                    }
                     let inside = read_choice(reader, chunk.add_choice(), target)?;
                     in_choice = in_choice.or(inside);
                 }
@@ -170,9 +186,9 @@ fn read_chunk<'a>(
                     }
                 }
             }
-            "error" => failure = failure_in(reader.raw()?.raw),
+            "error" => failure = failure::in_member(reader.raw()?.raw, target),
             // Compared in each chunk: a payload that says something else here may be an error.
-            "error_code" => code = failure_in(reader.raw()?.raw),
+            "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, target),
             "object" | "type" => {
                 says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
             }
@@ -189,8 +205,8 @@ fn read_chunk<'a>(
         }
     }
     chunk.usage = top.or(in_choice).or(in_groq);
-    let is_error = failure.is_none() && chunk.choice.is_none() && (says_error || code.is_some());
-    chunk.error = failure.map(|value| Box::new(ServerError::from_value(value)));
+    let is_error = failure.is_none() && chunk.choice.is_none() && (says_error || has_code);
+    chunk.error = failure.map(Box::new);
     Ok(is_error)
 }
 
@@ -226,7 +242,7 @@ fn read_choice<'a>(
             "message" => message = Some(reader.pass()?.raw),
             "text" => text = reader.string_passed()?,
             "finish_reason" => finish_reason = reader.text()?.map(Str::text),
-            "error" => failure = failure_in(reader.raw()?.raw),
+            "error" => failure = failure::in_choice(reader.raw()?.raw, target),
             "usage" => usage = read_usage(reader, target)?,
             _ => reader.skip()?,
         }
@@ -239,7 +255,9 @@ fn read_choice<'a>(
         target.seen.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
-        choice.is_message = read_delta(&mut reader, choice, &mut Target::default())?;
+        let mut inside = Target::within(target.room);
+        choice.is_message = read_delta(&mut reader, choice, &mut inside)?;
+        (target.room, target.is_cut) = (inside.room, target.is_cut | inside.is_cut);
     }
     // What completions without a chat have in place of either (QUIRKS row 116).
     if let Some(text) = text.filter(|_| !has_delta && !choice.is_message) {
@@ -247,7 +265,7 @@ fn read_choice<'a>(
         choice.text = Some(text.text()).filter(|text| !text.is_empty());
     }
     if let Some(failure) = failure {
-        choice.rare().error = Some(Box::new(ServerError::from_value(failure)));
+        choice.rare().error = Some(Box::new(failure));
     }
     choice.index = index;
     choice.finish_reason = finish_reason;
@@ -270,7 +288,7 @@ fn read_delta<'a>(
                     let mut parts = Vec::new();
                     let Some(mut items) = reader.array()? else { continue };
                     while reader.item(&mut items)? {
-                        part(reader, &mut parts)?;
+                        part(reader, &mut parts, target)?;
                     }
                     if !parts.is_empty() {
                         choice.rare().parts = parts;
@@ -285,7 +303,9 @@ fn read_delta<'a>(
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?;
-                    if let Some(value) = present(item.raw) {
+                    if let Some(value) = present(item.raw, target)
+                        && target.hold_one::<Value>()
+                    {
                         reasoning.details.push_str(words_of_detail(&value));
                         let rare = choice.rare();
                         rare.details.push(value);
@@ -298,7 +318,9 @@ fn read_delta<'a>(
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?.raw;
-                    if let Some(value) = present(item).filter(Value::is_object) {
+                    if let Some(value) = present(item, target).filter(Value::is_object)
+                        && target.hold_one::<Value>()
+                    {
                         let words = value.get("thinking").and_then(Value::as_str);
                         reasoning.blocks.push_str(words.unwrap_or_default());
                         let rare = choice.rare();
@@ -325,13 +347,15 @@ fn read_delta<'a>(
                 let mut fragment = Fragment { legacy: true, ..Fragment::default() };
                 let mut arguments = None;
                 function(reader, &mut fragment, &mut arguments)?;
-                if fragment.name.is_some() || fragment.arguments.is_some() {
+                if (fragment.name.is_some() || fragment.arguments.is_some())
+                    && target.hold_one::<Fragment<'_>>()
+                {
                     target.arguments = arguments;
                     choice.add_call(fragment);
                 }
             }
             "extra_content" => {
-                if let Some(mut value) = present(reader.raw()?.raw) {
+                if let Some(mut value) = present_member(&name, reader.raw()?.raw, target) {
                     let rare = choice.rare();
                     rare.is_thought = take_thought_mark(&mut value);
                     if !rare.is_thought || value != Value::Object(Map::new()) {
@@ -341,7 +365,9 @@ fn read_delta<'a>(
             }
             // A signature of the thinking, in one piece (QUIRKS row 105).
             "reasoning_opaque" => {
-                if let Some(signature) = reader.text()? {
+                if let Some(signature) = reader.text()?
+                    && target.hold(held::member(&name) + signature.raw.len())
+                {
                     choice.rare().extra.insert(name.into_owned(), signature.text().into());
                 }
             }
@@ -354,7 +380,14 @@ fn read_delta<'a>(
     Ok(true)
 }
 
-fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> {
+fn part<'a>(
+    reader: &mut Reader<'a, '_>,
+    parts: &mut Vec<Part<'a>>,
+    target: &mut Target<'a>,
+) -> Read<()> {
+    if !target.hold_one::<Part<'_>>() {
+        return reader.skip();
+    }
     if reader.peek() == Some(b'"') {
         parts.extend(reader.text()?.map(|text| Part::Text(text.text())));
         return Ok(());
@@ -371,6 +404,10 @@ fn part<'a>(reader: &mut Reader<'a, '_>, parts: &mut Vec<Part<'a>>) -> Read<()> 
                         let Some(mut members) = reader.object()? else { continue };
                         while let Some(name) = reader.member(&mut members)? {
                             match &*name {
+                                // Once here, and once among the parts.
+                                "text" if !target.hold(6 * size_of::<Part<'_>>()) => {
+                                    reader.skip()?;
+                                }
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
                                 _ => reader.skip()?,
                             }
@@ -404,13 +441,13 @@ fn tool_call<'a>(
             "function" => function(reader, &mut fragment, &mut target.arguments)?,
             "type" => reader.skip()?,
             _ => {
-                if let Some(value) = present(reader.raw()?.raw) {
+                if let Some(value) = present_member(&name, reader.raw()?.raw, target) {
                     fragment.extra.get_or_insert_default().insert(name.into_owned(), value);
                 }
             }
         }
     }
-    if !empty {
+    if !empty && target.hold_one::<Fragment<'_>>() {
         choice.add_call(fragment);
     }
     Ok(())
@@ -511,18 +548,23 @@ fn take_thought_mark(value: &mut Value) -> bool {
     true
 }
 
-/// What a member says of an error: a value that is [`present`], and no code 0, which says that there is
-/// none.
-fn failure_in(raw: &str) -> Option<Value> {
-    present(raw).filter(|error| *error != 0)
+/// The value of a member that is kept, as [`present`] reads it.
+fn present_member(name: &str, raw: &str, target: &mut Target<'_>) -> Option<Value> {
+    present(raw, target).filter(|_| target.hold(held::member(name)))
 }
 
-/// Any value; null, false, `""`, `[]` and `{}` are absent.
-fn present(raw: &str) -> Option<Value> {
+/// Any value; null, false, `""`, `[]` and `{}` are absent, and so is what there is no room for.
+pub(crate) fn present(raw: &str, target: &mut Target<'_>) -> Option<Value> {
+    // No tree is built that does not fit.
+    if !held::fits(raw, target.room) {
+        target.is_cut = true;
+        return None;
+    }
     // Lone surrogates and numbers of Python pass here and not there.
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };
+    target.hold(held::by_value(&value));
     match &value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use oa_types::held;
 use serde_json::Value;
 
+use crate::budget::{Budget, COPIES};
+use crate::error::Error;
 use crate::hole::{Hole, Kind};
 use crate::json::Reader;
 use crate::text::is_sure;
@@ -45,24 +48,30 @@ impl Growth {
 
     /// Adds a fragment, and returns how much of it was known.
     #[inline]
-    fn add(&mut self, words: &str, text: &mut String) -> usize {
+    fn add(&mut self, words: &str, text: &mut String, budget: &mut Budget) -> Result<usize, Error> {
         if let Self::Pieces = self {
-            text.push_str(words);
-            return 0;
+            budget.append(text, words)?;
+            return Ok(0);
         }
-        self.compare(words, text)
+        self.compare(words, text, budget)
     }
 
-    fn compare(&mut self, words: &str, text: &mut String) -> usize {
+    fn compare(
+        &mut self,
+        words: &str,
+        text: &mut String,
+        budget: &mut Budget,
+    ) -> Result<usize, Error> {
         match *self {
             _ if words.is_empty() => {}
             Self::Chain { last, links } if repeats(words, text, last) => {
                 let links = links + 1;
                 if is_sure(links, words) {
                     let known = text.len();
-                    words.clone_into(text);
+                    text.clear();
+                    budget.append(text, words)?;
                     *self = Self::Whole;
-                    return known.min(words.len());
+                    return Ok(known.min(words.len()));
                 }
                 *self = Self::Chain { last: text.len(), links };
             }
@@ -71,13 +80,13 @@ impl Growth {
             Self::Whole => {
                 if let Some(more) = words.strip_prefix(&**text) {
                     let known = text.len();
-                    text.push_str(more);
-                    return known;
+                    budget.append(text, more)?;
+                    return Ok(known);
                 }
             }
         }
-        text.push_str(words);
-        0
+        budget.append(text, words)?;
+        Ok(0)
     }
 }
 
@@ -113,10 +122,15 @@ impl Details {
     /// same index and type.
     ///
     /// It may have been given a form of that number. Returns how many bytes of it were known.
-    pub(crate) fn merge(&mut self, fragment: &Value, form: u64) -> usize {
+    pub(crate) fn merge(
+        &mut self,
+        fragment: &Value,
+        form: u64,
+        budget: &mut Budget,
+    ) -> Result<usize, Error> {
         let mut known = 0;
-        self.latest = self.merge_into(fragment, &mut known).map(|item| (form, item));
-        known
+        self.latest = self.merge_into(fragment, &mut known, budget)?.map(|item| (form, item));
+        Ok(known)
     }
 
     /// Adds a fragment as [`merge`](Self::merge) does.
@@ -124,22 +138,31 @@ impl Details {
     /// After a fragment of the same form its item is the same again, and all that is to be set in it
     /// has been set: the words are what is left to add.
     #[inline]
-    pub(crate) fn grow(&mut self, fragment: Grown<'_>) -> usize {
+    pub(crate) fn grow(
+        &mut self,
+        fragment: Grown<'_>,
+        budget: &mut Budget,
+    ) -> Result<usize, Error> {
         let Grown { form, words, .. } = fragment;
         if let Some((number, item)) = self.latest
             && number == form.number
             && let Some(Value::String(text)) = self.list[item].get_mut(form.member)
         {
-            return self.growth[item][form.place].add(words, text);
+            return self.growth[item][form.place].add(words, text, budget);
         }
-        self.merge(&fragment.value(), form.number)
+        self.merge(&fragment.value(), form.number, budget)
     }
 
     /// Which item took the fragment, if the next of the same index and type is for it, too.
-    fn merge_into(&mut self, fragment: &Value, known: &mut usize) -> Option<usize> {
+    fn merge_into(
+        &mut self,
+        fragment: &Value,
+        known: &mut usize,
+        budget: &mut Budget,
+    ) -> Result<Option<usize>, Error> {
         let Value::Object(new) = fragment else {
-            self.push(fragment);
-            return None;
+            self.push(fragment, budget)?;
+            return Ok(None);
         };
         let has_index = new.contains_key("index");
         let same = |item: &Value| {
@@ -150,26 +173,38 @@ impl Details {
         let place = self.list[latest..].iter().rposition(same).map(|place| latest + place);
         let item = place.map(|place| (&mut self.list[place], &mut self.growth[place]));
         let Some((Value::Object(item), growth)) = item else {
-            self.push(fragment);
-            return has_index.then(|| self.list.len() - 1);
+            self.push(fragment, budget)?;
+            return Ok(has_index.then(|| self.list.len() - 1));
         };
         for (member, value) in new {
             let place = GROWING.iter().position(|growing| growing == member);
             match (item.get_mut(member), value, place) {
                 (_, Value::Null, _) => {}
                 (Some(Value::String(text)), Value::String(more), Some(place)) => {
-                    *known += growth[place].add(more, text);
+                    *known += growth[place].add(more, text, budget)?;
                 }
-                _ => drop(item.insert(member.clone(), value.clone())),
+                (Some(old), value, _) => {
+                    budget.hold(COPIES * held::by_value(value))?;
+                    budget.release(COPIES * held::by_value(old));
+                    old.clone_from(value);
+                }
+                (None, value, _) => {
+                    budget.hold_value(member, value)?;
+                    item.insert(member.clone(), value.clone());
+                }
             }
         }
-        place
+        Ok(place)
     }
 
-    fn push(&mut self, item: &Value) {
+    fn push(&mut self, item: &Value, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve_one(&mut self.list)?;
+        budget.reserve_one(&mut self.growth)?;
+        budget.hold(COPIES * held::by_value(item))?;
         self.list.push(item.clone());
         // What is sealed cannot be told from a repeat.
         self.growth.push([Growth::Pieces, Growth::NEW, Growth::NEW]);
+        Ok(())
     }
 }
 

@@ -1,7 +1,10 @@
 //! Thinking that comes a second time, between tags at the start of the text (QUIRKS row 111).
 
 use std::borrow::Cow;
+use std::mem;
 
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::think::{CLOSE, OPEN, half_tag};
 
 /// Takes out of the text what the server has said as thinking before or beside it.
@@ -13,6 +16,8 @@ use crate::think::{CLOSE, OPEN, half_tag};
 pub(crate) struct Echo {
     state: State,
     held: String,
+    /// How much room there was for what is held back no more.
+    released: usize,
     /// Where the thought begins in what is held back, once it has.
     thought: Option<usize>,
     /// How many bytes of the thought are known to repeat the thinking.
@@ -20,6 +25,9 @@ pub(crate) struct Echo {
     /// How far no closing tag lies.
     searched: usize,
 }
+
+/// How often what is held back is there: as it is let go of, what stands behind the repeat is copied.
+const COPIES: usize = 2;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum State {
@@ -44,6 +52,21 @@ impl Echo {
     /// Stops looking at text: what comes first is no repeat.
     pub(crate) fn end_watch(&mut self) {
         self.state = State::Over;
+    }
+
+    /// Makes room for text that is taken next.
+    pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        match self.state {
+            State::Over => Ok(()),
+            State::Ahead | State::Holding => budget.reserve(&mut self.held, text.len(), COPIES),
+        }
+    }
+
+    /// Stops counting what was let go of.
+    pub(crate) fn release(&mut self, budget: &mut Budget) {
+        if self.state == State::Over {
+            budget.release(COPIES * mem::take(&mut self.released));
+        }
     }
 
     /// Takes text, and returns what of it, and of what was held back, is text of the answer.
@@ -96,7 +119,7 @@ impl Echo {
         let searched = self.searched;
         let close = rest[searched..].find(CLOSE).map(|at| searched + at);
         // White space before the closing tag is no part of the thought, and half a tag may be one.
-        let sure = rest[..close.unwrap_or(rest.len() - half_tag(rest, CLOSE))].trim_end();
+        let sure = rest[..close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE))].trim_end();
         let common = sure.len().min(thinking.len());
         let agrees = sure.as_bytes().get(self.agreed..common)
             == thinking.as_bytes().get(self.agreed..common);
@@ -124,7 +147,8 @@ impl Echo {
 
     fn end(&mut self) -> String {
         self.state = State::Over;
-        std::mem::take(&mut self.held)
+        self.released = self.held.capacity();
+        mem::take(&mut self.held)
     }
 }
 

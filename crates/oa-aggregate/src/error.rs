@@ -1,5 +1,6 @@
 use std::fmt;
 
+use oa_types::held;
 use oa_types::wire::ServerError;
 
 /// How much of an unreadable payload is kept, in bytes: more than is shown, so that a key that goes on
@@ -13,6 +14,8 @@ const SHOWN: usize = 200;
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
+    /// The answer takes more memory than [`Limits::held_bytes`](crate::Limits::held_bytes).
+    AnswerTooLarge,
     /// The arguments of one call are longer than [`Limits::argument_bytes`](crate::Limits::argument_bytes).
     ArgumentsTooLong,
     /// The answer has more calls than [`Limits::calls`](crate::Limits::calls).
@@ -44,6 +47,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, limit } = self;
         match kind {
+            ErrorKind::AnswerTooLarge => {
+                write!(f, "the answer takes more memory than the limit of {limit} bytes")
+            }
             ErrorKind::ArgumentsTooLong => {
                 write!(f, "the arguments of a tool call are longer than the limit of {limit} bytes")
             }
@@ -151,6 +157,24 @@ impl fmt::Display for UncleanEnd {
             Self::Broken => "the connection broke behind the finish reason",
             Self::Silent => "nothing followed the finish reason, and the stream stayed open",
         })
+    }
+}
+
+impl Problem {
+    /// Returns how many bytes it takes while it is told: here, in the answer, and on the way.
+    pub(crate) fn held(&self) -> usize {
+        const TOLD: usize = 3;
+        let words = match self {
+            Self::LateName { piece, .. } => piece.len(),
+            Self::Server(error) => {
+                let words = [Some(&error.message), error.code.as_ref(), error.kind.as_ref()];
+                let words = words.into_iter().flatten().map(String::len).sum::<usize>();
+                size_of::<ServerError>() + words + held::by_value(&error.raw)
+            }
+            Self::UncleanEnd(_) => 0,
+            Self::Unreadable(error) => error.payload.len(),
+        };
+        TOLD * (size_of::<Self>() + words)
     }
 }
 

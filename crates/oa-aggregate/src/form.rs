@@ -52,6 +52,10 @@ pub(crate) struct Target<'a> {
     /// Where the last delta lies.
     pub(crate) delta: Option<Range<usize>>,
     pub(crate) seen: Seen,
+    /// How many bytes may be held yet of what is read.
+    pub(crate) room: usize,
+    /// There was more than that.
+    pub(crate) is_cut: bool,
 }
 
 /// How many members there were of which a template follows at most one.
@@ -148,9 +152,29 @@ fn own(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
 }
 
 impl Target<'_> {
+    /// For a payload of which so many bytes may be held.
+    pub(crate) fn within(room: usize) -> Self {
+        Self { room, ..Self::default() }
+    }
+
+    /// Counts bytes that are to be held; false if they do not fit.
+    pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+        let left = self.room.checked_sub(bytes);
+        self.room = left.unwrap_or(self.room);
+        self.is_cut |= left.is_none();
+        left.is_some()
+    }
+
+    /// Counts one more of a list that grows.
+    pub(crate) fn hold_one<T>(&mut self) -> bool {
+        // While it grows, its old places are there beside the new ones.
+        self.hold(3 * size_of::<T>())
+    }
+
     /// Forgets all but what it counts: another choice or delta is to be read.
     pub(crate) fn forget_words(&mut self) {
-        *self = Self { seen: self.seen, ..Self::default() };
+        let Self { seen, room, is_cut, .. } = *self;
+        *self = Self { seen, room, is_cut, ..Self::default() };
     }
 }
 

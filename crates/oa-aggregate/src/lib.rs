@@ -51,9 +51,11 @@
 mod aggregator;
 mod answer;
 mod delta;
+mod limits;
 
 mod arguments;
 mod blocks;
+mod budget;
 mod call;
 mod calls;
 mod details;
@@ -63,12 +65,14 @@ mod repair;
 mod repeat;
 mod signed;
 mod speech;
+mod state;
 mod text;
 mod think;
 mod thought;
 
 mod chunk;
 mod decode;
+mod failure;
 mod form;
 mod forms;
 mod hole;
@@ -85,7 +89,7 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 
-pub use crate::aggregator::{Aggregator, Limits, Options, Progress};
+pub use crate::aggregator::{Aggregator, Options, Progress};
 pub use crate::answer::Answer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
@@ -93,4 +97,5 @@ pub use crate::delta::Delta;
 pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
 pub use crate::forms::Forms;
 pub use crate::ids::MadeUpIds;
+pub use crate::limits::Limits;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};

@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+use oa_types::held;
 use serde_json::{Map, Number, Value};
 
 /// As deep as serde_json goes.
@@ -15,13 +16,17 @@ const DEPTH: usize = 128;
 /// Understood beside JSON: code fences around the object, trailing commas, comments, single quotes,
 /// bare keys, line breaks in strings, `\'`, `True`, `False` and `None`. The characters of a string stay
 /// what they are: an escape that JSON does not know is doubt.
-pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
+///
+/// An object that would take more than `room` bytes is none, either.
+pub(crate) fn object(text: &str, room: usize) -> Option<Map<String, Value>> {
     let text = text.trim().trim_start_matches('`');
     let text = text.strip_prefix("json").unwrap_or(text).trim_start();
     if !text.starts_with('{') {
         return None;
     }
-    let mut reader = Reader { text, characters: text.char_indices().peekable() };
+    // Strings grow to twice their length at most, beside what they grew from.
+    let room = room.checked_sub(text.len().saturating_mul(3))?;
+    let mut reader = Reader { text, characters: text.char_indices().peekable(), room };
     let Value::Object(object) = reader.value(0)? else {
         return None;
     };
@@ -34,6 +39,8 @@ pub(crate) fn object(text: &str) -> Option<Map<String, Value>> {
 struct Reader<'a> {
     text: &'a str,
     characters: Peekable<CharIndices<'a>>,
+    /// What may be held yet, in bytes.
+    room: usize,
 }
 
 impl Reader<'_> {
@@ -53,6 +60,7 @@ impl Reader<'_> {
 
     fn members(&mut self, depth: usize) -> Option<Value> {
         self.next();
+        self.hold(held::OBJECT)?;
         let mut object = Map::new();
         loop {
             self.space();
@@ -79,6 +87,7 @@ impl Reader<'_> {
             if self.peek().is_none() {
                 break;
             }
+            self.hold(held::MEMBER)?;
             let value = self.value(depth + 1)?;
             object.insert(name, value);
             self.between('}')?;
@@ -88,6 +97,7 @@ impl Reader<'_> {
 
     fn items(&mut self, depth: usize) -> Option<Value> {
         self.next();
+        self.hold(held::LIST)?;
         let mut list = Vec::new();
         loop {
             self.space();
@@ -101,12 +111,19 @@ impl Reader<'_> {
                     self.next();
                 }
                 Some(_) => {
+                    self.hold(held::ITEM)?;
                     list.push(self.value(depth + 1)?);
                     self.between(']')?;
                 }
             }
         }
         Some(Value::Array(list))
+    }
+
+    /// Counts bytes that are held; none if they do not fit.
+    fn hold(&mut self, bytes: usize) -> Option<()> {
+        self.room = self.room.checked_sub(bytes)?;
+        Some(())
     }
 
     /// After a value comes a comma, the end of what is open, or the end of the text.

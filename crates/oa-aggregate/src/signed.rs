@@ -1,6 +1,10 @@
 //! Blocks of thinking with their signatures, which go back to the server (QUIRKS row 108).
 
+use oa_types::held;
 use serde_json::Value;
+
+use crate::budget::{Budget, COPIES};
+use crate::error::Error;
 
 /// The blocks as they grow.
 #[derive(Debug, Default)]
@@ -22,39 +26,44 @@ impl SignedBlocks {
 
     /// Adds a fragment. One of type `thinking` continues the last block unless that is signed: its text
     /// grows, and a signature ends it. A fragment with a signature may have all of the text once more.
-    pub(crate) fn merge(&mut self, fragment: &Value) {
+    pub(crate) fn merge(&mut self, fragment: &Value, budget: &mut Budget) -> Result<(), Error> {
         if !is_thinking(fragment) {
-            self.list.push(fragment.clone());
-            return;
+            return self.push(fragment, budget);
         }
         let (words, signature) = (member(fragment, THINKING), signature(fragment));
         if words.is_empty() && signature.is_empty() {
-            return;
+            return Ok(());
         }
         let Some(last) = self.list.last_mut().filter(|last| is_thinking(last)) else {
-            self.list.push(fragment.clone());
-            return;
+            return self.push(fragment, budget);
         };
         let known = self::signature(last);
         if !known.is_empty() {
             // A server that says the last thing twice has nothing new to say.
             let is_again =
                 known == signature && (words.is_empty() || words == member(last, THINKING));
-            if !is_again {
-                self.list.push(fragment.clone());
-            }
-            return;
+            return if is_again { Ok(()) } else { self.push(fragment, budget) };
         }
         if let Some(Value::String(text)) = last.get_mut(THINKING) {
             if signature.is_empty() || *text != words {
-                text.push_str(words);
+                budget.append(text, words)?;
             }
         } else {
-            last[THINKING] = words.into();
+            set(last, THINKING, words, budget)?;
         }
         if !signature.is_empty() {
-            last[SIGNATURE] = signature.into();
+            set(last, SIGNATURE, signature, budget)?;
         }
+        Ok(())
+    }
+
+    fn push(&mut self, block: &Value, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve_one(&mut self.list)?;
+        // A thought that has no words is given a member for them at the end.
+        let words = if is_thinking(block) { held::member(THINKING) } else { 0 };
+        budget.hold(COPIES * (held::by_value(block) + words))?;
+        self.list.push(block.clone());
+        Ok(())
     }
 
     /// Returns the blocks that a server takes back: a thought whose signature did not come is none.
@@ -95,6 +104,12 @@ fn signature(block: &Value) -> &str {
     }
 }
 
+fn set(block: &mut Value, name: &str, words: &str, budget: &mut Budget) -> Result<(), Error> {
+    budget.hold(COPIES * (held::member(name) + words.len()))?;
+    block[name] = words.into();
+    Ok(())
+}
+
 fn member<'v>(block: &'v Value, name: &str) -> &'v str {
     block.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -107,7 +122,10 @@ mod tests {
 
     fn merged(fragments: &[Value]) -> Vec<Value> {
         let mut blocks = SignedBlocks::default();
-        fragments.iter().for_each(|fragment| blocks.merge(fragment));
+        let mut budget = Budget::new(1 << 20);
+        for fragment in fragments {
+            blocks.merge(fragment, &mut budget).unwrap();
+        }
         blocks.finish()
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::blocks::{Blocks, Voice};
+use crate::budget::Budget;
 use crate::echo::Echo;
 use crate::error::{Error, ErrorKind};
 use crate::quirks::Quirks;
@@ -44,76 +45,93 @@ impl Speech {
 
     /// Takes text.
     #[inline]
-    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), Error> {
+    pub(crate) fn add_text(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         if self.wary && !self.is_plain(text) {
-            return self.add_text_warily(text);
+            return self.add_text_warily(text, budget);
         }
         let Self { blocks, text: filter, splitter, limit, .. } = self;
         let limit = *limit;
         if filter.held() + splitter.as_ref().map_or(0, Splitter::held) + text.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
+        reserve(filter, text, blocks, limit, budget)?;
         filter.push(text, &mut |text| match splitter {
-            None => blocks.say(Voice::Text, text, limit),
+            None => blocks.say(Voice::Text, text, limit, budget),
             Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit))
+                splitter.reserve(text, budget)?;
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, limit, budget))
             }
         })
     }
 
     /// Takes text that the server marks as thinking.
     #[cold]
-    pub(crate) fn add_thought(&mut self, text: &str) -> Result<(), Error> {
-        self.flush_but_thought()?;
+    pub(crate) fn add_thought(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        self.flush_but_thought(budget)?;
         self.check_room(text)?;
         self.wary = true;
         let Self { blocks, thought, limit, .. } = self;
-        thought.push_marked(text, &mut |voice, words| blocks.say(voice, words, *limit))
+        thought.reserve_marked(text, budget)?;
+        thought.push_marked(text, &mut |voice, words| blocks.say(voice, words, *limit, budget))
     }
 
     /// Takes thinking.
     #[inline]
-    pub(crate) fn think(&mut self, words: &str) -> Result<(), Error> {
-        self.flush_text()?;
+    pub(crate) fn think(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
+        self.flush_text(budget)?;
         let Self { blocks, thinking, limit, .. } = self;
         let limit = *limit;
         if thinking.held() + words.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
-        thinking.push(words, &mut |words| blocks.say(Voice::Thinking, words, limit))?;
+        reserve(thinking, words, blocks, limit, budget)?;
+        thinking.push(words, &mut |words| blocks.say(Voice::Thinking, words, limit, budget))?;
         self.wary |= self.thinking.held() > 0;
         Ok(())
     }
 
     /// Says words as they are, behind all that was held back.
-    pub(crate) fn say(&mut self, voice: Voice, words: &str) -> Result<(), Error> {
-        self.flush()?;
-        self.blocks.say(voice, words, self.limit)
+    pub(crate) fn say(
+        &mut self,
+        voice: Voice,
+        words: &str,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        self.flush(budget)?;
+        self.blocks.say(voice, words, self.limit, budget)
     }
 
     /// Says what of these words has not been said: they are all of what the answer says in this voice.
-    pub(crate) fn say_rest(&mut self, voice: Voice, whole: &str) -> Result<(), Error> {
+    pub(crate) fn say_rest(
+        &mut self,
+        voice: Voice,
+        whole: &str,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
         let rest = unsaid(&self.blocks.said(voice), whole);
-        if rest.is_empty() { Ok(()) } else { self.say(voice, rest) }
+        if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 
     /// Lets go of all words that are held back, half a tag too.
-    pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        self.flush_but_thought()?;
+    pub(crate) fn flush(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        self.flush_but_thought(budget)?;
         let Self { blocks, thought, limit, .. } = self;
-        thought.flush(&mut |voice, words| blocks.say(voice, words, *limit))
+        thought.flush(&mut |voice, words| blocks.say(voice, words, *limit, budget))
     }
 
-    fn flush_but_thought(&mut self) -> Result<(), Error> {
-        self.flush_text()?;
-        self.flush_thinking()?;
+    fn flush_but_thought(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        self.flush_text(budget)?;
+        self.flush_thinking(budget)?;
         if let Some(text) = self.echo.flush(self.blocks.thinking()) {
-            self.say_text(&text)?;
+            self.say_text(&text, budget)?;
         }
+        self.echo.release(budget);
         let Self { blocks, splitter, limit, .. } = self;
         match splitter {
             None => Ok(()),
-            Some(splitter) => splitter.flush(&mut |voice, words| blocks.say(voice, words, *limit)),
+            Some(splitter) => {
+                splitter.flush(&mut |voice, words| blocks.say(voice, words, *limit, budget))
+            }
         }
     }
 
@@ -137,70 +155,82 @@ impl Speech {
 
     /// Takes text while one of the gates may be shut.
     #[inline(never)]
-    fn add_text_warily(&mut self, text: &str) -> Result<(), Error> {
+    fn add_text_warily(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         self.check_room(text)?;
         let mut text = Cow::Borrowed(text);
         if self.thought.is_open() {
             let Self { blocks, thought, limit, .. } = self;
-            let plain =
-                thought.push_plain(&text, &mut |voice, words| blocks.say(voice, words, *limit))?;
+            thought.reserve_plain(&text, budget)?;
+            let plain = thought
+                .push_plain(&text, &mut |voice, words| blocks.say(voice, words, *limit, budget))?;
             let Some(plain) = plain else { return Ok(()) };
             text = Cow::Owned(plain);
         }
         if text.is_empty() {
             return Ok(());
         }
+        reserve(&mut self.text, &text, &self.blocks, self.limit, budget)?;
         let mut pieces = String::new();
         self.text.push(&text, &mut |piece| {
+            budget.reserve(&mut pieces, piece.len(), 1)?;
             pieces.push_str(piece);
             Ok(())
         })?;
-        self.pass_echo(&pieces)
+        self.pass_echo(&pieces, budget)?;
+        budget.release(pieces.capacity());
+        self.thought.release(budget);
+        Ok(())
     }
 
     /// Says text unless it repeats thinking.
-    fn pass_echo(&mut self, text: &str) -> Result<(), Error> {
+    fn pass_echo(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
         }
+        self.echo.reserve(text, budget)?;
         let Some(text) = self.echo.push(text, self.blocks.thinking()) else { return Ok(()) };
-        self.flush_thinking()?;
-        self.say_text(&text)?;
+        self.flush_thinking(budget)?;
+        self.say_text(&text, budget)?;
+        self.echo.release(budget);
         self.wary = !self.echo.is_over() || self.thought.is_open();
         Ok(())
     }
 
     /// Says text, or what stands between its tags.
-    fn say_text(&mut self, text: &str) -> Result<(), Error> {
+    fn say_text(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, splitter, limit, .. } = self;
         match splitter {
-            None => blocks.say(Voice::Text, text, *limit),
+            None => blocks.say(Voice::Text, text, *limit, budget),
             Some(splitter) => {
-                splitter.push(text, &mut |voice, words| blocks.say(voice, words, *limit))
+                splitter.reserve(text, budget)?;
+                splitter.push(text, &mut |voice, words| blocks.say(voice, words, *limit, budget))
             }
         }
     }
 
     /// Lets go of text that may have been a repeat: something else was said.
     #[inline]
-    fn flush_text(&mut self) -> Result<(), Error> {
-        if self.text.held() == 0 { Ok(()) } else { self.let_text_go() }
+    fn flush_text(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        if self.text.held() == 0 { Ok(()) } else { self.let_text_go(budget) }
     }
 
     #[inline(never)]
-    fn let_text_go(&mut self) -> Result<(), Error> {
+    fn let_text_go(&mut self, budget: &mut Budget) -> Result<(), Error> {
         let mut pieces = String::new();
         self.text.flush(&mut |piece| {
+            budget.reserve(&mut pieces, piece.len(), 1)?;
             pieces.push_str(piece);
             Ok(())
         })?;
-        self.pass_echo(&pieces)
+        self.pass_echo(&pieces, budget)?;
+        budget.release(pieces.capacity());
+        Ok(())
     }
 
     /// Lets go of thinking that may have been a repeat: something else is said.
-    fn flush_thinking(&mut self) -> Result<(), Error> {
+    fn flush_thinking(&mut self, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, thinking, limit, .. } = self;
-        thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit))
+        thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit, budget))
     }
 
     /// What is held back and what comes may be as long as an answer, together.
@@ -212,4 +242,20 @@ impl Speech {
         }
         Ok(())
     }
+}
+
+/// Makes room in a filter for words that it takes next. Where both their limit and the budget are passed, it is
+/// their limit that is told.
+#[inline]
+fn reserve(
+    filter: &mut TextFilter,
+    words: &str,
+    blocks: &Blocks,
+    limit: usize,
+    budget: &mut Budget,
+) -> Result<(), Error> {
+    filter.reserve(words, budget).map_err(|error| {
+        let is_too_long = blocks.text_bytes() + words.len() > limit;
+        if is_too_long { Error::new(ErrorKind::TextTooLong, limit) } else { error }
+    })
 }

@@ -1,6 +1,8 @@
 //! Deltas that add to what was said, or repeat all of it (QUIRKS rows 55 and 112).
 
 use crate::blocks::ROOM;
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::quirks::TextMode;
 
 /// From this many repeats in a row on, and this many bytes, a stream is held to be cumulative.
@@ -42,6 +44,37 @@ impl TextFilter {
         self.held.len()
     }
 
+    /// Makes room for a delta that is taken next.
+    #[inline]
+    pub(crate) fn reserve(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
+        // Most deltas are shorter than what was said before, and find room.
+        let is_short = self.links == 0 && delta.len() < self.seen.len();
+        if is_short && delta.len() <= self.seen.capacity() - self.seen.len() {
+            return Ok(());
+        }
+        self.reserve_more(delta, budget)
+    }
+
+    #[inline(never)]
+    fn reserve_more(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
+        if self.mode == TextMode::Incremental {
+            return Ok(());
+        }
+        let is_first = self.seen.is_empty();
+        // Only what is no shorter than all before is held back.
+        let may_repeat = self.links > 0 || delta.len() >= self.seen.len() && !is_first;
+        if self.from_the_start && !is_first && !may_repeat {
+            return Ok(());
+        }
+        let room = if is_first && !self.from_the_start { ROOM } else { 0 };
+        budget.reserve(&mut self.seen, self.held.len() + delta.len().max(room), 1)?;
+        if may_repeat {
+            // Of two texts, and both may be about to be handed out.
+            budget.reserve(&mut self.held, delta.len(), 2)?;
+        }
+        Ok(())
+    }
+
     /// Takes a delta, which is not empty, and hands out what is to be added to the text.
     #[inline]
     pub(crate) fn push<E>(
@@ -70,9 +103,6 @@ impl TextFilter {
             self.mode = TextMode::Incremental;
             self.seen = String::new();
             return out(delta);
-        }
-        if self.seen.is_empty() && !self.from_the_start {
-            self.seen.reserve(ROOM);
         }
         self.seen.push_str(delta);
         out(delta)

@@ -1,6 +1,8 @@
 //! Thinking between tags in the text.
 
 use crate::blocks::Voice;
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::quirks::ThinkTags;
 
 pub(crate) const OPEN: &str = "<think>";
@@ -41,6 +43,14 @@ impl Splitter {
 
     pub(crate) fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// Makes sure that there is room for what may be held back of a text.
+    pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        // White space at the start may become much; nothing else is held back for long.
+        let may_be_held = !self.held.is_empty() || text.trim_start().len() <= self.open.len();
+        let more = if self.at_start && may_be_held { text.len() } else { 0 };
+        budget.reserve(&mut self.held, more, 3)
     }
 
     pub(crate) fn push<E>(

@@ -1,10 +1,17 @@
 //! Text that the server marks as thinking, and puts between tags of its own (QUIRKS row 109).
 
+use std::mem;
+
 use crate::blocks::Voice;
+use crate::budget::Budget;
+use crate::error::Error;
 use crate::think::Splitter;
 
 const OPEN: &str = "<thought>";
 const CLOSE: &str = "</thought>";
+
+/// How often what is held back is there: joined, and as it is let go of.
+const COPIES: usize = 3;
 
 /// Sorts text by its marks.
 ///
@@ -17,6 +24,8 @@ pub(crate) struct Thought {
     /// What may be the beginning of the closing tag, and how much of it was marked.
     held: String,
     marked: usize,
+    /// How much room there was for what is held back no more.
+    released: usize,
 }
 
 impl Thought {
@@ -28,6 +37,22 @@ impl Thought {
     /// How many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len() + self.splitter.as_ref().map_or(0, Splitter::held)
+    }
+
+    /// Makes room for marked text that is taken next.
+    pub(crate) fn reserve_marked(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).reserve(text, budget)
+    }
+
+    /// Makes room for text that is not marked and is taken next.
+    pub(crate) fn reserve_plain(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
+        // White space before a closing tag may become much.
+        budget.reserve(&mut self.held, text.len(), COPIES)
+    }
+
+    /// Stops counting what was let go of.
+    pub(crate) fn release(&mut self, budget: &mut Budget) {
+        budget.release(COPIES * mem::take(&mut self.released));
     }
 
     /// Takes text that is marked: thinking, and text behind a closing tag.
@@ -50,7 +75,7 @@ impl Thought {
         let voice = splitter.voice();
         if self.held.is_empty() {
             // Half a tag may be marked, and the other half not.
-            self.held = splitter.take_held();
+            self.held.push_str(&splitter.take_held());
             self.marked = self.held.len();
         }
         self.held.push_str(text);
@@ -60,7 +85,7 @@ impl Thought {
             return Ok(None);
         }
         self.splitter = None;
-        let held = std::mem::take(&mut self.held);
+        let held = self.take_held();
         match held.trim_start().strip_prefix(CLOSE) {
             Some(rest) if is_inside => Ok(Some(rest.to_owned())),
             _ => {
@@ -81,7 +106,7 @@ impl Thought {
         let Some(mut splitter) = self.splitter.take() else { return Ok(()) };
         let voice = splitter.voice();
         splitter.flush(out)?;
-        let held = std::mem::take(&mut self.held);
+        let held = self.take_held();
         let (marked, plain) = held.split_at(self.marked.min(held.len()));
         for (voice, words) in [(voice, marked), (Voice::Text, plain)] {
             if !words.is_empty() {
@@ -89,6 +114,11 @@ impl Thought {
             }
         }
         Ok(())
+    }
+
+    fn take_held(&mut self) -> String {
+        self.released += self.held.capacity();
+        mem::take(&mut self.held)
     }
 }
 

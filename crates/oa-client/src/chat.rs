@@ -204,9 +204,6 @@ fn arriving(
     aggregator.limits = settings.limits.answer;
     aggregator.quirks = settings.quirks(&endpoint.0);
     aggregator.id_seed = request.id_seed;
-    let on_bad_chunk = settings.on_bad_chunk;
-    let options = PipelineOptions { parser: settings.limits.events, aggregator, on_bad_chunk };
-    let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
     let grammar = match spoken {
         // Nothing can be called, and this is as it would be with a model that has function calling.
         Some(spoken) if !settings.tool_mode.is_text() && spoken.tools.is_empty() => None,
@@ -215,10 +212,18 @@ fn arriving(
             .recognises_calls
             .then(|| TaggedJson::new().grammar(settings.request.tools.as_slice().into())),
     };
+    if grammar.is_some() {
+        // Text in which calls are looked for is held once more, with the calls that are found.
+        aggregator.limits.held_bytes /= 2;
+    }
+    let on_bad_chunk = settings.on_bad_chunk;
+    let options = PipelineOptions { parser: settings.limits.events, aggregator, on_bad_chunk };
+    let mut answer = AnswerStream::new(endpoint.clone(), response, options, watch);
     if let Some(grammar) = grammar {
         let mut limits = oa_fallback::Limits::default();
         limits.argument_bytes = settings.limits.answer.argument_bytes;
         limits.calls = settings.limits.answer.calls;
+        limits.held_bytes = settings.limits.answer.held_bytes / 2;
         let scanner = Scanner::with_limits(grammar, limits);
         answer.scan(Scan::new(scanner, request.id_seed, request.holds_text));
     }

@@ -1,12 +1,21 @@
 use std::collections::VecDeque;
 use std::mem;
 
+use oa_types::held;
+
 use crate::call::{Call, MalformedCall, Scanned};
 use crate::grammar::{After, Body, End, Found, Grammar, Place, Reading, Stop};
 use crate::head::Head;
+use crate::value::Token;
 
 /// How much white space before a call is held back to go with it, in bytes.
 const SPACE: usize = 64;
+
+/// How often a client holds a call: there, in history, as what is to run and what it runs with, and as it
+/// is shown.
+const COPIES: usize = 5;
+
+const TOO_LARGE: &str = "the call takes more memory than the limit leaves";
 
 /// How much of a malformed call is kept, in bytes.
 const RAW: usize = 4 * 1024;
@@ -20,11 +29,15 @@ pub struct Limits {
     pub argument_bytes: usize,
     /// Calls of one answer. One more is malformed, and the rest of the answer is cut. 128 by default.
     pub calls: usize,
+    /// The calls of one answer in bytes of memory, each counted as often as a client holds it at the same
+    /// time: five times. Lists and objects take many times their text. One that does not fit is malformed.
+    /// 64 MiB by default.
+    pub held_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { argument_bytes: 4 << 20, calls: 128 }
+        Self { argument_bytes: 4 << 20, calls: 128, held_bytes: 64 << 20 }
     }
 }
 
@@ -73,6 +86,8 @@ pub struct Scanner {
     /// Where the body begins in it.
     head: usize,
     calls: usize,
+    /// What the calls take in memory.
+    taken: usize,
     /// Text to be lent.
     text: String,
     queue: VecDeque<Event>,
@@ -137,6 +152,7 @@ impl Scanner {
             raw: String::new(),
             head: 0,
             calls: 0,
+            taken: 0,
             text: String::new(),
             queue: VecDeque::new(),
             length: 0,
@@ -192,7 +208,7 @@ impl Scanner {
         let held = mem::take(&mut self.held);
         self.scan(&held, to_come);
         if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
-            let mut readings = body.read(&self.raw[self.head..], End::Open);
+            let mut readings = self.read(&*body, End::Open);
             if to_come == Rest::Lost {
                 for reading in &mut readings {
                     if let Reading::Call { name, .. } = reading {
@@ -326,10 +342,11 @@ impl Scanner {
     /// Takes in the body of a call, up to its end.
     fn body(&mut self, rest: &str, end: Option<usize>) -> usize {
         let length = floor(rest, end.unwrap_or(rest.len()));
-        let left = self.limits.argument_bytes - (self.raw.len() - self.head);
+        // It is there at least as often as it is while it grows.
+        let most = self.limits.argument_bytes.min(self.left() / COPIES);
+        let left = most.saturating_sub(self.raw.len() - self.head);
         if length > left {
             self.raw.push_str(&rest[..floor(rest, left)]);
-            let most = self.limits.argument_bytes;
             self.refuse(self.name(), format!("the call is longer than {most} bytes"));
             return rest.len();
         }
@@ -347,9 +364,24 @@ impl Scanner {
             After::GoOn => State::Text,
         };
         if let State::Body(body) = mem::replace(&mut self.state, behind) {
-            let readings = body.read(&self.raw[self.head..], End::Closed);
+            let readings = self.read(&*body, End::Closed);
             self.queue(readings);
         }
+    }
+
+    /// Reads the body of a call, unless what it may come to does not fit into memory.
+    fn read(&self, body: &dyn Body, end: End) -> Vec<Reading> {
+        let text = &self.raw[self.head..];
+        if held_by(text) > self.left() {
+            let name = Self::name_by(body, text);
+            return vec![Reading::malformed(name.as_deref(), TOO_LARGE)];
+        }
+        body.read(text, end)
+    }
+
+    /// How much memory is left for calls.
+    fn left(&self) -> usize {
+        self.limits.held_bytes - self.taken
     }
 
     /// Puts into the queue what a body was read as.
@@ -365,7 +397,16 @@ impl Scanner {
             }
             self.calls += 1;
             match reading {
+                Reading::Call { name, .. } if name.len() > self.left() / COPIES => {
+                    self.malformed(None, TOO_LARGE.to_owned());
+                }
                 Reading::Call { name, input } => {
+                    let bytes = COPIES * (name.len() + held::by_members(&input));
+                    if bytes > self.left() {
+                        self.malformed(Some(name), TOO_LARGE.to_owned());
+                        continue;
+                    }
+                    self.taken += bytes;
                     let call = Call { name, input, place: self.length };
                     self.queue.push_back(Event::Call(call));
                 }
@@ -382,7 +423,10 @@ impl Scanner {
     /// The name in the call that is being read, if its beginning tells.
     fn name(&self) -> Option<String> {
         let State::Body(body) = &self.state else { return None };
-        let text = &self.raw[self.head..];
+        Self::name_by(&**body, &self.raw[self.head..])
+    }
+
+    fn name_by(body: &dyn Body, text: &str) -> Option<String> {
         let readings = body.read(&text[..floor(text, RAW)], End::Open);
         match readings.into_iter().next()? {
             Reading::Call { name, .. } => Some(name),
@@ -398,7 +442,10 @@ impl Scanner {
     }
 
     fn malformed(&mut self, name: Option<String>, error: String) {
-        let raw = self.raw[..floor(&self.raw, RAW)].to_owned();
+        let most = RAW.min(self.left() / COPIES);
+        let raw = self.raw[..floor(&self.raw, most)].to_owned();
+        self.taken += COPIES * raw.len();
+        let name = name.filter(|name| name.len() <= RAW);
         let call = MalformedCall { name, error, raw, place: self.length };
         self.queue.push_back(Event::Malformed(call));
     }
@@ -426,6 +473,21 @@ impl Scanner {
             None => self.at_line_start && is_blank(text),
         };
     }
+}
+
+/// How many bytes a call takes at most while it is read: as it was written, and as JSON. Whether a sign is
+/// one or stands in a text is not known yet.
+fn held_by(text: &str) -> usize {
+    /// A value as it was written, with a name.
+    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<Token>());
+    let by_sign = |byte: u8| match byte {
+        b',' => held::ITEM + WRITTEN,
+        b':' | b'=' => held::MEMBER + WRITTEN,
+        b'[' => held::LIST + 2 * WRITTEN,
+        b'{' | b'<' | b'(' => held::OBJECT + 2 * WRITTEN,
+        _ => 0,
+    };
+    text.bytes().map(by_sign).sum::<usize>() + 3 * text.len()
 }
 
 /// The last character border at or before `at`.

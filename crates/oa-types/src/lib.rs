@@ -34,6 +34,7 @@ mod name;
 
 #[doc(hidden)]
 pub mod contain;
+pub mod held;
 pub mod wire;
 
 mod error;

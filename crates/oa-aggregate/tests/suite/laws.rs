@@ -4,6 +4,7 @@ mod calls;
 mod decoding;
 mod forms;
 mod frames;
+mod held;
 mod ids;
 mod limits;
 mod payloads;

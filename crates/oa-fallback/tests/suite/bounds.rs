@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocation_counter::measure;
 use oa_fallback::{
-    After, Body, Dialect, End, Found, Grammar, Head, Markers, Place, React, Reading, Scanner, Stop,
-    TaggedJson,
+    After, Body, Dialect, End, Found, Grammar, Head, Limits, Markers, Place, React, Reading,
+    Scanner, Stop, TaggedJson,
 };
 
 use crate::{Written, bounded, dialects, read, scanner, tools};
@@ -219,4 +219,32 @@ fn what_is_nested_too_deeply_is_malformed() {
     );
     let found = read(scanner(&TaggedJson::new()), [&*answer]);
     assert!(matches!(found.calls[..], [Written::Malformed { .. }]));
+}
+
+/// Numbers, texts and objects take up to a hundred times their text, and another call may still fit.
+#[test]
+fn calls_take_no_more_memory_than_the_limit() {
+    const LIMIT: usize = 2 << 20;
+    let mut limits = Limits::default();
+    limits.held_bytes = LIMIT;
+    let list = |item: &str| vec![item; 200_000 / (item.len() + 1)].join(",");
+    for item in
+        ["0", "[]", "[0]", r#"{"":0}"#, "'a'", r#""a""#, r#"{"a": '"', "b": [0], "c": '"'}"#]
+    {
+        let arguments = format!(r#"{{"a": [{}]}}"#, list(item));
+        let call =
+            format!("<tool_call>{{\"name\": \"f\", \"arguments\": {arguments}}}</tool_call>");
+        let answer =
+            format!("{call}{call}<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>");
+        let mut found = Vec::new();
+        let cost = measure(|| {
+            let grammar = TaggedJson::new().grammar(tools());
+            found = read(Scanner::with_limits(grammar, limits), [&*answer]).calls;
+        });
+        // Beside the calls there is the text of one as it grows.
+        assert!(cost.bytes_max < (LIMIT * 3 / 2) as u64, "{item}: {} bytes", cost.bytes_max);
+        let malformed = |call: &Written| matches!(call, Written::Malformed { .. });
+        assert!(malformed(&found[0]) && malformed(&found[1]), "{item}");
+        assert!(!malformed(&found[2]), "{item}: {:?}", found[2]);
+    }
 }

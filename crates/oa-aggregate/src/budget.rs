@@ -1,0 +1,118 @@
+//! What one answer may take in memory.
+
+use std::collections::VecDeque;
+
+use oa_types::{ContentBlock, held};
+use serde_json::Value;
+
+use crate::blocks::Part;
+use crate::error::{Error, ErrorKind};
+
+/// How often what a message holds is held once the answer is whole: in the message, and in history.
+pub(crate) const COPIES: usize = 2;
+
+/// How often a call is: there, as what is to run and what it runs with, and as it is shown.
+pub(crate) const COPIES_OF_CALL: usize = 5;
+
+/// A block of the answer: as a part, and in lists that grow.
+const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
+
+/// Counts the memory of one answer as it is held, against [`Limits::held_bytes`](crate::Limits::held_bytes).
+///
+/// Whoever keeps something that a server can grow counts it here *before* it grows: text by
+/// [`append`](Self::append) or [`hold`](Self::hold), JSON by [`hold_value`](Self::hold_value).
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limit: usize,
+    held: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, held: 0 }
+    }
+
+    /// Returns how many bytes are left.
+    #[inline]
+    pub(crate) fn left(&self) -> usize {
+        self.limit - self.held
+    }
+
+    /// Counts so many bytes, or none of them if they do not fit.
+    #[inline]
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > self.left() {
+            return Err(Error::new(ErrorKind::AnswerTooLarge, self.limit));
+        }
+        self.held += bytes;
+        Ok(())
+    }
+
+    /// Takes back bytes that were counted.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Counts a block that begins.
+    pub(crate) fn hold_block(&mut self) -> Result<(), Error> {
+        self.hold(BLOCK)
+    }
+
+    /// Counts a value that the message keeps under this name, or in a list.
+    pub(crate) fn hold_value(&mut self, name: &str, value: &Value) -> Result<(), Error> {
+        self.hold(COPIES * (held::by_value(value) + held::member(name)))
+    }
+
+    /// Appends to a text that the message keeps.
+    #[inline]
+    pub(crate) fn append(&mut self, text: &mut String, more: &str) -> Result<(), Error> {
+        self.reserve(text, more.len(), COPIES)?;
+        text.push_str(more);
+        Ok(())
+    }
+
+    /// Makes room in a text of which there are so many copies.
+    #[inline]
+    pub(crate) fn reserve(
+        &mut self,
+        text: &mut String,
+        more: usize,
+        copies: usize,
+    ) -> Result<(), Error> {
+        if more > text.capacity() - text.len() { self.grow(text, more, copies) } else { Ok(()) }
+    }
+
+    /// Makes room for one more in a list.
+    #[inline]
+    pub(crate) fn reserve_one<T>(&mut self, list: &mut Vec<T>) -> Result<(), Error> {
+        if list.len() < list.capacity() {
+            return Ok(());
+        }
+        let more = list.len().max(4);
+        // While they move, the old places are there beside the new ones.
+        self.hold(2 * more * size_of::<T>())?;
+        list.reserve_exact(more);
+        Ok(())
+    }
+
+    /// Makes room for one more in a queue.
+    #[inline]
+    pub(crate) fn reserve_next<T>(&mut self, queue: &mut VecDeque<T>) -> Result<(), Error> {
+        if queue.len() < queue.capacity() {
+            return Ok(());
+        }
+        let more = queue.len().max(4);
+        self.hold(2 * more * size_of::<T>())?;
+        queue.reserve_exact(more);
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self, text: &mut String, more: usize, copies: usize) -> Result<(), Error> {
+        let needed = text.len().saturating_add(more);
+        let capacity = needed.checked_next_power_of_two().unwrap_or(needed);
+        self.hold((capacity - text.capacity()).saturating_mul(copies))?;
+        text.reserve_exact(capacity - text.len());
+        Ok(())
+    }
+}

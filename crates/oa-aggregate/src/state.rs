@@ -1,0 +1,509 @@
+//! The rules by which an answer grows: every transition is in this file.
+
+use std::mem;
+
+use oa_types::wire::ServerError;
+use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseError, Usage};
+use serde_json::{Map, Value};
+
+use crate::aggregator::Options;
+use crate::answer::Answer;
+use crate::blocks::{Part, Voice, Words};
+use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
+use crate::call::Call;
+use crate::calls::Calls;
+use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
+use crate::details::Details;
+use crate::error::{Error, ErrorKind, Problem, Unreadable, beginning};
+use crate::form::{Says, Told};
+use crate::ids;
+use crate::quirks::ChoiceIndex;
+use crate::signed::SignedBlocks;
+use crate::speech::Speech;
+use crate::template::Template;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    options: Options,
+    pub(crate) budget: Budget,
+    pub(crate) speech: Speech,
+    /// The first thinking came in `thinking_blocks`, and under no other name.
+    thinks_in_blocks: bool,
+    /// The answer comes as messages, each of which adds to it.
+    messages_add: bool,
+    pub(crate) calls: Calls,
+    pub(crate) finish_reason: FinishReason,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) unreadable: Option<Unreadable>,
+    /// The problem that says that the server gave up, until the server has said why.
+    unexplained: Option<usize>,
+    details: Details,
+    signed: SignedBlocks,
+    extra: Map<String, Value>,
+    id: Option<String>,
+    model: Option<String>,
+    pub(crate) done: bool,
+    /// The limit that was passed: nothing is taken any more.
+    pub(crate) failed: Option<Error>,
+    kept_bytes: usize,
+}
+
+impl State {
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            options,
+            budget: Budget::new(options.limits.held_bytes),
+            speech: Speech::new(options.quirks, options.limits.text_bytes),
+            thinks_in_blocks: false,
+            messages_add: false,
+            calls: Calls::default(),
+            finish_reason: FinishReason::Unspecified,
+            usage: None,
+            problems: Vec::new(),
+            unreadable: None,
+            unexplained: None,
+            details: Details::default(),
+            signed: SignedBlocks::default(),
+            extra: Map::new(),
+            id: None,
+            model: None,
+            done: false,
+            failed: None,
+            kept_bytes: 0,
+        }
+    }
+
+    /// Takes nothing any more: a limit was passed.
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
+        self.failed = Some(error);
+        error
+    }
+
+    /// Takes what a chunk says that was told by comparison, in the order of [`take`](Self::take).
+    #[inline]
+    pub(crate) fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
+        if let Some(template) = told.met {
+            self.meet(template)?;
+        }
+        if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
+            match &told.form.says {
+                Says::Nothing => {}
+                Says::Text if told.words.is_empty() => {}
+                Says::Text => self.speech.add_text(told.words, &mut self.budget)?,
+                Says::Thinking => {
+                    let thinking = told.thinking();
+                    if !thinking.is_empty() {
+                        self.speech.think(thinking, &mut self.budget)?;
+                    }
+                }
+                Says::Arguments(fragment) => self.add_fragment(fragment, told.words)?,
+            }
+            if let Some(detail) = told.detail {
+                let length = detail.json_length();
+                let known = self.details.grow(detail, &mut self.budget)?;
+                self.keep(length.saturating_sub(known))?;
+            }
+            if let Some(reason) = &told.form.finish_reason {
+                self.end_choice(reason)?;
+            }
+        }
+        if let Some(usage) = told.usage {
+            self.usage.get_or_insert_default().merge(usage);
+        }
+        Ok(())
+    }
+
+    /// Takes id and model from a chunk that is like one of an earlier answer.
+    #[cold]
+    fn meet(&mut self, template: &Template) -> Result<(), Error> {
+        if self.id.is_none() {
+            self.id = self.keep_word(template.id().as_deref())?;
+        }
+        if self.model.is_none() {
+            self.model = self.keep_word(template.model().as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Takes a word of which there is one in the answer.
+    fn keep_word(&mut self, word: Option<&str>) -> Result<Option<String>, Error> {
+        let Some(word) = word else { return Ok(None) };
+        self.budget.hold(COPIES * word.len())?;
+        Ok(Some(word.to_owned()))
+    }
+
+    /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
+    pub(crate) fn take(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
+        if let Some(error) = &chunk.error {
+            self.add_problem(Problem::Server(error.clone()))?;
+        }
+        if chunk.is_cut {
+            let limit = self.options.limits.held_bytes;
+            return Err(Error::new(ErrorKind::AnswerTooLarge, limit));
+        }
+        if self.id.is_none() {
+            self.id = self.keep_word(chunk.id.as_deref())?;
+        }
+        if self.model.is_none() {
+            self.model = self.keep_word(chunk.model.as_deref())?;
+        }
+        for choice in chunk.choices() {
+            self.take_choice(choice, chunk.detail_form)?;
+        }
+        if let Some(usage) = &chunk.usage {
+            self.usage.get_or_insert_default().merge(usage);
+        }
+        Ok(())
+    }
+
+    fn take_choice(&mut self, choice: &Choice<'_>, detail_form: u64) -> Result<(), Error> {
+        if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
+            return Ok(());
+        }
+        if choice.is_message && self.has_streamed()? {
+            return self.take_message(choice);
+        }
+        if let Some(thinking) = &choice.thinking
+            && self.is_new(choice)
+        {
+            self.speech.think(thinking, &mut self.budget)?;
+        }
+        if let Some(text) = &choice.text {
+            if choice.is_thought() {
+                self.speech.add_thought(text, &mut self.budget)?;
+            } else {
+                self.speech.add_text(text, &mut self.budget)?;
+            }
+        }
+        if let Some(rare) = &choice.rare {
+            self.take_rare(rare, detail_form)?;
+        }
+        for fragment in choice.calls() {
+            self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+        }
+        if let Some(reason) = &choice.finish_reason {
+            self.end_choice(reason)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the thinking of a choice is to be said: blocks say once more, often all at once, what has
+    /// come under another name (QUIRKS row 108).
+    #[inline]
+    fn is_new(&mut self, choice: &Choice<'_>) -> bool {
+        let in_blocks = choice.rare.as_ref().is_some_and(|rare| rare.thinks_in_blocks);
+        self.thinks_in_blocks |= in_blocks && self.speech.blocks.thinking().is_empty();
+        !in_blocks || (self.thinks_in_blocks && !self.signed.has_said(choice.thinking_blocks()))
+    }
+
+    /// Whether a message is the last word on what deltas have said before it. Of a server that sends nothing
+    /// but messages each is a piece (QUIRKS row 36).
+    #[cold]
+    fn has_streamed(&mut self) -> Result<bool, Error> {
+        self.flush()?;
+        self.messages_add |= self.speech.blocks.parts.is_empty();
+        Ok(!self.messages_add)
+    }
+
+    /// Takes a message for what it has beyond the deltas before it (QUIRKS row 117).
+    fn take_message(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
+        // Copies, for as long as they are compared: of its words, and of what has been said.
+        let words = |part: &chunk::Part<'_>| match part {
+            chunk::Part::Text(part) | chunk::Part::Thinking(part) => part.len(),
+        };
+        let length = choice.text.as_deref().map_or(0, str::len)
+            + choice.thinking.as_deref().map_or(0, str::len)
+            + choice.parts().iter().map(words).sum::<usize>();
+        let copies = COPIES * (length + self.speech.blocks.text_bytes());
+        self.budget.hold(copies)?;
+        let mut text = choice.text.as_deref().unwrap_or_default().to_owned();
+        let mut thinking = choice.thinking.as_deref().unwrap_or_default().to_owned();
+        for part in choice.parts() {
+            match part {
+                chunk::Part::Text(part) => text.push_str(part),
+                chunk::Part::Thinking(part) => thinking.push_str(part),
+            }
+        }
+        let refusal = choice.refusal().unwrap_or_default();
+        for (voice, whole) in
+            [(Voice::Thinking, &*thinking), (Voice::Text, &*text), (Voice::Refusal, refusal)]
+        {
+            self.speech.say_rest(voice, whole, &mut self.budget)?;
+        }
+        self.budget.release(copies);
+        if let Some(rare) = &choice.rare {
+            let has_details = !self.details.list.is_empty();
+            let details = if has_details { &[][..] } else { &rare.details[..] };
+            let signed = if self.signed.is_empty() { &rare.thinking_blocks[..] } else { &[] };
+            self.keep_for_server(rare, details, signed, 0)?;
+        }
+        for fragment in choice.calls().filter(|fragment| fragment.name.is_some()) {
+            if !self.calls.has(fragment) {
+                self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
+            }
+        }
+        if let Some(reason) = &choice.finish_reason {
+            self.end_choice(reason)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the server's reason, which may be given more than once. One by which it gives up is an error,
+    /// whether or not it says more (QUIRKS row 106).
+    #[inline]
+    fn end_choice(&mut self, reason: &str) -> Result<(), Error> {
+        // It is told at every stage from here to the caller.
+        let copies = 2 * COPIES;
+        self.budget.hold(copies * reason.len())?;
+        let old = mem::replace(&mut self.finish_reason, FinishReason::from_server(reason));
+        if old != FinishReason::Unspecified {
+            self.budget.release(copies * old.as_str().len());
+        }
+        if reason == "error" { self.give_up() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn give_up(&mut self) -> Result<(), Error> {
+        if !self.problems.iter().any(|known| matches!(known, Problem::Server(_))) {
+            let words =
+                "the server ended the answer with the finish reason \"error\" and said no more";
+            self.add_problem(Problem::Server(Box::new(ServerError::from_value(words.into()))))?;
+            self.unexplained = Some(self.problems.len() - 1);
+        }
+        Ok(())
+    }
+
+    fn take_rare(&mut self, rare: &Rare<'_>, detail_form: u64) -> Result<(), Error> {
+        for part in &rare.parts {
+            match part {
+                chunk::Part::Text(text) if rare.is_thought => {
+                    self.speech.add_thought(text, &mut self.budget)?;
+                }
+                chunk::Part::Text(text) => self.speech.add_text(text, &mut self.budget)?,
+                chunk::Part::Thinking(thinking) => self.speech.think(thinking, &mut self.budget)?,
+            }
+        }
+        if let Some(refusal) = &rare.refusal {
+            self.speech.say(Voice::Refusal, refusal, &mut self.budget)?;
+        }
+        self.keep_for_server(rare, &rare.details, &rare.thinking_blocks, detail_form)
+    }
+
+    /// Keeps what only the server understands, and wants back, and the error of the choice.
+    fn keep_for_server(
+        &mut self,
+        rare: &Rare<'_>,
+        details: &[Value],
+        signed: &[Value],
+        detail_form: u64,
+    ) -> Result<(), Error> {
+        if let Some(error) = &rare.error {
+            self.add_problem(Problem::Server(error.clone()))?;
+        }
+        let mut known = 0;
+        for detail in details {
+            known += self.details.merge(detail, detail_form, &mut self.budget)?;
+        }
+        self.keep(rare.detail_bytes.saturating_sub(known))?;
+        self.keep(rare.block_bytes)?;
+        for block in signed {
+            self.signed.merge(block, &mut self.budget)?;
+        }
+        for (member, value) in &rare.extra {
+            self.keep(member.len() + value.to_string().len())?;
+            self.budget.hold_value(member, value)?;
+            self.extra.insert(member.clone(), value.clone());
+        }
+        Ok(())
+    }
+
+    /// Takes a fragment of a call, and apart from it the piece of arguments that it has.
+    #[inline]
+    fn add_fragment(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Result<(), Error> {
+        let limits = self.options.limits;
+        let call = match self.calls.find(fragment) {
+            Some(call) => call,
+            None if self.calls.list.len() >= limits.calls => {
+                return Err(Error::new(ErrorKind::TooManyCalls, limits.calls));
+            }
+            None => {
+                // Text that is held back came before this call.
+                self.flush()?;
+                let call = self.calls.begin(fragment);
+                self.speech.blocks.call_started(call, &mut self.budget)?;
+                call
+            }
+        };
+        let held = self.calls.hold(call, fragment, &mut self.budget);
+        let assembled = &mut self.calls.list[call];
+        let fits = if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
+            Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes))
+        } else {
+            assembled.arguments.reserve(arguments, &mut self.budget)
+        };
+        if held.is_err() || fits.is_err() {
+            // What came of it may be JSON by chance: it must not run.
+            assembled.is_too_long = true;
+            held?;
+            self.calls.take(call, fragment, "");
+            return fits;
+        }
+        if let Some(piece) = fragment.name.as_deref()
+            && assembled.name.as_deref() != Some(piece)
+        {
+            let is_late = assembled.is_late(piece);
+            self.keep(piece.len())?;
+            if is_late {
+                let piece = beginning(piece).to_owned();
+                self.add_problem(Problem::LateName { call, piece })?;
+            }
+        }
+        if let Some(extra) = &fragment.extra {
+            self.keep(
+                extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
+            )?;
+        }
+        let place = self.calls.take(call, fragment, arguments);
+        self.speech.blocks.call_grew(call, place, &mut self.budget)
+    }
+
+    /// Counts what is kept beside words and arguments: all of it is bounded together with the text.
+    fn keep(&mut self, bytes: usize) -> Result<(), Error> {
+        self.kept_bytes += bytes;
+        let limit = self.options.limits.text_bytes;
+        if self.kept_bytes > limit {
+            return Err(Error::new(ErrorKind::TextTooLong, limit));
+        }
+        Ok(())
+    }
+
+    /// Lets go of all words that are held back.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.speech.flush(&mut self.budget)
+    }
+
+    /// Takes a payload that is not JSON; the first is kept beside the problem that it is.
+    pub(crate) fn add_unreadable(&mut self, unreadable: &Unreadable) -> Result<(), Error> {
+        if self.unreadable.is_none() {
+            // A call that was lost in it quotes it.
+            let quoted = COPIES_OF_CALL * unreadable.excerpt().len();
+            self.budget.hold(unreadable.payload().len() + quoted)?;
+            self.unreadable = Some(unreadable.clone());
+        }
+        self.add_problem(Problem::Unreadable(unreadable.clone()))
+    }
+
+    pub(crate) fn add_problem(&mut self, problem: Problem) -> Result<(), Error> {
+        let is_error = matches!(problem, Problem::Server(_));
+        let last = self.problems.len();
+        let explained = self.unexplained.filter(|_| is_error);
+        // However much else is wrong, that the server gave up is told.
+        let is_first_error =
+            is_error && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
+        if explained.is_none() && !is_first_error && last >= self.options.limits.problems {
+            return Ok(());
+        }
+        self.budget.hold(problem.held())?;
+        self.problems.push(problem);
+        // What the server says now is why it gave up: it stands first, where an error is looked for.
+        let place = explained.unwrap_or(last);
+        if explained.is_some() {
+            self.unexplained = None;
+            self.problems.swap(place, last);
+            self.speech.blocks.problem_moved(place, last);
+        }
+        self.speech.blocks.problem(place, &mut self.budget)
+    }
+
+    pub(crate) fn take_answer(&mut self) -> Answer {
+        let calls = mem::take(&mut self.calls.list);
+        let mut calls = (!calls.is_empty()).then(|| self.finished(calls).into_iter());
+        let said = mem::take(&mut self.speech.blocks).parts;
+        let mut blocks = Vec::with_capacity(said.len());
+        let mut refusal: Option<String> = None;
+        for part in said {
+            match part {
+                Part::Words(Words { voice: Voice::Thinking, text }) => {
+                    blocks.push(ContentBlock::Thinking(ThinkingBlock::new(text)));
+                }
+                Part::Words(Words { voice, text }) => {
+                    if voice == Voice::Refusal {
+                        refusal.get_or_insert_default().push_str(&text);
+                    }
+                    blocks.push(ContentBlock::Text(TextBlock::new(text)));
+                }
+                Part::Call => blocks.extend(calls.as_mut().and_then(Iterator::next)),
+            }
+        }
+        blocks.extend(self.lost_call(&blocks).map(ContentBlock::ToolUseError));
+        let signed = mem::take(&mut self.signed).finish();
+        if !signed.is_empty() {
+            self.extra.insert("thinking_blocks".into(), signed.into());
+        }
+        let details = mem::take(&mut self.details).list;
+        if !details.is_empty() {
+            self.extra.insert("reasoning_details".into(), details.into());
+        }
+        Answer {
+            blocks,
+            refusal,
+            finish_reason: mem::replace(&mut self.finish_reason, FinishReason::Unspecified),
+            usage: self.usage.take(),
+            problems: mem::take(&mut self.problems),
+            done: mem::replace(&mut self.done, true),
+            id: self.id.take(),
+            model: self.model.take(),
+            extra: mem::take(&mut self.extra),
+        }
+    }
+
+    /// Makes blocks of calls.
+    #[cold]
+    fn finished(&mut self, calls: Vec<Call>) -> Vec<ContentBlock> {
+        let cut = self.why_an_empty_last_call_is_no_call();
+        let last = calls.len() - 1;
+        let ids: Vec<String> = calls.iter().filter_map(|call| call.id.clone()).collect();
+        let mut ids = ids::MadeUpIds::new(self.options.id_seed, ids);
+        let blocks = calls.into_iter().enumerate().map(|(number, call)| {
+            let cut = cut.filter(|_| number == last);
+            let repair = self.options.quirks.repair;
+            match call.finish(|| ids.next_id(), cut, repair, &mut self.budget) {
+                Ok(call) => ContentBlock::ToolUse(call),
+                Err(error) => ContentBlock::ToolUseError(error),
+            }
+        });
+        blocks.collect()
+    }
+
+    /// The call of an answer that ends by calling tools but has none, where a payload could not be read: the
+    /// call was in that (QUIRKS row 121).
+    fn lost_call(&self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
+        let unreadable = self.unreadable.as_ref()?;
+        let is_call = |block: &ContentBlock| {
+            matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
+        };
+        let asks = matches!(self.finish_reason.as_str(), "tool_calls" | "function_call");
+        if !asks || blocks.iter().any(is_call) {
+            return None;
+        }
+        let position = unreadable.position();
+        let error = format!("the call was lost: its chunk is not JSON at byte {position}");
+        let mut lost = ToolUseError::new(error, unreadable.excerpt());
+        lost.id = Some(ids::MadeUpIds::new(self.options.id_seed, Vec::new()).next_id());
+        Some(lost)
+    }
+
+    /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).
+    fn why_an_empty_last_call_is_no_call(&self) -> Option<&'static str> {
+        if self.failed.is_some() {
+            Some("the answer passed a limit before the call's arguments")
+        } else if self.finish_reason.is_length() {
+            Some("the call was cut off by the token limit before its arguments")
+        } else if !self.done && self.finish_reason == FinishReason::Unspecified {
+            Some("the stream broke off before the call's arguments")
+        } else {
+            None
+        }
+    }
+}

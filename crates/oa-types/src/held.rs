@@ -1,0 +1,146 @@
+//! How much memory JSON takes once it is a tree.
+//!
+//! A [`Value`] is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 of a list. Whoever
+//! reads JSON that somebody else wrote compares these figures with a limit, rather than the length of the text.
+//!
+//! Both functions return upper bounds, whichever kind of map `serde_json` is built with.
+
+use serde_json::{Map, Value};
+
+/// As deep as `serde_json` reads.
+const DEPTH: usize = 128;
+
+const VALUE: usize = size_of::<Value>();
+
+/// A list and its first item: it has room for four.
+pub const LIST: usize = 4 * VALUE;
+
+/// Each further item of a list, which may have twice the room that it needs.
+pub const ITEM: usize = 2 * VALUE;
+
+/// True if maps keep the order of their members, as they do with the feature `preserve_order`: each is a list and
+/// a hash table then, and a B-tree otherwise.
+const IS_ORDERED: bool = size_of::<Map<String, Value>>() > 3 * size_of::<usize>();
+
+/// A member in the list of such a map, with its hash.
+const ENTRY: usize = size_of::<usize>() + size_of::<String>() + VALUE;
+
+/// A place in the table: an index and a byte of control.
+const BUCKET: usize = size_of::<usize>() + 1;
+
+/// Such a map with room for so many members; the table has a few bytes more at its end.
+const fn ordered(members: usize, buckets: usize) -> usize {
+    members * ENTRY + buckets * BUCKET + 32
+}
+
+/// How many members cost no more than the first: a node of a B-tree has room for eleven, and a table of sixteen
+/// places for fourteen.
+const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
+
+/// An object and its first eleven members.
+pub const OBJECT: usize =
+    if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
+
+/// Each further member of an object: a list and its table may have twice the room that they need; nodes may be
+/// half empty, and other nodes point to them.
+pub const MEMBER: usize = if IS_ORDERED { 2 * ENTRY + 4 * BUCKET } else { OBJECT / 4 };
+
+/// No byte of JSON takes more than this.
+pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
+
+/// Returns how many bytes the value that `json` spells takes in memory at most.
+///
+/// Text that is not JSON has no value; for it the result bounds what is built until that is noticed.
+///
+/// ```
+/// use oa_types::held;
+///
+/// assert_eq!(held::by_json("\"plain text\""), 12);
+/// assert!(held::by_json("[0,0,0,0]") > 100);
+/// ```
+#[must_use]
+pub fn by_json(json: &str) -> usize {
+    // Each byte may be of a string or of a number.
+    let mut held = json.len();
+    let mut members = [0_usize; DEPTH];
+    let mut depth = 0;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => loop {
+                match bytes.next() {
+                    None => return held,
+                    Some(b'"') => break,
+                    Some(b'\\') => _ = bytes.next(),
+                    Some(_) => {}
+                }
+            },
+            b'[' | b'{' => {
+                depth += 1;
+                let Some(members) = members.get_mut(depth) else { return held };
+                *members = 0;
+                held += if byte == b'[' { LIST } else { 0 };
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if members[depth] == 0 => held += ITEM,
+            b':' => {
+                members[depth] += 1;
+                held += by_member(members[depth]);
+            }
+            _ => {}
+        }
+    }
+    held
+}
+
+/// Returns whether the value that `json` spells takes no more than so many bytes in memory.
+///
+/// Short text is not looked at.
+#[must_use]
+pub fn fits(json: &str, bytes: usize) -> bool {
+    json.len() <= bytes / MOST_A_BYTE || by_json(json) <= bytes
+}
+
+/// Returns how many bytes a value takes in memory at most, itself not included.
+#[must_use]
+pub fn by_value(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 0,
+        // With `arbitrary_precision` it is text.
+        Value::Number(number) if size_of_val(number) > 16 => number.to_string().len(),
+        Value::Number(_) => 0,
+        Value::String(text) => text.capacity(),
+        Value::Array(list) => list.capacity() * VALUE + list.iter().map(by_value).sum::<usize>(),
+        Value::Object(members) => by_members(members),
+    }
+}
+
+/// Returns how many bytes the members of an object take in memory at most.
+#[must_use]
+pub fn by_members(members: &Map<String, Value>) -> usize {
+    let members = members.iter().zip(1..);
+    let member = |((name, value), count): ((&String, &Value), usize)| {
+        name.capacity() + by_value(value) + by_member(count)
+    };
+    members.map(member).sum()
+}
+
+/// Returns how many bytes a member of this name takes in a map at most, beside its value.
+#[must_use]
+pub fn member(name: &str) -> usize {
+    OBJECT + name.len()
+}
+
+/// What a map grows by with a member: the first, the second, and so on.
+fn by_member(count: usize) -> usize {
+    match count {
+        // A table begins with four places, and doubles when seven of eight are taken.
+        1 if IS_ORDERED => ordered(3, 4),
+        4 if IS_ORDERED => ordered(7, 8) - ordered(3, 4),
+        8 if IS_ORDERED => OBJECT - ordered(7, 8),
+        1 if !IS_ORDERED => OBJECT,
+        _ if count <= IN_FIRST => 0,
+        _ if count == IN_FIRST + 1 => count * MEMBER,
+        _ => MEMBER,
+    }
+}
