@@ -59,36 +59,34 @@ impl Calls {
         (!begins).then_some(last)
     }
 
-    /// Counts what a call is about to take from a fragment beside its arguments.
+    /// Counts what a call is about to take from a fragment beside its arguments: `new_piece` is its name, unless
+    /// the call has that already.
     #[inline]
     pub(crate) fn hold(
         &self,
         call: usize,
         fragment: &Fragment<'_>,
+        new_piece: Option<&str>,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        let is_bare = fragment.id.is_none() && fragment.name.is_none() && fragment.extra.is_none();
-        if is_bare { Ok(()) } else { self.hold_words(call, fragment, budget) }
+        let new_id = fragment.id.as_deref().filter(|_| self.list[call].id.is_none());
+        if new_id.is_none() && new_piece.is_none() && fragment.extra.is_none() {
+            return Ok(());
+        }
+        Self::hold_words(new_id, new_piece, fragment, budget)
     }
 
     #[inline(never)]
     fn hold_words(
-        &self,
-        call: usize,
+        new_id: Option<&str>,
+        new_piece: Option<&str>,
         fragment: &Fragment<'_>,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        let call = &self.list[call];
-        if let (None, Some(id)) = (&call.id, &fragment.id) {
-            // Ids are compared, too, in lists of their own.
-            budget.hold((COPIES_OF_CALL + 3) * id.len())?;
-        }
-        if let Some(piece) = fragment.name.as_deref()
-            && call.name.as_deref() != Some(piece)
-        {
-            // Pieces make it grow to twice its length.
-            budget.hold((COPIES_OF_CALL + 2) * piece.len())?;
-        }
+        // Ids are compared, too, in lists of their own.
+        budget.hold((COPIES_OF_CALL + 3) * new_id.map_or(0, str::len))?;
+        // Pieces make a name grow to twice its length.
+        budget.hold((COPIES_OF_CALL + 2) * new_piece.map_or(0, str::len))?;
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             let bytes = held::member(member) + held::by_value(value);
             budget.hold(COPIES_OF_CALL * bytes)?;

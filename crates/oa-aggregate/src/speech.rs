@@ -113,7 +113,15 @@ impl Speech {
     }
 
     /// Lets go of all words that are held back, half a tag too.
+    #[inline]
     pub(crate) fn flush(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        // Once plain text has come nothing is held back, but for half a tag.
+        let is_open = !self.wary && self.splitter.is_none() && self.text.held() == 0;
+        if is_open { Ok(()) } else { self.let_all_go(budget) }
+    }
+
+    #[inline(never)]
+    fn let_all_go(&mut self, budget: &mut Budget) -> Result<(), Error> {
         self.flush_but_thought(budget)?;
         let Self { blocks, thought, limit, .. } = self;
         thought.flush(&mut |voice, words| blocks.say(voice, words, *limit, budget))

@@ -335,7 +335,15 @@ impl State {
                 call
             }
         };
-        let held = self.calls.hold(call, fragment, &mut self.budget);
+        // Most fragments are nothing but a piece of arguments.
+        let is_bare = fragment.id.is_none() && fragment.name.is_none() && fragment.extra.is_none();
+        let mut new_piece = None;
+        let mut held = Ok(());
+        if !is_bare {
+            let known = self.calls.list[call].name.as_deref();
+            new_piece = fragment.name.as_deref().filter(|piece| known != Some(piece));
+            held = self.calls.hold(call, fragment, new_piece, &mut self.budget);
+        }
         let assembled = &mut self.calls.list[call];
         let fits = if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
             Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes))
@@ -349,9 +357,7 @@ impl State {
             self.calls.take(call, fragment, "");
             return fits;
         }
-        if let Some(piece) = fragment.name.as_deref()
-            && assembled.name.as_deref() != Some(piece)
-        {
+        if let Some(piece) = new_piece {
             let is_late = assembled.is_late(piece);
             self.keep(piece.len())?;
             if is_late {
@@ -359,7 +365,7 @@ impl State {
                 self.add_problem(Problem::LateName { call, piece })?;
             }
         }
-        if let Some(extra) = &fragment.extra {
+        if !is_bare && let Some(extra) = &fragment.extra {
             self.keep(
                 extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
             )?;
