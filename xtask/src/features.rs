@@ -40,14 +40,7 @@ mod tests {
     fn commands(features: &[&str]) -> Vec<String> {
         let features: BTreeMap<_, _> =
             features.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
-        let package = Package {
-            name: "a".into(),
-            dir: "crates/a".into(),
-            dependencies: Vec::new(),
-            features,
-            rust_version: None,
-            bins: Vec::new(),
-        };
+        let package = Package { name: "a".into(), features, ..Package::default() };
         checks(&package).iter().map(ToString::to_string).collect()
     }
 

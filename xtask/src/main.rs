@@ -8,6 +8,7 @@ mod features;
 mod fuzz;
 mod layers;
 mod msrv;
+mod package;
 mod server;
 mod step;
 mod tally;
@@ -35,6 +36,7 @@ cargo xtask COMMAND
   features                each feature of each crate alone, none, and all
   fuzz                    a short run of each fuzz target
   msrv                    the oldest supported Rust
+  package                 every published crate, packed as for its registry
   tidy                    layers, names, docs and manifests
   help                    this page
 ";
@@ -63,6 +65,7 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["features"] => features::run,
         ["fuzz"] => fuzz::run,
         ["msrv"] => msrv::run,
+        ["package"] => package::run,
         ["tidy"] => tidy::run,
         _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
     };
