@@ -33,7 +33,8 @@ cargo xtask COMMAND
                             --strict  a step whose tool is not installed fails
   conformance             the client against a real server: OPEN_AGENT_BASE_URL, or one started here
   deny                    licences, duplicate versions and sources of dependencies
-  features                each feature of each crate alone, none, and all
+  features                each feature of each crate alone, none, and all, and all
+                            combinations of the facade's
   fuzz                    a short run of each fuzz target
   msrv                    the oldest supported Rust
   package                 every published crate, packed as for its registry

@@ -29,16 +29,20 @@ pub(crate) struct Package {
     pub(crate) bins: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
+    /// Those that the manifest turns on.
+    pub(crate) features: Vec<String>,
+    pub(crate) optional: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Kind {
     Build,
     Dev,
+    #[default]
     Normal,
 }
 
@@ -114,7 +118,12 @@ impl Dependency {
             Some("dev") => Kind::Dev,
             _ => Kind::Normal,
         };
-        Self { name: text(&value["name"]), kind }
+        Self {
+            name: text(&value["name"]),
+            kind,
+            features: list(&value["features"]).iter().map(text).collect(),
+            optional: value["optional"] == true,
+        }
     }
 }
 
