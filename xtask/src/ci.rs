@@ -8,7 +8,7 @@ use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{conformance, deny, features, fuzz, msrv, tidy};
+use crate::{conformance, deny, features, fuzz, msrv, package, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -70,6 +70,7 @@ fn steps() -> Vec<Step> {
     vec![
         step("fmt", Fast, Check(Run::cargo("fmt --all --check"))),
         step("tidy", Fast, Own(tidy::run)),
+        step("package", Fast, Own(package::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test))),
         step("doctest", Fast, Tests(Run::cargo(doctest))),

@@ -59,8 +59,8 @@ pub(crate) const ROWS: &[Row] = &[
         name: "oa-aggregate",
         place: Place::Layer(1),
         ours: &["oa-types"],
-        external: Some(&["bytes", "memchr", "serde", "serde_json"]),
-        limits: &[Limit { features: Features::Default, most: 13 }],
+        external: Some(&["serde", "serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 11 }],
     },
     Row {
         name: "oa-context",

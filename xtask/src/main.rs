@@ -8,6 +8,7 @@ mod features;
 mod fuzz;
 mod layers;
 mod msrv;
+mod package;
 mod server;
 mod step;
 mod tally;
@@ -32,9 +33,11 @@ cargo xtask COMMAND
                             --strict  a step whose tool is not installed fails
   conformance             the client against a real server: OPEN_AGENT_BASE_URL, or one started here
   deny                    licences, duplicate versions and sources of dependencies
-  features                each feature of each crate alone, none, and all
+  features                each feature of each crate alone, none, and all, and all
+                            combinations of the facade's
   fuzz                    a short run of each fuzz target
   msrv                    the oldest supported Rust
+  package                 every published crate, packed as for its registry
   tidy                    layers, names, docs and manifests
   help                    this page
 ";
@@ -63,6 +66,7 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
         ["features"] => features::run,
         ["fuzz"] => fuzz::run,
         ["msrv"] => msrv::run,
+        ["package"] => package::run,
         ["tidy"] => tidy::run,
         _ => return Err(format!("no command `{}`\n\n{HELP}", args.join(" "))),
     };

@@ -6,6 +6,7 @@ mod manifest;
 mod source;
 mod text;
 mod tree;
+mod usage;
 
 use std::fmt;
 
@@ -54,7 +55,9 @@ const RULES: &[(&str, Rule)] = &[
     ("crate-docs", crates::docs),
     ("crate-on-the-map", crates::on_the_map),
     ("lints-inherited", manifest::lints_inherited),
+    ("features-on-docs-rs", manifest::features_on_docs_rs),
     ("dependencies-inherited", manifest::dependencies_inherited),
+    ("dependencies-used", usage::used),
     ("file-names", text::file_names),
     ("file-length", text::file_length),
     ("unfinished", text::unfinished),

@@ -15,28 +15,34 @@ pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Package {
     pub(crate) name: String,
     /// The folder of its manifest.
     pub(crate) dir: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
+    /// Whether it may go to a registry.
+    pub(crate) published: bool,
     pub(crate) rust_version: Option<String>,
     /// Names of its binaries.
     pub(crate) bins: Vec<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
     pub(crate) kind: Kind,
+    /// Those that the manifest turns on.
+    pub(crate) features: Vec<String>,
+    pub(crate) optional: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Kind {
     Build,
     Dev,
+    #[default]
     Normal,
 }
 
@@ -93,6 +99,8 @@ impl Package {
             dir: manifest.parent().map(Path::to_owned).unwrap_or_default(),
             dependencies: list(&value["dependencies"]).iter().map(Dependency::read).collect(),
             features: features.unwrap_or_default(),
+            // `publish = false` is an empty list of registries.
+            published: value["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             rust_version: value["rust_version"].as_str().map(str::to_owned),
             bins: list(&value["targets"])
                 .iter()
@@ -110,7 +118,12 @@ impl Dependency {
             Some("dev") => Kind::Dev,
             _ => Kind::Normal,
         };
-        Self { name: text(&value["name"]), kind }
+        Self {
+            name: text(&value["name"]),
+            kind,
+            features: list(&value["features"]).iter().map(text).collect(),
+            optional: value["optional"] == true,
+        }
     }
 }
 

@@ -12,7 +12,7 @@
 //! # Who needs this crate alone
 //!
 //! Whoever has a transport of their own and wants the answer without a client around it; it needs
-//! nothing but serde, serde_json and memchr. With an event stream, `oa-sse` goes before it. To run an agent,
+//! nothing but serde and serde_json. With an event stream, `oa-sse` goes before it. To run an agent,
 //! take the facade `open-agent`.
 //!
 //! ```

@@ -31,6 +31,8 @@
 //! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn; both are off by
 //! default here, on by default in the facade. `schemars` adds answers of a type: `Client::send_for`, `query_for`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod builder;
 mod endpoint;
 mod options;

@@ -39,6 +39,8 @@
 //!
 //! No I/O and no model: who wants a summary asks a model for it, and hands it back.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod counter;
 mod estimate;
 

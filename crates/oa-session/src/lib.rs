@@ -50,6 +50,8 @@
 //! [`Timestamp::now`], and [`SavedSession::save_now`] and its like which call it, are the one place that asks the
 //! system's clock.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod error;
 
 mod id;

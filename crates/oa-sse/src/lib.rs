@@ -43,6 +43,8 @@
 //! All are off by default: `stream` adds [`EventStream`] over any stream of `Bytes`, `body` adds
 //! [`BodyEvents`] over any `http_body::Body`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod parser;
 
 mod budget;

@@ -41,6 +41,8 @@
 //!
 //! `schemars` (off by default): `ToolBuilder::typed`, tools over a type that derives its schema.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod tool;
 
 mod builder;

@@ -59,6 +59,8 @@
 //! The names and kinds here. Texts of errors are for people, and so are their sources, which come
 //! from private dependencies: hyper appears in no signature.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod service;
 
 mod body;

@@ -52,6 +52,8 @@
 //! Counters that know a model's vocabulary bring many crates and megabytes along, so none of them is a feature here.
 //! Name `oa-context` beside this crate, with its feature `tiktoken` or `tokenizers`: then [`context`] has them too.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub use oa_aggregate::ThinkTags;
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;

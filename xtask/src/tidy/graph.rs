@@ -251,11 +251,8 @@ mod tests {
         let strings = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let package = Package {
             name: "a".into(),
-            dir: "crates/a".into(),
-            dependencies: Vec::new(),
             features: table.iter().map(|(name, on)| ((*name).to_owned(), strings(on))).collect(),
-            rust_version: None,
-            bins: Vec::new(),
+            ..Package::default()
         };
         assert_eq!(features_without_tls(&package), ["macros"]);
     }

@@ -33,6 +33,37 @@ fn inherits_lints(entries: &[Entry]) -> bool {
     })
 }
 
+/// Where a crate has features, its page on docs.rs shows all of its items, each with what it needs.
+pub(super) fn features_on_docs_rs(tree: &Tree<'_>) -> Result<Vec<Finding>> {
+    const MARKS: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
+    let mut findings = Vec::new();
+    for package in tree.workspace.crates() {
+        if package.features.keys().all(|name| name == "default") {
+            continue;
+        }
+        let path = tree.workspace.relative(&package.dir.join("Cargo.toml"));
+        let text = tree.file(&path).map_or("", |file| file.text.as_str());
+        if !is_shown_whole(&entries(text)) {
+            let message = "wants all features and `--cfg docsrs` in [package.metadata.docs.rs]";
+            findings.push(Finding::file(path, message));
+        }
+        let path = tree.workspace.relative(&package.dir.join("src/lib.rs"));
+        let source = tree.file(&path).and_then(|file| file.source.as_ref());
+        if !source.is_some_and(|source| source.bare.lines().any(|line| line == MARKS)) {
+            findings.push(Finding::file(path, format!("has features, and wants `{MARKS}`")));
+        }
+    }
+    Ok(findings)
+}
+
+fn is_shown_whole(entries: &[Entry]) -> bool {
+    let has = |key: &str, value: &str| {
+        let is = |e: &Entry| e.section == "package.metadata.docs.rs" && e.key == key;
+        entries.iter().any(|entry| is(entry) && entry.value.replace(' ', "") == value)
+    };
+    has("all-features", "true") && has("rustdoc-args", r#"["--cfg","docsrs"]"#)
+}
+
 /// Versions are said once, in the root manifest.
 pub(super) fn dependencies_inherited(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
@@ -139,7 +170,11 @@ fn without_comment(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::super::tree::File;
     use super::*;
+    use crate::workspace::{Package, Workspace};
 
     #[track_caller]
     fn check(manifest: &str, expect: &[(usize, &str)]) {
@@ -187,5 +222,31 @@ mod tests {
         assert!(inherits_lints(&entries("[lints]\nworkspace = true\n")));
         assert!(inherits_lints(&entries("lints.workspace = true\n")));
         assert!(!inherits_lints(&entries("[lints.rust]\nunsafe_code = \"forbid\"\n")));
+    }
+
+    #[test]
+    fn crates_with_features_show_them_on_docs_rs() {
+        let table = "[package.metadata.docs.rs]\nall-features = true\n";
+        let args = "rustdoc-args = [\"--cfg\", \"docsrs\"]\n";
+        let marks = "//! Docs.\n\n#![cfg_attr(docsrs, feature(doc_cfg))]\n";
+        let found = |features: &[&str], manifest: &str, lib: &str| {
+            let features = features.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
+            let dir = "crates/oa-a".into();
+            let package = Package { dir, features, ..Package::default() };
+            let workspace =
+                Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: vec![package] };
+            let files = [("Cargo.toml", manifest), ("src/lib.rs", lib)];
+            let files = files.map(|(path, text)| File::new(format!("crates/oa-a/{path}"), text));
+            let tree = Tree { workspace: &workspace, files: files.into() };
+            let findings = features_on_docs_rs(&tree).unwrap();
+            let name = |finding: &Finding| finding.path.rsplit('/').next().map(str::to_owned);
+            findings.iter().filter_map(name).collect::<Vec<_>>()
+        };
+        let complete = format!("{table}{args}");
+        assert_eq!(found(&["default"], "", ""), [""; 0]);
+        assert_eq!(found(&["default", "tls"], &complete, marks), [""; 0]);
+        assert_eq!(found(&["tls"], table, marks), ["Cargo.toml"]);
+        assert_eq!(found(&["tls"], args, marks), ["Cargo.toml"]);
+        assert_eq!(found(&["tls"], &complete, "//! Docs.\n"), ["lib.rs"]);
     }
 }

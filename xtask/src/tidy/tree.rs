@@ -55,9 +55,14 @@ impl File {
 
     /// Whether the whole file serves tests, examples or measurements.
     pub(super) fn is_test(&self) -> bool {
-        let folders = ["benches", "examples", "fuzz", "tests"];
-        self.path.split('/').any(|part| folders.contains(&part) || part == "tests.rs")
+        serves_tests(&self.path)
     }
+}
+
+/// Whether a path leads into a folder of tests, examples or measurements.
+pub(super) fn serves_tests(path: &str) -> bool {
+    let folders = ["benches", "examples", "fuzz", "tests"];
+    path.split('/').any(|part| folders.contains(&part) || part == "tests.rs")
 }
 
 /// What git knows and does not ignore; in a copy without git, everything but build output.
