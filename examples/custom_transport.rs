@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn show(aggregator: &mut Aggregator) {
     while let Some(delta) = aggregator.next_delta() {
         match delta {
-            Delta::Text(text) | Delta::Thinking(text) => print!("{}", printable(&text)),
+            Delta::Text(text) | Delta::Thinking(text) => print!("{}", printable(text)),
             Delta::Problem(problem) => {
                 eprintln!("problem: {}", visible(&problem.to_string()));
             }

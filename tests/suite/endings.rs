@@ -19,9 +19,9 @@ const CALL: &str = include_str!("../fixtures/own/relay-never-closes.sse");
 /// What a turn says, its problems, and how long it took.
 async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration) {
     let began = Instant::now();
-    client.send("Go.").await.unwrap();
+    client.send("Go.").await.expect("nothing fails here");
     let (mut blocks, mut problems) = (Vec::new(), Vec::new());
-    while let Some(event) = client.next_event().await.unwrap() {
+    while let Some(event) = client.next_event().await.expect("nothing fails here") {
         match event {
             AgentEvent::Block(block) => blocks.push(block),
             AgentEvent::Problem(problem) => problems.push(problem),

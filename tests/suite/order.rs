@@ -35,7 +35,7 @@ fn schema() -> serde_json::Value {
 /// Asserts that the fields stand in their order, in the bytes behind these words.
 #[track_caller]
 fn in_order(request: &Request, behind: &str, fields: &[&str]) {
-    let body = std::str::from_utf8(request.body()).unwrap();
+    let body = std::str::from_utf8(request.body()).expect("nothing fails here");
     let (_, mut rest) = body.split_once(behind).unwrap_or_else(|| panic!("no {behind} in {body}"));
     for field in fields {
         let quoted = [format!("\"{field}\""), format!("\\\"{field}\\\"")];

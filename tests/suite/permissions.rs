@@ -438,7 +438,8 @@ async fn asked(lines: &'static str, tool: &str, input: open_agent::Value) -> (St
     let screen = Screen::default();
     let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());
     let answer = person.ask(PermissionRequest::new(tool, input, "c", Vec::new())).await;
-    let shown = String::from_utf8(screen.0.lock().unwrap().clone()).unwrap();
+    let shown = String::from_utf8(screen.0.lock().expect("nothing fails here").clone())
+        .expect("nothing fails here");
     (shown, answer)
 }
 

@@ -89,6 +89,7 @@ impl Taken {
     }
 
     /// What comes of a future, none of whose polls may take more than they may; and the number of polls.
+    #[expect(clippy::print_stdout, reason = "the figures are for people who look")]
     async fn bounded<F: Future>(&self, name: &str, future: F) -> (F::Output, usize) {
         let (mut future, mut polls) = (pin!(future), 0);
         let (mut most, mut longest) = ((0, 0), Duration::ZERO);

@@ -74,7 +74,7 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"));
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    Ok(fs::canonicalize(folder.unwrap_or(Path::new(".")))?.join(name))
+    Ok(fs::canonicalize(folder.unwrap_or_else(|| Path::new(".")))?.join(name))
 }
 
 #[cfg(not(unix))]

@@ -103,5 +103,5 @@ fn file(place: &Place, suffix: &str) -> PathBuf {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    fs::symlink_metadata(path).expect("nothing fails here").permissions().mode() & 0o777
 }

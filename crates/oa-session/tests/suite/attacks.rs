@@ -34,10 +34,12 @@ impl Trap {
         let _ = fs::remove_file(path);
         match self {
             Self::Fifo => fifo(path),
-            Self::Folder => fs::create_dir(path).unwrap(),
-            Self::Link => symlink(victim, path).unwrap(),
-            Self::LinkToNothing => symlink(victim.with_extension("none"), path).unwrap(),
-            Self::LinkToZero => symlink("/dev/zero", path).unwrap(),
+            Self::Folder => fs::create_dir(path).expect("nothing fails here"),
+            Self::Link => symlink(victim, path).expect("nothing fails here"),
+            Self::LinkToNothing => {
+                symlink(victim.with_extension("none"), path).expect("nothing fails here")
+            }
+            Self::LinkToZero => symlink("/dev/zero", path).expect("nothing fails here"),
         }
     }
 }
@@ -47,10 +49,10 @@ struct Victim(TempDir);
 
 impl Victim {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = JsonlStore::open(folder.path()).unwrap();
+        let folder = tempfile::tempdir().expect("nothing fails here");
+        let store = JsonlStore::open(folder.path()).expect("nothing fails here");
         let info = create(&store, "b");
-        append(&store, &info, turn(7)).unwrap();
+        append(&store, &info, turn(7)).expect("nothing fails here");
         Self(folder)
     }
 
@@ -202,14 +204,16 @@ fn within_seconds(trap: Trap, body: impl FnOnce() + Send + 'static) {
     });
     match receive.recv_timeout(Duration::from_secs(20)) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("{trap:?} blocks"),
-        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => body.join().unwrap(),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
+            body.join().expect("nothing fails here")
+        }
     }
 }
 
 fn fifo(path: &Path) {
-    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(path).status().expect("nothing fails here").success());
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    fs::symlink_metadata(path).expect("nothing fails here").permissions().mode() & 0o777
 }

@@ -6,9 +6,11 @@ use serde_json::{Map, Value, json};
 
 /// The names of the parameters, as they stand in the bytes of the schema.
 fn names(tool: &FnTool) -> (Vec<String>, Vec<String>) {
-    let schema: Value = serde_json::from_str(&tool.input_schema().to_string()).unwrap();
-    let properties = schema["properties"].as_object().unwrap().keys().cloned().collect();
-    let required = schema["required"].as_array().unwrap().iter();
+    let schema: Value =
+        serde_json::from_str(&tool.input_schema().to_string()).expect("nothing fails here");
+    let properties =
+        schema["properties"].as_object().expect("nothing fails here").keys().cloned().collect();
+    let required = schema["required"].as_array().expect("nothing fails here").iter();
     (properties, required.filter_map(Value::as_str).map(str::to_owned).collect())
 }
 
