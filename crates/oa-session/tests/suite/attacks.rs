@@ -37,7 +37,7 @@ impl Trap {
             Self::Folder => fs::create_dir(path).expect("nothing fails here"),
             Self::Link => symlink(victim, path).expect("nothing fails here"),
             Self::LinkToNothing => {
-                symlink(victim.with_extension("none"), path).expect("nothing fails here")
+                symlink(victim.with_extension("none"), path).expect("nothing fails here");
             }
             Self::LinkToZero => symlink("/dev/zero", path).expect("nothing fails here"),
         }
@@ -205,7 +205,7 @@ fn within_seconds(trap: Trap, body: impl FnOnce() + Send + 'static) {
     match receive.recv_timeout(Duration::from_secs(20)) {
         Err(mpsc::RecvTimeoutError::Timeout) => panic!("{trap:?} blocks"),
         Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => {
-            body.join().expect("nothing fails here")
+            body.join().expect("nothing fails here");
         }
     }
 }
