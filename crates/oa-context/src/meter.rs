@@ -306,10 +306,13 @@ fn ascii_length(bytes: &[u8]) -> usize {
         if others != 0 {
             return length + others.trailing_zeros() as usize / 8;
         }
+        let is_first = length == 0;
         length += BLOCK;
-        // Where one block is ASCII, more of them often are.
-        let (chunks, _) = bytes[length..].as_chunks::<64>();
-        length += 64 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+        if is_first {
+            // Many more often follow it, and larger chunks are checked faster.
+            let (chunks, _) = bytes[length..].as_chunks::<64>();
+            length += 64 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+        }
     }
     length + bytes[length..].iter().take_while(|byte| byte.is_ascii()).count()
 }
