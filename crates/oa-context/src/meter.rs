@@ -11,7 +11,9 @@ use std::fmt;
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
 
-use self::steps::{Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, bucket};
+use self::steps::{
+    Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, again_ascii, bucket,
+};
 
 /// Where tokenizers part a text before they look for tokens, and what the parts cost.
 ///
@@ -82,9 +84,8 @@ impl Meter {
         length
     }
 
-    /// Adds a block of ASCII characters, behind the one that was added last, at once. Returns false, and adds none,
-    /// where that might not be the same as one after the other: where a mark comes three times, or the
-    /// language may change.
+    /// Adds a block of ASCII characters at once; the window begins with the character before it, which has been
+    /// added. Returns false, and adds nothing, if the language changes within the block.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
         let [_, block @ ..] = window;
         let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
@@ -137,16 +138,17 @@ impl Meter {
             let place = same.trailing_zeros() as usize / 8;
             repeated = if place == next { repeated.saturating_add(1) } else { 1 };
             next = place + 1;
-            cost += again(Class::of(block[place]), repeated);
+            cost += again_ascii(block[place], repeated);
             same &= same - 1;
         }
         (cost, if next == BLOCK { repeated } else { 0 })
     }
 
-    /// Ends the words that end in these parts of a block. Returns false, and ends none, if the language changes.
+    /// Updates the language for the words that end in these parts of a block. Returns false, and changes nothing, if
+    /// the language changes on the way.
     ///
-    /// Where a part has words that end in vowels, it is of four characters, and the others end behind those: a word
-    /// that ends in a vowel and behind another one has a space and three letters of its own.
+    /// The order within a part is known: a part that contains a vowel ending is four characters long, so any other
+    /// word end in it comes later, since the word with the vowel takes up a space and at least three letters.
     #[inline(never)]
     fn end_words(&mut self, sums: &[u32]) -> bool {
         let latin = self.latin();

@@ -1,12 +1,12 @@
-//! The cost of two ASCII characters at once, while a text seems to be plain English.
+//! The transition table for two ASCII characters at once, for text that seems to be plain English.
 //!
-//! A run and the classes of the next two characters are the place of a step, just as in the tables for single
-//! characters, from which these are made. Other languages would need tables of their own, and take single steps.
+//! It is composed from the table for single characters at compile time. Other languages would need tables of their
+//! own, 90 KB each, so they take single steps.
 
 use super::steps::{ASCII_CLASSES, Class, RUNS, State};
 
-/// Defines an enum with an offset into the tables for each class of ASCII characters. It is an enum, and not a
-/// number, so that the compiler knows the largest one and leaves out bounds checks.
+/// Defines an enum of table offsets, one for each class of ASCII characters. Unlike an integer, an enum tells the
+/// compiler the largest offset, so that it omits bounds checks.
 macro_rules! offsets {
     ($(#[$doc:meta])* $name:ident, $size:expr) => {
         $(#[$doc])*
@@ -100,8 +100,7 @@ static TABLES: Tables = {
 };
 
 impl State {
-    /// Adds two ASCII characters to a text that seems to be plain English, and their cost and whether they end a
-    /// word to `sum`.
+    /// Moves on by two ASCII characters in plain English, and adds their cost and flags to `sum`.
     pub(super) fn step_pair(&mut self, first: u8, second: u8, sum: &mut u32) {
         let offset = TABLES.firsts[usize::from(first)] as usize
             + TABLES.seconds[usize::from(second)] as usize;

@@ -1,14 +1,14 @@
-//! What a character costs in the run that it continues or ends, as a table.
+//! The transition table of the meter: the cost of a character and the next state.
 //!
-//! A run and the language that the text seems to belong to make up a [`State`], a single byte. With the class of the
-//! next character it is the place of a step: what the character costs, and the state behind it. The
-//! rules are in [`step`]; the compiler applies them to every state and class.
+//! A [`State`] is a single byte: the current run of characters and the language that the text seems to be in. The
+//! state and the [`Class`] of the next character index the table. The rules are in [`step`], which is evaluated
+//! for every state and class at compile time.
 
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
 
-/// What a character is to a run. The number is where its row begins in the tables: there is a step
-/// for each byte that a state may be, so that no place lies outside of them.
+/// The class of a character. The discriminant is the start of its row in the tables. A row has an entry for every
+/// value of a byte, so that any class and state are within bounds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u16)]
 pub(super) enum Class {
@@ -21,7 +21,7 @@ pub(super) enum Class {
     Space = 0x400,
     Newline = 0x500,
     Tab = 0x600,
-    // Marks are parted so that different ones that often follow each other seldom are of one class.
+    // Marks are split so that different ones that often stand together seldom share a class.
     Closing = 0x700,
     Comma = 0x800,
     Opening = 0x900,
@@ -119,7 +119,7 @@ pub(super) struct State(u8);
 impl State {
     pub(super) const START: Self = Self(OTHER);
 
-    /// Adds a character, and its cost and whether it ends a word to `sum`; see [`COST`].
+    /// Moves on by a character, and adds its cost and flags to `sum`; see [`COST`].
     pub(super) fn step(&mut self, class: Class, sum: &mut u32) {
         let (cost, next) = self.stepped(class);
         *sum += cost;
@@ -139,7 +139,7 @@ impl State {
         self.0
     }
 
-    /// Returns what a character costs and whether it ends a word, as [`Self::step`] adds it, and the state behind it.
+    /// Returns the cost and flags of a character, and the state after it.
     pub(super) const fn stepped(self, class: Class) -> (u32, Self) {
         let place = class as usize + self.0 as usize;
         (TABLES.costs[place], Self(TABLES.states[place]))
@@ -199,15 +199,27 @@ pub(super) const MARK_PAIR: u32 = 1 << 26;
 
 /// Returns what the same mark once more costs beyond what the table tells for it, by how many times it
 /// has just been repeated.
-pub(super) fn again(class: Class, repeated: u32) -> i32 {
+pub(super) const fn again(class: Class, repeated: u32) -> i32 {
     let told = match class {
         _ if !class.is_mark() => return 0,
         _ if class.is_rare() => rates::MARK_RARE,
         _ => rates::MARK_COMMON,
     };
-    let cost = if repeated < 4 { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
+    let cost = if repeated < LONG { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
     cost as i32 - told as i32
 }
+
+/// Returns the same as [`again`] for an ASCII character, from a table where possible.
+pub(super) fn again_ascii(byte: u8, repeated: u32) -> i32 {
+    if repeated < LONG {
+        i32::from(TABLES.again[usize::from(byte)])
+    } else {
+        again(Class::of(byte), repeated)
+    }
+}
+
+/// A mark that has been repeated this many times costs less: it is part of a ruler.
+const LONG: u32 = 4;
 
 // Runs. Those of Latin letters come first: for each form of word the lengths from one letter on, and of the
 // longest of them all that are longer.
@@ -249,14 +261,23 @@ const SIZE: usize = 256 * Class::ALL.len();
 struct Tables {
     costs: [u32; SIZE],
     classes: [Class; 256],
+    /// What a mark costs beyond `costs` the first few times that it is repeated.
+    again: [i16; 256],
     states: [u8; SIZE],
 }
 
 static TABLES: Tables = {
-    let mut tables = Tables { costs: [0; SIZE], classes: [Class::Other; 256], states: [0; SIZE] };
+    let mut tables = Tables {
+        costs: [0; SIZE],
+        classes: [Class::Other; 256],
+        again: [0; 256],
+        states: [0; SIZE],
+    };
     let mut byte = 0;
     while byte < 0x80 {
-        tables.classes[byte as usize] = Class::of_ascii(byte);
+        let class = Class::of_ascii(byte);
+        tables.classes[byte as usize] = class;
+        tables.again[byte as usize] = again(class, 1) as i16;
         byte += 1;
     }
     let latins = [Latin::Plain, Latin::Western, Latin::Extended];
