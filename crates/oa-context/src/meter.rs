@@ -1,5 +1,6 @@
 //! Adds up what a text costs.
 
+mod pairs;
 mod steps;
 
 #[cfg(test)]
@@ -10,7 +11,9 @@ use std::fmt;
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
 
-use self::steps::{Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, bucket};
+use self::steps::{
+    Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, again_ascii, bucket,
+};
 
 /// Where tokenizers part a text before they look for tokens, and what the parts cost.
 ///
@@ -81,31 +84,38 @@ impl Meter {
         length
     }
 
-    /// Adds a block of ASCII characters, behind the one that was added last, at once. Returns false, and adds none,
-    /// where that might not be the same as one after the other: where a mark comes three times, or the
-    /// language may change.
+    /// Adds a block of ASCII characters at once; the window begins with the character before it, which has been
+    /// added. Returns false, and adds nothing, if the language changes within the block.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
         let [_, block @ ..] = window;
         let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
-        for (quarter, sum) in block.chunks_exact(4).zip(&mut sums) {
-            for byte in quarter {
-                state.step(Class::of(*byte), sum);
+        let (quarters, _) = block.as_chunks();
+        if state.is_plain() {
+            for ([a, b, c, d], sum) in quarters.iter().zip(&mut sums) {
+                state.step_pair(*a, *b, sum);
+                state.step_pair(*c, *d, sum);
+            }
+        } else {
+            for (quarter, sum) in quarters.iter().zip(&mut sums) {
+                let quarter: &[u8; 4] = quarter;
+                quarter.iter().for_each(|byte| state.step(Class::of(*byte), sum));
             }
         }
         let all: u32 = sums.iter().sum();
         let (mut cost, mut repeated) = (all & COST, 0);
 
         if all >= MARK_PAIR {
-            let Some((more, repeats)) = self.repeats(window) else { return false };
+            let more;
+            (more, repeated) = self.repeats(window);
             cost = cost.wrapping_add_signed(more);
-            repeated = repeats;
         }
 
-        if all % MARK_PAIR >= VOWEL_END {
+        let words = all % MARK_PAIR;
+        if words >= VOWEL_END {
             if !self.end_words(&sums) {
                 return false;
             }
-        } else if self.western | self.extended != 0 && !self.end_words(&[all]) {
+        } else if words >= END && self.western | self.extended != 0 && !self.end_words(&[all]) {
             return false;
         }
 
@@ -115,40 +125,40 @@ impl Meter {
         true
     }
 
-    /// Returns what marks in a block that are the same as those before them cost beyond what the tables tell, and
-    /// how many times the last character was repeated. None if a mark comes three times.
+    /// Returns what the marks in a block that repeat the character before them cost beyond what the tables tell, and
+    /// how many times the last character of the block has been repeated.
     #[inline(never)]
-    fn repeats(&self, window: &[u8; BLOCK + 1]) -> Option<(i32, u32)> {
+    fn repeats(&self, window: &[u8; BLOCK + 1]) -> (i32, u32) {
         let ([before @ .., _], [_, block @ ..]) = (window, window);
         let [bits, before] = [block, before].map(|bytes| u128::from_le_bytes(*bytes));
         // What is repeated most often is a space, which makes no difference.
         let mut same = !nonzero(bits ^ before) & nonzero(bits ^ SPACES);
-        let goes_on = same & 0x80 != 0 && self.repeated > 0;
-        if goes_on || same & same << 8 != 0 {
-            return None;
-        }
-        let (mut cost, repeated) = (0, (same >> 127) as u32);
+        let (mut cost, mut repeated, mut next) = (0, self.repeated, 0);
         while same != 0 {
-            cost += Class::again(block[same.trailing_zeros() as usize / 8]);
+            let place = same.trailing_zeros() as usize / 8;
+            repeated = if place == next { repeated.saturating_add(1) } else { 1 };
+            next = place + 1;
+            cost += again_ascii(block[place], repeated);
             same &= same - 1;
         }
-        Some((cost, repeated))
+        (cost, if next == BLOCK { repeated } else { 0 })
     }
 
-    /// Ends the words that end in these parts of a block, each with words that end in vowels or with others. Returns
-    /// false, and ends none, if the order of both matters or the language changes.
+    /// Updates the language for the words that end in these parts of a block. Returns false, and changes nothing, if
+    /// the language changes on the way.
+    ///
+    /// The order within a part is known: a part that contains a vowel ending is four characters long, so any other
+    /// word end in it comes later, since the word with the vowel takes up a space and at least three letters.
     #[inline(never)]
     fn end_words(&mut self, sums: &[u32]) -> bool {
         let latin = self.latin();
         let (mut western, mut extended) = (self.western, self.extended);
         for sum in sums {
             let (ends, vowel_ends) = (ends(*sum), vowel_ends(*sum));
-            if ends > 0 && vowel_ends > 0 {
-                return false;
-            }
+            let most = (western + VOWEL * vowel_ends).min(MOST);
+            western = most.saturating_sub(ends);
             extended = extended.saturating_sub(ends + vowel_ends);
-            western = (western.saturating_sub(ends) + VOWEL * vowel_ends).min(MOST);
-            if seeming(western, extended) != latin {
+            if [most, western].iter().any(|western| seeming(*western, extended) != latin) {
                 return false;
             }
         }
@@ -298,7 +308,13 @@ fn ascii_length(bytes: &[u8]) -> usize {
         if others != 0 {
             return length + others.trailing_zeros() as usize / 8;
         }
+        let is_first = length == 0;
         length += BLOCK;
+        if is_first {
+            // Many more often follow it, and larger chunks are checked faster.
+            let (chunks, _) = bytes[length..].as_chunks::<64>();
+            length += 64 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
+        }
     }
     length + bytes[length..].iter().take_while(|byte| byte.is_ascii()).count()
 }

@@ -1,14 +1,14 @@
-//! What a character costs in the run that it continues or ends, as a table.
+//! The transition table of the meter: the cost of a character and the next state.
 //!
-//! A run and the language that the text seems to belong to make up a [`State`], a single byte. With the class of the
-//! next character it is the place of a step: what the character costs, and the state behind it. The
-//! rules are in [`step`]; the compiler applies them to every state and class.
+//! A [`State`] is a single byte: the current run of characters and the language that the text seems to be in. The
+//! state and the [`Class`] of the next character index the table. The rules are in [`step`], which is evaluated
+//! for every state and class at compile time.
 
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
 
-/// What a character is to a run. The number is where its row begins in the tables: there is a step
-/// for each byte that a state may be, so that no place lies outside of them.
+/// The class of a character. The discriminant is the start of its row in the tables. A row has an entry for every
+/// value of a byte, so that any class and state are within bounds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u16)]
 pub(super) enum Class {
@@ -17,31 +17,31 @@ pub(super) enum Class {
     /// Any other small letter.
     Small = 0x100,
     Capital = 0x200,
-    Accented = 0x300,
-    Digit = 0x400,
-    Space = 0x500,
-    Newline = 0x600,
-    Tab = 0x700,
-    // Marks are parted so that different ones that often follow each other seldom are of one class.
-    Closing = 0x800,
-    Comma = 0x900,
-    Opening = 0xA00,
-    Quote = 0xB00,
-    Stop = 0xC00,
+    Digit = 0x300,
+    Space = 0x400,
+    Newline = 0x500,
+    Tab = 0x600,
+    // Marks are split so that different ones that often stand together seldom share a class.
+    Closing = 0x700,
+    Comma = 0x800,
+    Opening = 0x900,
+    Quote = 0xA00,
+    Stop = 0xB00,
     /// Punctuation that is rarer, and control characters.
-    RareControl = 0xD00,
-    RareOperator = 0xE00,
-    RareSign = 0xF00,
+    RareControl = 0xC00,
+    RareOperator = 0xD00,
+    RareSign = 0xE00,
+    /// A Latin letter beyond ASCII.
+    Accented = 0xF00,
     /// A character beyond ASCII that ends a word. Its cost is not in the table.
     Other = 0x1000,
 }
 
 impl Class {
-    const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; ASCII_CLASSES + 2] = [
         Self::Vowel,
         Self::Small,
         Self::Capital,
-        Self::Accented,
         Self::Digit,
         Self::Space,
         Self::Newline,
@@ -54,18 +54,18 @@ impl Class {
         Self::RareControl,
         Self::RareOperator,
         Self::RareSign,
+        Self::Accented,
         Self::Other,
     ];
+
+    /// Returns its place among [`Self::ALL`].
+    pub(super) const fn number(self) -> usize {
+        self as usize / 0x100
+    }
 
     /// Returns the class of an ASCII character.
     pub(super) fn of(byte: u8) -> Self {
         TABLES.classes[usize::from(byte)]
-    }
-
-    /// Returns what an ASCII character costs beyond what the tables tell, if it is the same mark once more and
-    /// was not repeated before.
-    pub(super) fn again(byte: u8) -> i32 {
-        i32::from(TABLES.again[usize::from(byte)])
     }
 
     pub(super) const fn is_mark(self) -> bool {
@@ -75,7 +75,7 @@ impl Class {
     /// Which of the classes of marks it is, if it is one.
     const fn mark(self) -> Option<u8> {
         match self as u16 {
-            number @ 0x800..0x1000 => Some((number / 0x100 - 8) as u8),
+            number @ 0x700..0xF00 => Some((number / 0x100 - 7) as u8),
             _ => None,
         }
     }
@@ -84,7 +84,7 @@ impl Class {
         matches!(self, Self::RareControl | Self::RareOperator | Self::RareSign)
     }
 
-    const fn of_ascii(byte: u8) -> Self {
+    pub(super) const fn of_ascii(byte: u8) -> Self {
         match Kind::of_ascii(byte) {
             Kind::Letter(Letter::Upper) => Self::Capital,
             Kind::Letter(_) if matches!(byte, b'a' | b'i' | b'o' | b'u') => Self::Vowel,
@@ -109,6 +109,9 @@ impl Class {
     }
 }
 
+/// How many classes ASCII characters have; they come first.
+pub(super) const ASCII_CLASSES: usize = 15;
+
 /// The run that a text ends in, and the language that it seems to belong to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct State(u8);
@@ -116,11 +119,30 @@ pub(super) struct State(u8);
 impl State {
     pub(super) const START: Self = Self(OTHER);
 
-    /// Adds a character, and its cost and whether it ends a word to `sum`; see [`COST`].
+    /// Moves on by a character, and adds its cost and flags to `sum`; see [`COST`].
     pub(super) fn step(&mut self, class: Class, sum: &mut u32) {
-        let place = class as usize + usize::from(self.0);
-        *sum += TABLES.costs[place];
-        self.0 = TABLES.states[place];
+        let (cost, next) = self.stepped(class);
+        *sum += cost;
+        *self = next;
+    }
+
+    /// Returns the state in a text that seems to be plain English.
+    pub(super) const fn plain(run: u8) -> Self {
+        Self(run)
+    }
+
+    pub(super) const fn is_plain(self) -> bool {
+        self.0 < RUNS
+    }
+
+    pub(super) const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Returns the cost and flags of a character, and the state after it.
+    pub(super) const fn stepped(self, class: Class) -> (u32, Self) {
+        let place = class as usize + self.0 as usize;
+        (TABLES.costs[place], Self(TABLES.states[place]))
     }
 
     pub(super) fn with_latin(self, latin: Latin) -> Self {
@@ -183,9 +205,21 @@ pub(super) const fn again(class: Class, repeated: u32) -> i32 {
         _ if class.is_rare() => rates::MARK_RARE,
         _ => rates::MARK_COMMON,
     };
-    let cost = if repeated < 4 { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
+    let cost = if repeated < LONG { rates::MARK_SAME } else { rates::MARK_SAME_LONG };
     cost as i32 - told as i32
 }
+
+/// Returns the same as [`again`] for an ASCII character, from a table where possible.
+pub(super) fn again_ascii(byte: u8, repeated: u32) -> i32 {
+    if repeated < LONG {
+        i32::from(TABLES.again[usize::from(byte)])
+    } else {
+        again(Class::of(byte), repeated)
+    }
+}
+
+/// A mark that has been repeated this many times costs less: it is part of a ruler.
+const LONG: u32 = 4;
 
 // Runs. Those of Latin letters come first: for each form of word the lengths from one letter on, and of the
 // longest of them all that are longer.
@@ -219,7 +253,7 @@ const LETTERS: u8 = SYMBOLS + 2;
 /// Pictures, and no text at all.
 const OTHER: u8 = SYMBOLS + 3;
 /// How many runs there are; those of one language follow those of another.
-const RUNS: u8 = SYMBOLS + 4;
+pub(super) const RUNS: u8 = SYMBOLS + 4;
 
 const SIZE: usize = 256 * Class::ALL.len();
 
@@ -227,6 +261,7 @@ const SIZE: usize = 256 * Class::ALL.len();
 struct Tables {
     costs: [u32; SIZE],
     classes: [Class; 256],
+    /// What a mark costs beyond `costs` the first few times that it is repeated.
     again: [i16; 256],
     states: [u8; SIZE],
 }
