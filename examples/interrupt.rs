@@ -141,7 +141,7 @@ fn tell(client: &Client, terminal: &mut Terminal) {
     terminal.note(&format!("  finish reason: {reason}, messages in history: {messages}"));
 }
 
-/// What answers if there is no model: four rules.
+/// Answers where there is no model: four rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     match chat.prompt() {
         COUNT => {

@@ -23,7 +23,7 @@ enum Way {
     With,
 }
 
-/// What each server refuses.
+/// Returns what each server refuses.
 fn rules(provider: Option<Provider>) -> Strict {
     let rules = Strict::new()
         .allow_member("messages[].details")

@@ -16,7 +16,7 @@ use crate::talk::{adder, auto, client, manual, read, strict};
 /// A call with its finish reason, and then neither usage nor `[DONE]`.
 const CALL: &str = include_str!("../fixtures/own/relay-never-closes.sse");
 
-/// What a turn says, its problems, and how long it took.
+/// Returns what a turn says, its problems, and how long it took.
 async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration) {
     let began = Instant::now();
     client.send("Go.").await.expect("nothing fails here");

@@ -93,7 +93,7 @@ async fn watch(client: &mut Client, log: &Log) {
     }
 }
 
-/// What the model reads as the result of the call.
+/// Returns what the model reads as the result of the call.
 fn result(client: &Client) -> String {
     told(client.history()).into_iter().rfind(|line| line.starts_with("tool: ")).unwrap_or_default()
 }

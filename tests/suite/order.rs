@@ -45,7 +45,7 @@ fn in_order(request: &Request, behind: &str, fields: &[&str]) {
     }
 }
 
-/// What a client says when it has this tool.
+/// Returns what a client says when it has this tool.
 async fn offered(tool: FnTool) -> MemoryServer {
     let server = strict([Reply::text("Hi.")]);
     talk(&mut client(manual(&server).tool(tool)), "Hello.").await;

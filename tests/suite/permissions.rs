@@ -433,7 +433,7 @@ async fn a_person_at_a_terminal_is_asked_call_by_call() {
     "#);
 }
 
-/// What a person is shown of a call, who types these lines.
+/// Returns what a person is shown of a call, who types these lines.
 async fn asked(lines: &'static str, tool: &str, input: open_agent::Value) -> (String, Permission) {
     let screen = Screen::default();
     let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());

@@ -88,7 +88,7 @@ impl Taken {
         (self.bytes.load(Ordering::Relaxed), self.frames.load(Ordering::Relaxed))
     }
 
-    /// What comes of a future, none of whose polls may take more than they may; and the number of polls.
+    /// Returns what comes of a future, none of whose polls may take more than they may; and the number of polls.
     #[expect(clippy::print_stdout, reason = "the figures are for people who look")]
     async fn bounded<F: Future>(&self, name: &str, future: F) -> (F::Output, usize) {
         let (mut future, mut polls) = (pin!(future), 0);
@@ -119,7 +119,7 @@ fn finish(reason: &str) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// What a server may send without end, and that adds nothing to the answer.
+/// Returns what a server may send without end, and that adds nothing to the answer.
 fn empty_floods() -> Vec<(&'static str, String)> {
     let other = json!({"choices": [{"index": 1, "delta": {"content": "no"}}]});
     vec![
@@ -179,7 +179,7 @@ async fn a_flood_in_one_frame_is_read_in_parts() {
     assert!(polls > 64, "{polls} polls for 8 MiB");
 }
 
-/// What a server may send without end, and that is part of the answer.
+/// Returns what a server may send without end, and that is part of the answer.
 fn telling_floods() -> Vec<(&'static str, String)> {
     let call = |function| json!({"tool_calls": [{"index": 0, "id": "c", "function": function}]});
     vec![

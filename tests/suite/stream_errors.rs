@@ -5,7 +5,7 @@ use open_agent::{ErrorKind, json};
 
 use crate::talk::{client, manual, read_on};
 
-/// What was received of a reply with this body, the kind of its error, and its words.
+/// Returns what was received of a reply with this body, the kind of its error, and its words.
 async fn outcome(body: &str) -> (Vec<String>, Option<(ErrorKind, String)>) {
     let server = MemoryServer::new(Reply::sse(body.to_owned()));
     let mut client = client(manual(&server));

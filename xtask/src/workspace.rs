@@ -22,7 +22,7 @@ pub(crate) struct Package {
     pub(crate) dir: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// Whether it may go to a registry.
+    /// True if it may go to a registry.
     pub(crate) published: bool,
     pub(crate) rust_version: Option<String>,
     /// Names of its binaries.

@@ -57,7 +57,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// How many bytes of words have come.
+    /// Returns how many bytes of words have come.
     pub(crate) fn text_bytes(&self) -> usize {
         self.text_bytes
     }

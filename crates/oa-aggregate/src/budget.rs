@@ -1,4 +1,4 @@
-//! What one answer may take in memory.
+//! The memory that one answer may take.
 
 use std::collections::VecDeque;
 

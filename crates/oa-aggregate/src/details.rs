@@ -90,7 +90,7 @@ impl Growth {
     }
 }
 
-/// Whether the words begin with what a text has from a place on.
+/// Returns whether the words begin with what a text has from a place on.
 fn repeats(words: &str, text: &str, from: usize) -> bool {
     text.get(from..).is_some_and(|before| !before.is_empty() && words.starts_with(before))
 }

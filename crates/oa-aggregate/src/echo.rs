@@ -39,7 +39,7 @@ enum State {
 }
 
 impl Echo {
-    /// How many bytes are held back.
+    /// Returns how many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
@@ -156,7 +156,7 @@ impl Echo {
 mod tests {
     use super::*;
 
-    /// What is left of pieces of text behind this thinking.
+    /// Returns what is left of pieces of text behind this thinking.
     fn left(thinking: &str, pieces: &[&str]) -> String {
         let mut echo = Echo::default();
         let mut left: String =

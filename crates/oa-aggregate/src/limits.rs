@@ -1,4 +1,4 @@
-/// What a peer may make the aggregator hold.
+/// Bounds on the memory that a peer can make the aggregator hold.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
@@ -11,7 +11,7 @@ pub struct Limits {
     /// thinking and members that go back to the server twice or three times, calls five times. A call whose
     /// arguments do not fit becomes a block that says so; anything else ends the answer.
     pub held_bytes: usize,
-    /// How many problems are kept; later ones are dropped, but for the first error of the server. 32 by
+    /// The number of problems that are kept; later ones are dropped, but for the first error of the server. 32 by
     /// default.
     pub problems: usize,
     /// Text, thinking and refusal together, in bytes; and as much again for what only the server

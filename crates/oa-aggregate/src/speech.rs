@@ -241,7 +241,7 @@ impl Speech {
         thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit, budget))
     }
 
-    /// What is held back and what comes may be as long as an answer, together.
+    /// Checks that what is held back and what comes are no longer than an answer may be, together.
     fn check_room(&self, text: &str) -> Result<(), Error> {
         let split = self.splitter.as_ref().map_or(0, Splitter::held);
         let held = self.text.held() + split + self.echo.held() + self.thought.held();

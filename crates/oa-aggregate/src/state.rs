@@ -188,7 +188,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the thinking of a choice is to be said: blocks say once more, often all at once, what has
+    /// Returns whether the thinking of a choice is to be said: blocks say once more, often all at once, what has
     /// come under another name (QUIRKS row 108).
     #[inline]
     fn is_new(&mut self, choice: &Choice<'_>) -> bool {
@@ -197,7 +197,7 @@ impl State {
         !in_blocks || (self.thinks_in_blocks && !self.signed.has_said(choice.thinking_blocks()))
     }
 
-    /// Whether a message is the last word on what deltas have said before it. Of a server that sends nothing
+    /// Returns whether a message is the last word on what deltas have said before it. Of a server that sends nothing
     /// but messages each is a piece (QUIRKS row 36).
     #[cold]
     fn has_streamed(&mut self) -> Result<bool, Error> {

@@ -34,7 +34,7 @@ impl Thought {
         self.splitter.is_some()
     }
 
-    /// How many bytes are held back.
+    /// Returns how many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len() + self.splitter.as_ref().map_or(0, Splitter::held)
     }
@@ -126,7 +126,7 @@ impl Thought {
 mod tests {
     use super::*;
 
-    /// What pieces come to, each of which is marked or not: thinking in brackets.
+    /// Returns what pieces come to, each of which is marked or not: thinking in brackets.
     fn sorted(pieces: &[(&str, bool)]) -> String {
         let mut thought = Thought::default();
         let mut said = String::new();

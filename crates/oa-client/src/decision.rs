@@ -1,4 +1,4 @@
-//! What becomes of a call: its tool prepares the input, then hooks and permissions look at what would run.
+//! The gates of a call: its tool prepares the input, then hooks and permissions look at what would run.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub(crate) struct Judges {
     pub(crate) hooks: Option<Hooks>,
     /// `None` for a call that needs no permission, and for one of a tool that does not exist.
     pub(crate) permissions: Option<Permissions>,
-    /// Whether somebody has permitted the call already: then nobody is asked, but what is denied stays denied.
+    /// True if somebody has permitted the call already: then nobody is asked, but what is denied stays denied.
     pub(crate) is_approved: bool,
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) name: String,
@@ -155,7 +155,7 @@ impl Denial {
         Self { error: "permission denied", reason }
     }
 
-    /// What the model reads.
+    /// Returns what the model reads.
     pub(crate) fn to_value(&self, tool: &str) -> Value {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
     }

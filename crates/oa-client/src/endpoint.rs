@@ -498,7 +498,7 @@ fn check_host(headers: &HeaderMap, base_url: &BaseUrl) -> Result<()> {
     Err(Error::config(format!("header host cannot differ from the base URL, which is {base_url}")))
 }
 
-/// What may not be shown though a server repeats it.
+/// Returns what may not be shown though a server repeats it.
 fn secrets(api_key: Option<&ApiKey>, headers: &HeaderMap) -> Secrets {
     let mut secrets = Secrets::new();
     if let Some(key) = api_key {

@@ -12,10 +12,10 @@ pub(crate) struct Manner {
     pub(crate) form: Form,
     /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
-    /// Whether a conversation may begin with the assistant (QUIRKS row 88). Otherwise a word of the user is put
+    /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a word of the user is put
     /// before it.
     pub(crate) lets_assistant_begin: bool,
-    /// Whether the user says what the system would, because there is no role for it (QUIRKS row 95).
+    /// True if the user says what the system would, because there is no role for it (QUIRKS row 95).
     pub(crate) user_instructs: bool,
     /// The system prompt, where the user says it: the first message of the user begins with it.
     pub(crate) opening: Option<Arc<str>>,

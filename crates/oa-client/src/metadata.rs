@@ -10,7 +10,7 @@ pub struct TurnMetadata {
     pub turns: u32,
     /// How many rounds of tool calls the last turn has had.
     pub rounds: u32,
-    /// What the last answer of this turn cost: tokens if the server said so, and time; `None` until an answer has
+    /// The cost of the last answer of this turn: tokens if the server said so, and time; `None` until an answer has
     /// ended. Of an interrupted answer, this is what the server had reported by then.
     pub usage: Option<Usage>,
     /// What all answers cost together, tokens as far as the server said so.

@@ -20,7 +20,7 @@ const AFTER_FINISH: Duration = Duration::from_secs(5);
 /// How long to wait for what follows an error that the server reported inside the stream: mostly nothing.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// What to do about a chunk of an answer that cannot be read because it is not JSON.
+/// Decides about a chunk of an answer that cannot be read because it is not JSON.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OnBadChunk {
@@ -39,7 +39,7 @@ pub struct PipelineOptions {
     pub parser: oa_sse::Limits,
     /// The aggregator's limits and quirks.
     pub aggregator: oa_aggregate::Options,
-    /// What to do about a chunk that is not JSON.
+    /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,
 }
 

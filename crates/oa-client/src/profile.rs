@@ -14,7 +14,7 @@ pub(crate) struct Profile {
     pub(crate) think_tags: ThinkTags,
     /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
-    /// Whether a conversation may begin with the assistant (QUIRKS row 88).
+    /// True if a conversation may begin with the assistant (QUIRKS row 88).
     pub(crate) lets_assistant_begin: bool,
     /// How it is told how much to think, if it can be told.
     pub(crate) thinking: Option<ThinkingField>,

@@ -1,4 +1,4 @@
-//! What a server sent, as it may be shown.
+//! Quotations of a server, as they may be shown.
 
 use std::borrow::Cow;
 

@@ -139,7 +139,7 @@ impl Transcript {
         (segments, Bytes::copy_from_slice(&self.open))
     }
 
-    /// What is put before the first message: the instructions, where the user says them, and otherwise a word
+    /// Returns what is put before the first message: the instructions, where the user says them, and otherwise a word
     /// of the user if one has to come first.
     fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
         let Manner { opening, user_instructs, lets_assistant_begin, .. } = &self.manner;

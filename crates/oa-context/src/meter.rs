@@ -291,7 +291,7 @@ fn seeming(western: u8, extended: u8) -> Latin {
     }
 }
 
-/// How many words behind a space end in a sum of steps, but for those that end in a vowel.
+/// Returns how many words behind a space end in a sum of steps, but for those that end in a vowel.
 fn ends(sum: u32) -> u8 {
     (sum % VOWEL_END / END) as u8
 }

@@ -65,7 +65,7 @@ pub struct ExecutorOptions {
     pub mode: ExecutionMode,
     /// How many calls run at once at most; `None` is no limit.
     pub max_parallel: Option<usize>,
-    /// How many calls may begin in a minute; `None` is no limit.
+    /// The number of calls that may begin in a minute; `None` is no limit.
     pub rate: Option<CallRate>,
     /// Where tools run.
     pub placement: Placement,

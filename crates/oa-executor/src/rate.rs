@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// The span in which calls are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// How many tool calls may begin in any 60 seconds. Clones are the same limit, whoever has them.
+/// A limit on the tool calls that begin in any 60 seconds. Clones are the same limit, whoever has them.
 ///
 /// A call beyond the limit waits, and begins as soon as the limit allows; calls begin in the order in which they were
 /// made. Only calls that run are counted, each once, however often it is retried.

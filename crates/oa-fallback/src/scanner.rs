@@ -379,7 +379,7 @@ impl Scanner {
         body.read(text, end)
     }
 
-    /// How much memory is left for calls.
+    /// Returns how much memory is left for calls.
     fn left(&self) -> usize {
         self.limits.held_bytes - self.taken
     }
@@ -475,7 +475,7 @@ impl Scanner {
     }
 }
 
-/// How many bytes a call takes at most while it is read: as it was written, and as JSON. Whether a sign is
+/// Returns how many bytes a call takes at most while it is read: as it was written, and as JSON. Whether a sign is
 /// one or stands in a text is not known yet.
 fn held_by(text: &str) -> usize {
     /// A value as it was written, with a name.

@@ -36,7 +36,7 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What base64 has of bytes that stand behind `shift` others: the digits that depend on nothing else.
+/// Returns what base64 has of bytes that stand behind `shift` others: the digits that depend on nothing else.
 pub(crate) fn inside(bytes: &[u8], shift: usize) -> String {
     let all = [&[0; 2][..shift], bytes].concat();
     let (first, end) = ((shift * 8).div_ceil(6), all.len() * 8 / 6);

@@ -47,7 +47,7 @@ pub(crate) fn secrets<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'
         .filter(move |secret| secret.len() >= shortest)
 }
 
-/// Whether a header exists to carry a secret: `Authorization`, `X-Api-Key`, `Cookie` and their like.
+/// Returns whether a header exists to carry a secret: `Authorization`, `X-Api-Key`, `Cookie` and their like.
 fn carries_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["authorization", "cookie", "-key", "-secret", "-token"].iter().any(|end| name.ends_with(end))

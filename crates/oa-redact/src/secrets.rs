@@ -8,7 +8,7 @@ use crate::header;
 use crate::strip::strip_invisible;
 use crate::view::Views;
 
-/// What stands in the place of a secret.
+/// The text that stands in the place of a secret.
 pub const MASK: &str = "****";
 
 /// How much of a secret's beginning gives it away where a text was cut within it, in bytes.
@@ -26,7 +26,7 @@ struct Secret {
     text: Box<[u8]>,
     /// How much of its beginning gives it away.
     telling: usize,
-    /// Whether it is what base64 has of a secret, whose neighbors belong to it.
+    /// True if it is what base64 has of a secret, whose neighbors belong to it.
     is_base64: bool,
 }
 
@@ -176,7 +176,7 @@ impl Secret {
         spans
     }
 
-    /// How much of the secret a text begins with, each byte as it is or escaped, and where that ends.
+    /// Returns how much of the secret a text begins with, each byte as it is or escaped, and where that ends.
     /// `ways` is room to work in.
     fn longest(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> (usize, usize) {
         let mut longest = (0, 0);
@@ -207,7 +207,7 @@ impl Secret {
 /// How many ways to read a secret are tried, for each of its bytes.
 const STEPS: usize = 4;
 
-/// Whether a text was cut off before this: nothing follows, or what people put in the place of the rest.
+/// Returns whether a text was cut off before this: nothing follows, or what people put in the place of the rest.
 fn is_cut(rest: &[u8]) -> bool {
     let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let rest = &rest[blank..];

@@ -101,7 +101,7 @@ impl View {
 mod tests {
     use super::*;
 
-    /// What of a text makes `part` in one of its views.
+    /// Returns what of a text makes `part` in one of its views.
     fn found<'a>(text: &'a str, part: &str) -> Vec<&'a str> {
         let positions = |bytes: &[u8]| {
             let windows = bytes.windows(part.len()).enumerate();

@@ -53,7 +53,7 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Whether a character has no width, or changes the direction or the lines of text: all that is invisible but
+/// Returns whether a character has no width, or changes the direction or the lines of text: all that is invisible but
 /// spaces, which separate words.
 pub(crate) fn is_format(c: char) -> bool {
     let is_space = c.is_whitespace() && !matches!(c, '\u{2028}' | '\u{2029}');
@@ -65,7 +65,7 @@ fn is_within(c: char, ranges: &[(char, char)]) -> bool {
     ranges.get(at).is_some_and(|(first, _)| *first <= c)
 }
 
-/// Whether a code point is reserved for the use inside of programs: no text has it, and terminals show it in
+/// Returns whether a code point is reserved for the use inside of programs: no text has it, and terminals show it in
 /// different ways or not at all.
 fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe

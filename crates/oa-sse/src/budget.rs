@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-/// How much of a body is read in one poll.
+/// A bound on how much of a body is read in one poll.
 ///
 /// A task that is always handed more input never yields: timers, cancellation and other tasks wait until the
 /// peer pauses, which a peer that floods never does. A reader takes its input through a budget; once that is

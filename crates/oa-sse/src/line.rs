@@ -114,7 +114,7 @@ impl Lines {
         }
     }
 
-    /// Whether all input was read and ended in the middle of a line.
+    /// Returns whether all input was read and ended in the middle of a line.
     #[inline]
     pub(crate) fn is_in_line(&self) -> bool {
         self.in_line && self.is_spent()

@@ -141,7 +141,7 @@ impl Parser {
         }
     }
 
-    /// Whether all input was read and ended in the middle of a line. Nothing is lent then, and nothing
+    /// Returns whether all input was read and ended in the middle of a line. Nothing is lent then, and nothing
     /// refers to the last chunk: a line that is carried into the next one has let go of it.
     #[inline]
     fn is_in_line(&self) -> bool {

@@ -157,7 +157,7 @@ impl fmt::Display for Path<'_> {
 struct Check<'a> {
     root: &'a Value,
     work: u32,
-    /// Whether a pass has written to the arguments.
+    /// True if a pass has written to the arguments.
     has_written: bool,
     error: ArgumentError,
 }
@@ -452,7 +452,7 @@ fn is_of(of: &Value, value: &Value) -> bool {
     }
 }
 
-/// Whether a type takes whole numbers and no others.
+/// Returns whether a type takes whole numbers and no others.
 fn wants_integer(of: &Value) -> bool {
     match of {
         Value::Array(types) => {

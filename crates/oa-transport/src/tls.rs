@@ -78,7 +78,7 @@ impl Tls {
     }
 }
 
-/// What is wrong with a server's certificate: whoever runs the server renews it, and whoever calls it
+/// Returns what is wrong with a server's certificate: whoever runs the server renews it, and whoever calls it
 /// corrects the address or trusts the issuer.
 fn why_not_trusted(error: &CertificateError) -> &'static str {
     match error {

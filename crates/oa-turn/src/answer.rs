@@ -21,7 +21,7 @@ pub struct Answer {
     pub extra: Map<String, Value>,
     /// What it cost, in tokens; 0 if that is not known.
     pub tokens: u64,
-    /// What it cost, in money; zero if that is not known.
+    /// Its cost in money; zero if that is not known.
     pub cost: Cost,
 }
 
@@ -127,7 +127,7 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Whether a message says something in words. White space alone is refused by some servers.
+/// Returns whether a message says something in words. White space alone is refused by some servers.
 pub(crate) fn has_text(message: &Message) -> bool {
     let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
     texts.any(|text| !text.chars().all(char::is_whitespace))

@@ -9,7 +9,7 @@ pub struct Call {
     pub block: ToolUseBlock,
     /// The input that it runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
-    /// Whether the tool can run with this input, as far as that is known.
+    /// True if the tool can run with this input, as far as that is known.
     pub fit: Fit,
     /// How far it has come.
     pub state: CallState,
@@ -17,7 +17,7 @@ pub struct Call {
     pub is_approved: bool,
 }
 
-/// Whether a call's input fits its tool.
+/// A verdict on a call's input: may its tool run with it?
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Fit {

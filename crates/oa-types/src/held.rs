@@ -1,4 +1,4 @@
-//! How much memory JSON takes once it is a tree.
+//! The memory that JSON takes once it is a tree.
 //!
 //! A [`Value`] is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 of a list. Whoever
 //! reads JSON that somebody else wrote compares these figures with a limit, rather than the length of the text.
@@ -131,7 +131,7 @@ pub fn member(name: &str) -> usize {
     OBJECT + name.len()
 }
 
-/// What a map grows by with a member: the first, the second, and so on.
+/// Returns what a map grows by with a member: the first, the second, and so on.
 fn by_member(count: usize) -> usize {
     match count {
         // A table begins with four places, and doubles when seven of eight are taken.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
 
-/// What an answer cost: tokens as counted by the server, time as measured by the client, and money if the price
+/// The cost of an answer: tokens as counted by the server, time as measured by the client, and money if the price
 /// is known.
 ///
 /// The numbers are the server's: a total need not be the sum of its parts (QUIRKS row 61).

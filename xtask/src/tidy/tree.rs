@@ -59,7 +59,7 @@ impl File {
     }
 }
 
-/// Whether a path leads into a folder of tests, examples or measurements.
+/// Returns whether a path leads into a folder of tests, examples or measurements.
 pub(super) fn serves_tests(path: &str) -> bool {
     let folders = ["benches", "examples", "fuzz", "tests"];
     path.split('/').any(|part| folders.contains(&part) || part == "tests.rs")

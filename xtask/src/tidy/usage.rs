@@ -61,7 +61,7 @@ fn complaint(tree: &Tree<'_>, package: &Package, dependency: &Dependency) -> Opt
     }
 }
 
-/// Whether the examples of the workspace's README are tests of this package.
+/// Returns whether the examples of the workspace's README are tests of this package.
 fn shows_front_page(tree: &Tree<'_>, package: &Package) -> bool {
     let places = tree.files.iter().filter_map(|file| Place::of(file, package, tree));
     places.into_iter().any(|place| place.file.text.contains("(\"../../../README.md\")"))
@@ -71,7 +71,7 @@ fn front_page_names(tree: &Tree<'_>, name: &str) -> bool {
     tree.file("README.md").is_some_and(|file| names(&file.text, name))
 }
 
-/// Whether this is the ordinary dependency of that name, under any features.
+/// Returns whether this is the ordinary dependency of that name, under any features.
 fn is_always(dependency: &Dependency, name: &str) -> bool {
     dependency.kind == Kind::Normal && dependency.name == name && !dependency.optional
 }
@@ -105,7 +105,7 @@ fn code_of_library(file: &File) -> &str {
     file.source.as_ref().map_or("", |source| source.code_before_tests())
 }
 
-/// Whether a path in the text begins with the crate: `name::a`, `use name;`, `use name as b`.
+/// Returns whether a path in the text begins with the crate: `name::a`, `use name;`, `use name as b`.
 fn names(text: &str, name: &str) -> bool {
     let name = name.replace('-', "_");
     text.match_indices(&name).any(|(at, _)| {

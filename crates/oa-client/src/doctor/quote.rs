@@ -17,7 +17,7 @@ impl Quotes {
         Self(endpoint.0.secrets.clone())
     }
 
-    /// What is taken out.
+    /// Returns what is taken out.
     pub(super) fn secrets(&self) -> &Secrets {
         &self.0
     }

@@ -30,7 +30,7 @@ pub(crate) struct Output {
     /// Where in history answers that did not fit stand, with what was said about them.
     failed: Vec<Range<usize>>,
     is_found: bool,
-    /// Whether an answer was cut off before, so that the model was told to be brief.
+    /// True if an answer was cut off before, so that the model was told to be brief.
     was_cut: bool,
     problem: Option<Problem>,
 }

@@ -165,7 +165,7 @@ impl State {
         Self(self.0 / RUNS * RUNS + run)
     }
 
-    /// Whether the text ends in letters of a script whose words are not in the tables.
+    /// Returns whether the text ends in letters of a script whose words are not in the tables.
     pub(super) fn is_letters(self) -> bool {
         self.0 % RUNS == LETTERS
     }

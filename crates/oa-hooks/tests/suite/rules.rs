@@ -4,7 +4,7 @@ use oa_hooks::{Permission, PermissionMode, Permissions, ToolRule};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What is known of a call of `read_file`, in the category `files`.
+/// Returns what is known of a call of `read_file`, in the category `files`.
 fn known(permissions: &Permissions, category: Option<&str>) -> &'static str {
     match permissions.known("read_file", &json!({ "path": "a" }), category) {
         Some(Permission::Allow) => "allow",

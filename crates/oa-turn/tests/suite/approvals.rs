@@ -151,7 +151,7 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     assert!(turn.history().is_empty());
 }
 
-/// What a tool makes of an input concerns the call alone; history keeps the model's own.
+/// The completed input concerns the call alone; history keeps the model's own.
 #[test]
 fn a_completed_input_stands_beside_the_models_own() {
     let mut turn = waiting();

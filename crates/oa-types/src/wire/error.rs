@@ -25,7 +25,7 @@ pub struct ServerError {
     pub kind: Option<String>,
     /// The whole error object, for what has no name here (a failed generation, context sizes).
     pub raw: Value,
-    /// Whether the message is the text of a body.
+    /// True if the message is the text of a body.
     is_body: bool,
 }
 
