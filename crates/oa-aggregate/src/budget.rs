@@ -103,7 +103,11 @@ impl Budget {
         }
         let more = queue.len().max(4);
         self.hold(2 * more * size_of::<T>())?;
-        queue.reserve_exact(more);
+        if queue.capacity() == 0 {
+            *queue = VecDeque::with_capacity(more);
+        } else {
+            queue.reserve_exact(more);
+        }
         Ok(())
     }
 
@@ -112,7 +116,11 @@ impl Budget {
         let needed = text.len().saturating_add(more);
         let capacity = needed.checked_next_power_of_two().unwrap_or(needed);
         self.hold((capacity - text.capacity()).saturating_mul(copies))?;
-        text.reserve_exact(capacity - text.len());
+        if text.capacity() == 0 {
+            *text = String::with_capacity(capacity);
+        } else {
+            text.reserve_exact(capacity - text.len());
+        }
         Ok(())
     }
 }

@@ -61,8 +61,8 @@ impl TextFilter {
             return Ok(());
         }
         let is_first = self.seen.is_empty();
-        // Only what is no shorter than all before is held back.
-        let may_repeat = self.links > 0 || delta.len() >= self.seen.len() && !is_first;
+        // Only what begins with all before is held back.
+        let may_repeat = self.links > 0 || !is_first && delta.starts_with(&*self.seen);
         if self.from_the_start && !is_first && !may_repeat {
             return Ok(());
         }

@@ -26,7 +26,7 @@ use tokio::task::spawn_blocking;
 /// ```
 ///
 /// The call is shown on one line. Characters that a terminal does not show or would act on are escaped as
-/// `\u{202e}` (see [`oa_types::visible`]). A call longer than 1,000 characters is cut in the middle, and its size and
+/// `\u{202e}` (see [`visible`](oa_redact::visible())). A call longer than 1,000 characters is cut in the middle, and its size and
 /// the size of what is left out are shown.
 ///
 /// One line is read per question:

@@ -136,7 +136,7 @@ async fn a_call_that_would_wait_beyond_its_run_does_not_wait() {
     let two = calls([("s", json!({})), ("s", json!({}))]);
     let end = end(&executor([tool], options), two, Batch::new()).await;
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","reason":"the limit of 1 calls per minute leaves no time","tool":"s"}"#);
+    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the limit of 1 calls per minute leaves no time"}"#);
 }
 
 #[test]
