@@ -16,11 +16,11 @@ use crate::think::{CLOSE, OPEN, half_tag};
 pub(crate) struct Echo {
     state: State,
     held: String,
-    /// How much room there was for what is held back no more.
+    /// The room, in bytes, of text that is no longer held back.
     released: usize,
     /// Where the thought begins in what is held back, once it has.
     thought: Option<usize>,
-    /// How many bytes of the thought are known to repeat the thinking.
+    /// The number of bytes of the thought that are known to repeat the thinking.
     agreed: usize,
     /// How far no closing tag lies.
     searched: usize,

@@ -3,11 +3,11 @@ use std::fmt;
 use oa_types::held;
 use oa_types::wire::ServerError;
 
-/// How much of an unreadable payload is kept, in bytes: more than is shown, so that a key that goes on
+/// The part of an unreadable payload that is kept, in bytes: more than is shown, so that a key that goes on
 /// beyond what is shown is whole for whoever masks it.
 const KEPT: usize = 4096;
 
-/// How much of an unreadable payload is shown, in characters.
+/// The part of an unreadable payload that is shown, in characters.
 const SHOWN: usize = 200;
 
 /// Which limit was passed.

@@ -52,7 +52,7 @@ pub(crate) struct Target<'a> {
     /// Where the last delta lies.
     pub(crate) delta: Option<Range<usize>>,
     pub(crate) seen: Seen,
-    /// How many bytes may be held yet of what is read.
+    /// The number of bytes that may still be held of a payload.
     pub(crate) room: usize,
     /// There was more than that.
     pub(crate) is_cut: bool,

@@ -8,7 +8,7 @@ use crate::chunk::Choice;
 use crate::form::Target;
 use crate::json::{Read, Reader, Str};
 
-/// How many names thinking has as a plain string.
+/// The number of names that thinking has as a plain string.
 const NAMES: usize = 3;
 
 /// The thinking of one delta, under each of its names.
@@ -22,7 +22,7 @@ pub(crate) struct Reasoning<'a> {
     pub(crate) blocks: String,
 }
 
-/// What stands under one name.
+/// The thinking under one name.
 #[derive(Debug, Default)]
 enum Said<'a> {
     #[default]

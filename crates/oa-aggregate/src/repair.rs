@@ -39,7 +39,7 @@ pub(crate) fn object(text: &str, room: usize) -> Option<Map<String, Value>> {
 struct Reader<'a> {
     text: &'a str,
     characters: Peekable<CharIndices<'a>>,
-    /// What may be held yet, in bytes.
+    /// The number of bytes that may still be held.
     room: usize,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Speech {
     splitter: Option<Splitter>,
     /// One of the gates that few streams need may be shut.
     wary: bool,
-    /// How many bytes the words of an answer may have.
+    /// The most bytes that the words of an answer may have.
     limit: usize,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Thought {
     /// What may be the beginning of the closing tag, and how much of it was marked.
     held: String,
     marked: usize,
-    /// How much room there was for what is held back no more.
+    /// The room, in bytes, of text that is no longer held back.
     released: usize,
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct Judges {
     pub(crate) prepared: Prepared,
 }
 
-/// What the gates have said of a call, and the input that they have seen.
+/// The word of the gates on a call, and the input that they have seen.
 pub(crate) struct Ruling {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) prepared: Prepared,

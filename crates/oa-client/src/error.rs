@@ -424,7 +424,7 @@ impl Error {
     }
 }
 
-/// How much is shown of a code or an id, in characters.
+/// The part of a code or an id that is shown, in characters.
 const WORD: usize = 200;
 
 /// Reads a body of a response with an error status. It is masked as it is written, since what a

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
 use oa_sse::{Item, Parser};
 
-/// How much of a body that could not be understood is kept, in bytes: more than is shown of it, so that
+/// The part of a body that could not be understood that is kept, in bytes: more than is shown of it, so that
 /// a key that goes on beyond what is shown is whole for whoever masks it.
 const EXCERPT: usize = 4096;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::error;
 
-/// How much of a payload, a code or a type is shown, in characters.
+/// The part of a payload, a code or a type that is shown, in characters.
 const SHOWN: usize = 200;
 
 /// A problem whose texts are excerpts.

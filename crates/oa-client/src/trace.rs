@@ -97,14 +97,14 @@ mod spans {
         AgentEvent, AssistantMessage, Error, FinishReason, Problem, PromptCut, Settings, ToolEvent,
     };
 
-    /// How much of a word of the server is recorded, in characters.
+    /// The part of a word of the server that is recorded, in characters.
     const WORD: usize = 200;
 
     #[derive(Debug)]
     pub(crate) struct Spans {
         turn: Span,
         chat: Span,
-        /// What the server may repeat.
+        /// The keys that the server may repeat.
         secrets: Secrets,
         tools: HashMap<String, Span>,
     }

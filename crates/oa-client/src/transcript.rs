@@ -244,7 +244,7 @@ fn has_calls(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
 }
 
-/// What is put before a message, or several that are one.
+/// The words before a message, or before several that are one.
 enum Before {
     /// A message of somebody else.
     Message(Message),
@@ -259,7 +259,7 @@ fn said(role: MessageRole, text: &str) -> Message {
 /// What is put between a tool's message and the user's, where a server wants something there.
 const BRIDGE: &str = "I was interrupted.";
 
-/// What the user says before the assistant, where a server wants the user to begin.
+/// The words of the user before the assistant, where a server wants the user to begin.
 const BEGIN: &str = "Begin.";
 
 /// About how many bytes of JSON there are around a message's content.

@@ -86,7 +86,7 @@ pub struct Scanner {
     /// Where the body begins in it.
     head: usize,
     calls: usize,
-    /// What the calls take in memory.
+    /// The memory of the calls, in bytes.
     taken: usize,
     /// Text to be lent.
     text: String,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use oa_session::{Error, ErrorKind};
 
-/// What SQLite appends to the name of a database for the files beside it.
+/// The endings that SQLite gives to the files beside a database.
 const BESIDE: [&str; 3] = ["-journal", "-shm", "-wal"];
 
 /// SQLite's name for a database without files.

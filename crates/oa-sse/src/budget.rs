@@ -30,10 +30,10 @@ pub struct PollBudget {
 /// The budget of one poll, in bytes: well under a millisecond of parsing.
 const BYTES: usize = 64 << 10;
 
-/// How much is parsed before the budget is looked at again, in bytes.
+/// The most that is parsed before the budget is looked at again, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// What a chunk or an event costs beside its bytes.
+/// The cost of a chunk or an event beside its bytes.
 const COST: usize = 64;
 
 impl PollBudget {

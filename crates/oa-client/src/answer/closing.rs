@@ -12,7 +12,7 @@ use crate::service::AnyBody;
 /// only so that the connection can be used again.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
-/// How many frames of a body are read after that: a server that sends more will not stop.
+/// The number of frames of a body that are read after that: a server that sends more will not stop.
 const LAST_FRAMES: u32 = 16;
 
 /// Waits a moment for the end of a body, so that the connection can be used again.

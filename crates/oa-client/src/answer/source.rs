@@ -21,7 +21,7 @@ pub(crate) struct Source {
     budget: PollBudget,
 }
 
-/// What comes of reading.
+/// The outcome of reading.
 pub(crate) enum Piece {
     Broken(BoxError),
     /// Empty for a frame without data.

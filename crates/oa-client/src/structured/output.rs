@@ -76,7 +76,7 @@ const WORDS: usize = 500;
 const SCHEMA: usize = 4000;
 const KEPT: usize = 2000;
 
-/// What a model is told whose answer was cut off.
+/// The hint to a model whose answer was cut off.
 const TOO_LONG: &str = "the answer was too long and was cut off before its end; be brief: write short texts and \
                         short lists";
 

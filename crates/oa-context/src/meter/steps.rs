@@ -109,7 +109,7 @@ impl Class {
     }
 }
 
-/// How many classes ASCII characters have; they come first.
+/// The number of classes of ASCII characters; they come first.
 pub(super) const ASCII_CLASSES: usize = 15;
 
 /// The run that a text ends in, and the language that it seems to belong to.

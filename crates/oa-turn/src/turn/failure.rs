@@ -13,7 +13,7 @@ pub(super) struct Failure {
     asked: usize,
     /// The prompt as the caller gave it, if it stands otherwise in history.
     given: Option<Box<Message>>,
-    /// What the caller has seen of the answer.
+    /// The part of the answer that the caller has seen.
     broken: Option<Message>,
     /// `broken` stands in history, before a prompt whose answer has not begun.
     is_recorded: bool,

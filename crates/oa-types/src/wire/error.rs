@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::overflow::Sizes;
 
-/// How much of a server's words is worth showing, in characters.
+/// The part of a server's words that is worth showing, in characters.
 const WORDS: usize = 2_000;
 
-/// How much of a body is worth showing that has no words of its own, in characters.
+/// The part of a body without words of its own that is worth showing, in characters.
 const BODY: usize = 200;
 
 /// An error as a server reported it, in whatever spelling (QUIRKS rows 67, 102 and 114).
