@@ -1,63 +1,74 @@
 //! One answer, from the bytes of its body.
 
-mod closing;
-mod source;
+mod beginning;
+mod conclusion;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_core::Stream;
 use http::Response;
-use oa_aggregate::{Answer, Delta, Problem, Progress, UncleanEnd};
-use oa_redact::Secrets;
-use oa_transport::{TimeoutKind, Watch};
-use oa_types::wire::ServerError;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
+use oa_aggregate::{Delta, Progress, UncleanEnd};
+use oa_transport::{TimeoutKind, Timeouts, Watch};
+use oa_types::{AssistantMessage, ContentBlock, Usage};
 
-pub(crate) use self::closing::Closing;
-pub(crate) use self::source::{Piece, Source};
-use crate::endpoint::Endpoint;
-use crate::error::{Error, ErrorKind, Result};
-use crate::event::AgentEvent;
-use crate::pipeline::{Pipeline, PipelineOptions};
+use self::beginning::Beginning;
+use crate::answer_outcome::AnswerOutcome;
+use crate::body::{AnyBody, BoxError};
+use crate::closing::Closing;
+use crate::deltas::{AnswerDelta, DeltaBody, Ending};
+use crate::destination::{Destination, secrets_of};
+use crate::error::{Error, Result};
+use crate::negotiation::Refusal;
+use crate::pipeline::{Pipeline, PipelineOptions, reported};
 use crate::quotation;
-use crate::retry::Budget;
+use crate::retry_budget::RetryBudget;
 use crate::scan::Scan;
-use crate::service::{AnyBody, BoxError};
-use crate::work::BoxFuture;
+use crate::service::BoxFuture;
+use crate::source::{Piece, Source};
 
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
 
+/// The message where a body held nothing at all.
 const EMPTY: &str = "the server answered with success and an empty body";
 
-/// One answer, while it arrives: what an [`Endpoint`](crate::Endpoint) makes of a
-/// [`ChatRequest`](crate::ChatRequest).
+/// One answer, while it arrives: the response of every chat service.
 ///
-/// The agent reads it. Services in between may ask to be told how it ends, and may ask somebody else if
-/// it breaks before it has begun.
+/// It is a stream of [`AnswerDelta`]s, the last of which holds the whole message; [`message`](Self::message) reads it to
+/// the end. An [`Endpoint`](crate::Endpoint) makes one of a server's response, and [`from_deltas`](Self::from_deltas)
+/// makes one of anything else: a model in memory, another protocol, a recording. Services in between can be told when
+/// it [begins](Self::on_begin) and [ends](Self::on_end), and can ask again if it
+/// [breaks before it has begun](Self::on_early_end).
 ///
 /// # Cancel safety
 ///
-/// Dropping it closes the connection, and the server stops.
-#[must_use = "an answer is nothing unless it is read"]
+/// Dropping it closes the connection, so the server stops.
+#[must_use = "an answer does nothing unless polled"]
 pub struct AnswerStream(Box<Arriving>);
 
 struct Arriving {
-    /// Who answers.
-    endpoint: Endpoint,
-    /// None once it has ended or was given up.
+    /// The server; `None` for an answer made of deltas.
+    destination: Option<Arc<Destination>>,
+    /// The model that was asked for.
+    model: Box<str>,
+    /// `None` once it has ended or was given up.
     body: Option<Source>,
     pipeline: Pipeline,
-    /// Whether more of the body is wanted.
+    /// True while more of the body is wanted.
     reading: bool,
+    /// True once there is nothing left to conclude.
+    is_concluded: bool,
     /// What ended it early.
     failure: Option<Error>,
     content_type: Option<Cow<'static, str>>,
     watch: Watch,
-    beginning: Beginning,
+    beginning: Beginning<AnswerStream>,
     /// How long all of it took, once it has ended.
     whole: Option<Duration>,
     on_end: Option<OnEnd>,
@@ -68,44 +79,31 @@ struct Arriving {
     thinking: usize,
     /// Finds calls in the text.
     scan: Option<Box<Scan>>,
-    /// What the server refused before it was asked otherwise.
-    refusals: Vec<AgentEvent>,
+    /// The refusals that came before it.
+    refusals: Vec<Refusal>,
+    /// The final message of an answer made of deltas, once it has come.
+    ending: Option<Ending>,
 }
 
-/// What depends on whether anything of it was handed out.
-#[derive(Default)]
-struct Beginning {
-    /// How long its first token took.
-    first_token: Option<Duration>,
-    /// What to do if it breaks before that.
-    early_end: Option<EarlyEnd>,
-    on_begin: Option<OnBegin>,
-    /// What gets a retry back for it.
-    credited: Option<Arc<Budget>>,
-}
+/// Is called with the outcome of an answer.
+type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
 
-/// Asks again, or gives the error back.
-type EarlyEnd = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<AnswerStream>>> + Send>;
-
-/// Is told that an answer has begun.
-type OnBegin = Box<dyn FnOnce() + Send>;
-
-/// Is told how an answer has ended.
-type OnEnd = Box<dyn FnOnce(Option<&Error>) + Send>;
-
-/// What an answer has come to.
-pub(crate) struct Concluded {
-    /// The whole answer, or what had come of it.
-    pub(crate) message: AssistantMessage,
-    /// Why it is not the whole one, or none at all.
-    pub(crate) failure: Option<Error>,
+/// The result of an answer that has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Concluded {
+    /// The answer, or the part of it that had come.
+    pub message: AssistantMessage,
+    /// The reason why it is not complete, or no answer at all.
+    pub failure: Option<Error>,
     /// Resolves when the connection can be used again.
-    pub(crate) closing: Option<Closing>,
+    pub closing: Option<Closing>,
 }
 
 impl AnswerStream {
     pub(crate) fn new(
-        endpoint: Endpoint,
+        destination: &Arc<Destination>,
+        model: &str,
         response: Response<AnyBody>,
         options: PipelineOptions,
         watch: Watch,
@@ -115,14 +113,60 @@ impl AnswerStream {
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
-        let forms = endpoint.0.learned.take_forms();
+        let forms = destination.learned.take_forms();
+        let pipeline = Pipeline::with_forms(options, forms);
+        let mut this = Self::of(Source::new(response.into_body()), pipeline, watch);
+        this.0.destination = Some(Arc::clone(destination));
+        this.0.model = model.into();
+        this.0.content_type = content_type;
+        this
+    }
+
+    /// Makes an answer of a stream of deltas: a model in memory, another protocol, a recording.
+    ///
+    /// It is read within the default [`Limits`](crate::Limits) and as carefully as any server's answer: call ids are
+    /// made up where they are missing, broken arguments are repaired or reported. An error of the stream ends the answer
+    /// with that error; an error that is not an [`Error`] becomes one of kind `Connect` before the first delta, and
+    /// `Stream` after it. An answer without [`AnswerDelta::Finish`] ends as complete when the stream ends. Its timeouts
+    /// are the stream's own matter.
+    ///
+    /// ```
+    /// use futures_util::stream;
+    /// use oa_chat::{AnswerDelta, AnswerStream, Error};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> oa_chat::Result<()> {
+    /// let deltas = ["Hello", ", world"].map(|text| Ok::<_, Error>(AnswerDelta::text(text)));
+    /// let answer = AnswerStream::from_deltas(stream::iter(deltas));
+    /// assert_eq!(answer.message().await?.text(), "Hello, world");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_deltas<S, E>(deltas: S) -> Self
+    where
+        S: Stream<Item = Result<AnswerDelta, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        let (body, ending) = DeltaBody::new(deltas);
+        let mut timeouts = Timeouts::default();
+        (timeouts.first_token, timeouts.idle) = (None, None);
+        (timeouts.content, timeouts.total) = (None, None);
+        let pipeline = Pipeline::new(PipelineOptions::default());
+        let mut this = Self::of(Source::new(AnyBody::new(body)), pipeline, Watch::new(timeouts));
+        this.0.ending = Some(ending);
+        this
+    }
+
+    fn of(body: Source, pipeline: Pipeline, watch: Watch) -> Self {
         Self(Box::new(Arriving {
-            endpoint,
-            body: Some(Source::new(response.into_body())),
-            pipeline: Pipeline::with_forms(options, forms),
+            destination: None,
+            model: Box::default(),
+            body: Some(body),
+            pipeline,
             reading: true,
+            is_concluded: false,
             failure: None,
-            content_type,
+            content_type: None,
             watch,
             beginning: Beginning::default(),
             whole: None,
@@ -132,6 +176,52 @@ impl AnswerStream {
             thinking: 0,
             scan: None,
             refusals: Vec::new(),
+            ending: None,
+        }))
+    }
+
+    /// Waits for the next delta; `None` after the last, which is [`AnswerDelta::End`], and after an error.
+    ///
+    /// # Errors
+    ///
+    /// The error that broke the answer. Deltas that came before it are valid.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next_delta(&mut self) -> Option<Result<AnswerDelta>> {
+        poll_fn(|cx| self.poll_delta(cx)).await
+    }
+
+    /// Reads the answer to its end.
+    ///
+    /// # Errors
+    ///
+    /// The error that broke the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer: the connection is closed.
+    pub async fn message(mut self) -> Result<AssistantMessage> {
+        poll_fn(|cx| self.poll_with(cx, |_| None::<()>)).await;
+        let Concluded { message, failure, closing } = self.conclude();
+        if let Some(closing) = closing {
+            closing.await;
+        }
+        failure.map_or(Ok(message), Err)
+    }
+
+    fn poll_delta(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerDelta>>> {
+        if self.0.is_concluded {
+            return Poll::Ready(None);
+        }
+        if let Some(delta) = ready!(self.poll_with(cx, AnswerDelta::of)) {
+            return Poll::Ready(Some(Ok(delta)));
+        }
+        let Concluded { message, failure, .. } = self.0.conclude();
+        Poll::Ready(Some(match failure {
+            Some(error) => Err(error),
+            None => Ok(AnswerDelta::End { message: Box::new(message) }),
         }))
     }
 
@@ -141,25 +231,24 @@ impl AnswerStream {
     }
 
     /// Gives a retry back once the answer has begun, or has ended well.
-    pub(crate) fn credit(&mut self, budget: Arc<Budget>) {
+    pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
         self.0.beginning.credited = Some(budget);
     }
 
-    /// Takes note of what the server refused.
-    pub(crate) fn note_refusal(&mut self, refusal: AgentEvent) {
-        self.0.refusals.push(refusal);
+    /// Notes what the server refused before.
+    pub(crate) fn note_refusals(&mut self, refusals: Vec<Refusal>) {
+        self.0.refusals.extend(refusals);
     }
 
-    /// Returns what the server refused, once.
-    pub(crate) fn take_refusals(&mut self) -> Vec<AgentEvent> {
+    /// Takes out what the server refused before it was asked in another way, so each refusal is told once.
+    pub fn take_refusals(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.0.refusals)
     }
 
-    /// Has another answer put in the place of this one if it breaks before anything of it was handed
-    /// out, also by an error that the server reports in it: `ask_again` is given the error, and asks,
-    /// or gives an error back.
+    /// Replaces the answer if it breaks before any of it was handed out, also by an error that the server reports in it:
+    /// `ask_again` gets the error, and asks again or returns an error.
     ///
-    /// Of several the one that was set first is asked first, and the next one if that fails too.
+    /// Of several, the one that was set first is asked first, and the next one if that fails too.
     pub fn on_early_end<F>(&mut self, ask_again: F)
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
@@ -181,39 +270,38 @@ impl AnswerStream {
         });
     }
 
-    /// Has `told` called when the first piece of the answer is handed out, from when on it is no longer
-    /// replaced: the server not only took the request, it works on it. If that never comes it is dropped
-    /// without a call.
+    /// Sets a callback for the moment when the first piece of the answer is handed out. From then on the answer is not
+    /// replaced: the server works on the request. If that moment never comes, the callback is dropped.
     ///
-    /// Of several each is called, in the order in which they were set.
-    pub fn on_begin(&mut self, told: impl FnOnce() + Send + 'static) {
+    /// Several are called in the order in which they were set.
+    pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
         self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
-            None => Box::new(told),
+            None => Box::new(on_begin),
             Some(first) => Box::new(move || {
                 first();
-                told();
+                on_begin();
             }),
         });
     }
 
-    /// Has `told` called when the answer has ended: with nothing, or with what it failed by. If the
-    /// answer is given up before, by an interrupt or because its client was dropped, it is dropped
-    /// without a call.
+    /// Sets a callback for the end of the answer, which is always called: when the answer is complete, when it breaks, and
+    /// when it is dropped before its end.
     ///
-    /// Of several each is called, in the order in which they were set.
-    pub fn on_end(&mut self, told: impl FnOnce(Option<&Error>) + Send + 'static) {
+    /// Several are called in the order in which they were set.
+    pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
         self.0.on_end = Some(match self.0.on_end.take() {
-            None => Box::new(told),
-            Some(first) => Box::new(move |failure| {
-                first(failure);
-                told(failure);
+            None => Box::new(on_end),
+            Some(first) => Box::new(move |outcome| {
+                first(outcome);
+                on_end(outcome);
             }),
         });
     }
 
-    /// Reads until `pick` wants something of a delta; `None` at the end of the answer.
+    /// Reads until `pick` returns something for a delta; `None` at the end of the answer, when
+    /// [`conclude`](Self::conclude) is next.
     #[inline]
-    pub(crate) fn poll_next<T>(
+    pub fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
         mut pick: impl FnMut(Delta<'_>) -> Option<T>,
@@ -241,7 +329,7 @@ impl AnswerStream {
                 }
                 let picked = match delta {
                     Delta::Problem(problem) => {
-                        pick(Delta::Problem(&quotation::problem(problem, &this.endpoint.0.secrets)))
+                        pick(Delta::Problem(&quotation::problem(problem, secrets_of(this.destination.as_ref()))))
                     }
                     delta => pick(delta),
                 };
@@ -326,15 +414,13 @@ impl AnswerStream {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
         let failure = reported(pipeline.problems())
-            .map(|error| Error::in_stream(error, pipeline.received(), &self.0.endpoint.0.secrets))
+            .map(|error| Error::in_stream(error, pipeline.received(), secrets_of(self.0.destination.as_ref())))
             .or(failure);
         let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
         let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
-        let error = error.masked(&self.0.endpoint.0.secrets);
-        if let Some(told) = self.0.on_end.take() {
-            told(Some(&error));
-        }
+        let error = error.masked(secrets_of(self.0.destination.as_ref()));
+        self.0.tell_end(None, Some(&error), false);
         match early_end(error) {
             Ok(again) => (self.0.again, self.0.body) = (Some(again), None),
             Err(error) => self.stop(Some(error)),
@@ -353,56 +439,15 @@ impl AnswerStream {
         this.whole = Some(this.watch.elapsed());
     }
 
-    /// Makes the answer and finds out whether it is one.
-    pub(crate) fn conclude(mut self) -> Concluded {
-        let received = self.0.pipeline.received();
-        let secrets = &self.0.endpoint.0.secrets;
-        // How a body begins that holds no payload, in words that can be shown.
-        let strange = (self.0.pipeline.payloads() == 0).then(|| {
-            let (kind, head) = (self.0.content_type.as_deref(), self.0.pipeline.head());
-            quotation::no_event_stream(kind, head, received, secrets)
-        });
-        let forms = self.0.pipeline.take_forms();
-        let answer = self.0.pipeline.take_answer();
-        let read = || failure(&answer, received, strange, secrets);
-        let mut failure = self.0.failure.take().or_else(read);
-        if let Some(failure) = &mut failure
-            && self.0.beginning.first_token.is_none()
-            && received > 0
-            && (failure.kind() == ErrorKind::Api || self.0.pipeline.payloads() == 0)
-        {
-            failure.add(self.0.endpoint.0.hint());
-        }
-        match failure.take() {
-            Some(error) => failure = Some(error.masked(secrets)),
-            None => {
-                self.0.endpoint.0.learned.keep_forms(forms);
-                self.0.beginning.give_back();
-            }
-        }
-        if let Some(told) = self.0.on_end.take() {
-            told(failure.as_ref());
-        }
-        let answer = match self.0.scan {
-            Some(scan) => scanned(answer, *scan),
-            None => answer,
-        };
-        // After a failure nothing of use can follow; closing tells the server to stop.
-        let body = self.0.body.filter(|_| failure.is_none());
-        let closing = body.map(|body| Closing::new(body.into_body()));
-        let mut message = AssistantMessage::from(answer);
-        quotation::broken_calls(&mut message.content, secrets);
-        if let (Some(first_token), Some(whole)) = (self.0.beginning.first_token, self.0.whole) {
-            let usage = message.usage.get_or_insert_default();
-            usage.time_to_first_token = Some(first_token);
-            usage.generation_time = Some(whole.saturating_sub(first_token));
-        }
-        Concluded { message, failure, closing }
+    /// Makes the message, and finds out whether it is an answer. Call it when [`poll_with`](Self::poll_with) has returned
+    /// `None`; an answer that is concluded before is dropped.
+    pub fn conclude(mut self) -> Concluded {
+        self.0.conclude()
     }
 
-    /// Returns what the server has said so far of the cost, with the time that was spent; `None` if it has
-    /// said nothing.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    /// Returns the tokens that the server has counted so far and the time that was spent; `None` if it has counted none.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
         let mut usage = self.0.pipeline.aggregator().usage()?;
         usage.time_to_first_token = self.0.beginning.first_token;
         let spent = |first: Duration| self.0.watch.elapsed().saturating_sub(first);
@@ -410,13 +455,14 @@ impl AnswerStream {
         Some(usage)
     }
 
-    /// Gives the answer up: what was handed out of its text and thinking.
-    pub(crate) fn handed_out(self) -> Vec<ContentBlock> {
-        if let Some(scan) = self.0.scan {
+    /// Gives the answer up, and returns the blocks of which something was handed out, cut there.
+    #[must_use]
+    pub fn handed_out(mut self) -> Vec<ContentBlock> {
+        if let Some(scan) = self.0.scan.take() {
             return scan.into_told();
         }
         let (mut text, mut thinking) = (self.0.text, self.0.thinking);
-        let mut blocks = self.0.pipeline.into_answer().blocks;
+        let mut blocks = self.0.pipeline.take_answer().blocks;
         for block in &mut blocks {
             match block {
                 ContentBlock::Text(block) => cut(&mut block.text, &mut text),
@@ -427,37 +473,16 @@ impl AnswerStream {
         blocks
     }
 
-    /// Gives the answer up: what had arrived of it.
-    pub(crate) fn arrived(mut self) -> Vec<ContentBlock> {
+    /// Gives the answer up, and returns all blocks that had arrived.
+    #[must_use]
+    pub fn arrived(mut self) -> Vec<ContentBlock> {
         self.0.next_scanned(&mut |_| None::<()>);
-        if let Some(mut scan) = self.0.scan {
+        if let Some(mut scan) = self.0.scan.take() {
             scan.finish(true);
             while scan.next_delta().is_some() {}
             return scan.into_blocks();
         }
-        self.0.pipeline.into_answer().blocks
-    }
-}
-
-impl Beginning {
-    /// Takes note that something is handed out: from now on the answer is not replaced.
-    #[inline]
-    fn note(&mut self, watch: &Watch) {
-        if self.first_token.is_none() {
-            self.first_token = Some(watch.elapsed());
-            self.early_end = None;
-            self.give_back();
-            if let Some(told) = self.on_begin.take() {
-                told();
-            }
-        }
-    }
-
-    /// The server did what it was asked for.
-    fn give_back(&mut self) {
-        if let Some(budget) = self.credited.take() {
-            budget.give_back();
-        }
+        self.0.pipeline.take_answer().blocks
     }
 }
 
@@ -470,6 +495,13 @@ impl Arriving {
             return Ok(());
         }
         let begun = self.pipeline.aggregator().has_begun();
+        if self.destination.is_none() {
+            // A stream of deltas has errors of its own; others are of its transport.
+            return Err(match error.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(error) => Error::transport(error, self.pipeline.received(), begun),
+            });
+        }
         Err(Error::transport(error, self.pipeline.received(), begun))
     }
 
@@ -484,10 +516,10 @@ impl Arriving {
         Err(Error::timed_out(kind, &self.watch, self.pipeline.received()))
     }
 
-    /// As the loop of [`AnswerStream::poll_next`], by way of what finds calls in the text.
+    /// As the loop of [`AnswerStream::poll_with`], by way of what finds calls in the text.
     #[cold]
     fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
-        let Self { scan: Some(scan), pipeline, watch, beginning, endpoint, .. } = self else {
+        let Self { scan: Some(scan), pipeline, watch, beginning, destination, .. } = self else {
             return None;
         };
         loop {
@@ -501,7 +533,7 @@ impl Arriving {
                         continue;
                     }
                     Delta::Problem(problem) => {
-                        let problem = quotation::problem(problem, &endpoint.0.secrets);
+                        let problem = quotation::problem(problem, secrets_of(destination.as_ref()));
                         if let Some(picked) = pick(Delta::Problem(&problem)) {
                             return Some(picked);
                         }
@@ -522,26 +554,15 @@ impl Arriving {
     }
 }
 
-/// The answer with the calls that were found in its text.
-fn scanned(mut answer: Answer, scan: Scan) -> Answer {
-    let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
-    let is_call = |block: &ContentBlock| {
-        matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
-    };
-    answer.blocks.extend(blocks.into_iter().filter(is_call));
-    let has_calls = answer.blocks.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)));
-    if has_calls && matches!(answer.finish_reason, FinishReason::Stop | FinishReason::Unspecified) {
-        answer.finish_reason = FinishReason::ToolCalls;
-    }
-    answer
-}
+impl Stream for AnswerStream {
+    type Item = Result<AnswerDelta>;
 
-/// What the server reported inside the stream.
-fn reported(problems: &[Problem]) -> Option<&ServerError> {
-    problems.iter().find_map(|problem| match problem {
-        Problem::Server(error) => Some(&**error),
-        _ => None,
-    })
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<AnswerDelta>>> {
+        self.poll_delta(cx)
+    }
 }
 
 /// Keeps what is left of a length, in bytes.
@@ -552,34 +573,10 @@ fn cut(text: &mut String, left: &mut usize) {
     *left -= text.len().min(*left);
 }
 
-/// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
-fn failure(
-    answer: &Answer,
-    received: u64,
-    strange: Option<String>,
-    secrets: &Secrets,
-) -> Option<Error> {
-    if let Some(error) = reported(&answer.problems) {
-        return Some(Error::in_stream(error, received, secrets));
-    }
-    if !answer.is_empty() || answer.is_finished() {
-        return None;
-    }
-    let message = if received == 0 {
-        EMPTY.to_owned()
-    } else if let Some(problem) = answer.problems.first() {
-        format!("nothing in the answer could be read: {}", quotation::problem(problem, secrets))
-    } else {
-        strange
-            .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))
-    };
-    Some(Error::stream(message, received))
-}
-
 impl fmt::Debug for AnswerStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnswerStream")
-            .field("endpoint", &self.0.endpoint)
+            .field("destination", &self.0.destination)
             .field("received", &self.0.pipeline.received())
             .finish_non_exhaustive()
     }

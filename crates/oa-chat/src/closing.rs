@@ -1,12 +1,13 @@
 //! The end of a body whose answer is complete.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use crate::service::AnyBody;
+use crate::body::AnyBody;
 
 /// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
 /// only so that the connection can be used again.
@@ -16,7 +17,7 @@ const LAST_BYTES: Duration = Duration::from_millis(100);
 const LAST_FRAMES: u32 = 16;
 
 /// Waits a moment for the end of a body, so that the connection can be used again.
-pub(crate) struct Closing {
+pub struct Closing {
     body: AnyBody,
     timer: Option<Pin<Box<Sleep>>>,
     frames: u32,
@@ -25,6 +26,12 @@ pub(crate) struct Closing {
 impl Closing {
     pub(crate) fn new(body: AnyBody) -> Self {
         Self { body, timer: None, frames: 0 }
+    }
+}
+
+impl fmt::Debug for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closing").field("frames", &self.frames).finish_non_exhaustive()
     }
 }
 

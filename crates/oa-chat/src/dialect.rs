@@ -1,15 +1,16 @@
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use oa_fallback::{Dialect, Markers, React, TaggedJson};
 use oa_types::ToolSpec;
 
-/// How the model calls tools.
+/// The way the model calls tools. Two modes with a dialect of your own are equal if they share it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ToolMode {
     /// By the server's function calling; once the server says that the model has none, in text, as
     /// [`TaggedJson`](Self::TaggedJson). That is remembered, and told by
-    /// [`AgentEvent::ToolsRefused`](crate::AgentEvent::ToolsRefused). Calls and results in the conversation
+    /// [`Refusal::Tools`](crate::Refusal::Tools). Calls and results in the conversation
     /// are text for that model from then on, also once there are no tools any more.
     #[default]
     Auto,
@@ -20,7 +21,7 @@ pub enum ToolMode {
     /// In text as with [`Markers`](Self::Markers), but each result takes the place of its marker, and the
     /// answer is complete without a second request: the text is shown up to the first marker while it is
     /// generated, and the rest once the tools have run. After a call that failed the model is told, and
-    /// answers anew. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools) alone.
+    /// answers anew. Only for agents that run tools themselves.
     ///
     /// History has the answer with its calls, their results, and then the text as it was shown.
     MarkersFilledIn,
@@ -33,7 +34,7 @@ pub enum ToolMode {
 }
 
 impl ToolMode {
-    /// The dialect that is spoken, or fallen back to.
+    /// Returns the dialect that is used from the start, or fallen back to.
     fn dialect(&self) -> Option<Arc<dyn Dialect>> {
         match self {
             Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
@@ -45,24 +46,33 @@ impl ToolMode {
         }
     }
 
-    /// Whether calls are text from the start.
-    pub(crate) fn is_text(&self) -> bool {
+    /// Returns whether calls are text from the start.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
         !matches!(self, Self::Auto | Self::Native)
     }
 }
 
-/// A dialect, and what it says of the tools at hand.
+impl PartialEq for ToolMode {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Custom(one), Self::Custom(other)) => Arc::ptr_eq(one, other),
+            _ => discriminant(self) == discriminant(other),
+        }
+    }
+}
+
+/// A dialect with the instructions for the tools at hand.
 #[derive(Debug)]
-pub(crate) struct Spoken {
+pub(crate) struct TextDialect {
     pub(crate) dialect: Arc<dyn Dialect>,
     pub(crate) tools: Arc<[ToolSpec]>,
     /// The system prompt with the instructions; empty if there is neither.
     pub(crate) system_prompt: Arc<str>,
 }
 
-impl Spoken {
-    /// What is spoken in this mode, if it comes to that: also without tools, since a conversation may have
-    /// calls of before.
+impl TextDialect {
+    /// Returns the dialect of a mode, also without tools: a conversation may hold calls from before.
     pub(crate) fn new(
         mode: &ToolMode,
         tools: &[ToolSpec],

@@ -1,11 +1,11 @@
+//! An endpoint, and how one is built.
+
 use std::fmt;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::HOST;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use oa_aggregate::Quirks;
 use oa_redact::Secrets;
@@ -13,77 +13,42 @@ use oa_transport::{ApiKey, RequestBody, Transport};
 use oa_types::{BaseUrl, ModelName};
 use tower::Service;
 
-use crate::answer::AnswerStream;
-use crate::chat::{self, ChatRequest};
+use crate::destination::{Destination, Masked};
 use crate::error::{Error, Result};
+use crate::headers::{check_host, header, secrets};
 use crate::learned::Learned;
-use crate::profile::Profile;
 use crate::provider::Provider;
+use crate::server_profile::ServerProfile;
+use crate::server_traits::{KnownModel, ServerTraits};
 use crate::service::AnyService;
-use crate::wait::Wait;
-use crate::work::BoxFuture;
+use crate::timeout::Timeout;
 
-/// One server: where requests go, with which key, and its quirks.
+/// One model server: its address, its key and its quirks, as a tower service from
+/// [`ChatRequest`](crate::ChatRequest) to [`AnswerStream`](crate::AnswerStream). Cheap to clone.
 ///
-/// Options have one of their own, and nobody needs another. It is for those who bring together several,
-/// or put a layer between the agent and its server: an endpoint is a tower service from [`ChatRequest`]
-/// to [`AnswerStream`], and
-/// [`chat_service`](crate::AgentOptionsBuilder::chat_service) takes whatever is made of it. It does not
-/// try again: the options' [`RetryConfig`](crate::RetryConfig) is a layer around all of it.
-///
-/// What is asked, the agent decides: system prompt, tools, sampling. How it is written follows from the
-/// endpoint's provider.
+/// An agent makes one from its own options. Build one yourself to put several servers or a layer between the agent and
+/// its server. A request says what is asked: system prompt, tools, sampling. The endpoint decides how it is written, by
+/// its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
 ///
 /// ```
-/// use oa_client::{AgentOptions, Client, Endpoint};
+/// use oa_chat::{ChatRequest, Endpoint};
 /// use oa_testkit::{MemoryServer, Reply};
+/// use oa_types::Message;
+/// use tower::Service;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> oa_client::Result<()> {
-/// let server = Endpoint::builder()
+/// # async fn main() -> oa_chat::Result<()> {
+/// let mut server = Endpoint::builder()
 ///     .base_url("http://gpu:8000/v1")
 /// #   .transport(MemoryServer::new(Reply::text("Hello!")))
 ///     .build()?;
-/// let options = AgentOptions::builder().model("any").chat_service(server).build()?;
-/// assert_eq!(Client::new(options)?.ask("Say hello.").await?.text, "Hello!");
+/// let answer = server.call(ChatRequest::new("any", vec![Message::user("Say hello.")])).await?;
+/// assert_eq!(answer.message().await?.text(), "Hello!");
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone)]
 pub struct Endpoint(pub(crate) Arc<Destination>);
-
-/// What an endpoint is made of.
-pub(crate) struct Destination {
-    pub(crate) base_url: BaseUrl,
-    pub(crate) provider: Option<Provider>,
-    /// What it wants to be different, whatever the model.
-    pub(crate) profile: Profile,
-    /// What is known beforehand of one of its models.
-    pub(crate) known: Option<KnownModel>,
-    /// Its own name for the agent's model.
-    pub(crate) model: Option<ModelName>,
-    pub(crate) api_key: Option<ApiKey>,
-    pub(crate) headers: HeaderMap,
-    /// What may not be shown though the server repeats it.
-    pub(crate) secrets: Secrets,
-    pub(crate) quirks: Option<Quirks>,
-    pub(crate) connect_timeout: Option<Duration>,
-    /// An option that was set, and acts on the built-in transport alone.
-    of_own_transport: Option<&'static str>,
-    pub(crate) service: AnyService,
-    pub(crate) learned: Learned,
-}
-
-/// What is known of a model before it is asked: what a [`ServerProfile`](crate::ServerProfile) says.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownModel {
-    pub(crate) name: String,
-    pub(crate) profile: Profile,
-    /// The server refuses requests for it that have tools.
-    pub(crate) lacks_tools: bool,
-    /// Its answers do not keep to a schema.
-    pub(crate) lacks_schema: bool,
-}
 
 impl Endpoint {
     /// Begins with nothing set.
@@ -103,22 +68,62 @@ impl Endpoint {
         self.0.provider
     }
 
-    /// Whether this is that endpoint, or a clone of it.
-    pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+    /// Returns the API key, which masks itself when printed.
+    #[must_use]
+    pub fn api_key(&self) -> Option<&ApiKey> {
+        self.0.api_key.as_ref()
     }
 
-    /// The same place, asked over another transport.
-    pub(crate) fn over(&self, service: AnyService) -> Result<Self> {
+    /// Returns the value of an extra header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the longest wait for a connection.
+    #[must_use]
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.0.connect_timeout
+    }
+
+    /// Returns the keys that are masked wherever the server repeats them.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
+    }
+
+    /// Returns the quirks of this server about requests for a model.
+    #[must_use]
+    pub fn traits(&self, model: &str) -> ServerTraits {
+        *self.0.traits(model)
+    }
+
+    /// Returns the same server, asked over a transport of your own.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if an option was set that acts on the built-in transport alone, such as `connect_timeout`.
+    pub fn with_transport<S, B>(&self, service: S) -> Result<Self>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.over(AnyService::new(service))
+    }
+
+    fn over(&self, service: AnyService) -> Result<Self> {
         if let Some(option) = self.0.of_own_transport {
             return Err(no_effect(option));
         }
-        let Destination { base_url, provider, profile, known, model, api_key, headers, .. } =
+        let Destination { base_url, provider, traits, known, model, api_key, headers, .. } =
             &*self.0;
         Ok(Self(Arc::new(Destination {
             base_url: base_url.clone(),
             provider: *provider,
-            profile: *profile,
+            traits: *traits,
             known: known.clone(),
             model: model.clone(),
             api_key: api_key.clone(),
@@ -133,59 +138,9 @@ impl Endpoint {
     }
 }
 
-impl Destination {
-    /// What may be wrong with the address when a server does not know it.
-    pub(crate) fn hint(&self) -> Option<String> {
-        let base_url = self.base_url.as_str();
-        let is_version = |part: &str| {
-            part.strip_prefix('v')
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        let has_version = base_url.split('/').any(is_version);
-        (!has_version)
-            .then(|| format!("base_url is {base_url}, and most servers want /v1 at its end"))
-    }
-
-    /// What it wants to be different for a model.
-    pub(crate) fn profile(&self, model: &str) -> &Profile {
-        let known = self.known.as_ref().filter(|known| known.name == model);
-        known.map_or(&self.profile, |known| &known.profile)
-    }
-
-    /// The address of something beside what chats are sent to, from the root of the server.
-    pub(crate) fn at_root(&self, path: &str) -> Result<Uri> {
-        let base_url = self.base_url.as_str();
-        let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
-        let address = format!("{root}{path}").parse();
-        address.map_err(|_| Error::config(format!("no address: {root}{path}")))
-    }
-}
-
-impl Service<ChatRequest> for Endpoint {
-    type Response = AnswerStream;
-    type Error = Error;
-    type Future = BoxFuture<Result<AnswerStream>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: ChatRequest) -> Self::Future {
-        let endpoint = self.clone();
-        Box::pin(async move { chat::answer(&endpoint, &request).await })
-    }
-}
-
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("base_url", &self.0.base_url)
-            .field("provider", &self.0.provider)
-            .field("model", &self.0.model)
-            .field("api_key", &self.0.api_key)
-            .field("headers", &Masked(&self.0.headers))
-            .field("connect_timeout", &self.0.connect_timeout)
-            .finish_non_exhaustive()
+        self.0.fmt(f)
     }
 }
 
@@ -193,17 +148,15 @@ impl fmt::Debug for Endpoint {
 #[derive(Default)]
 #[must_use = "an endpoint comes into being by `build`"]
 pub struct EndpointBuilder {
-    pub(crate) base_url: Option<String>,
-    pub(crate) provider: Option<Provider>,
-    /// In place of what is known of the provider.
-    pub(crate) profile: Option<Profile>,
+    base_url: Option<String>,
+    provider: Option<Provider>,
+    profile: Option<ServerProfile>,
     model: Option<String>,
     api_key: Option<ApiKey>,
     headers: HeaderMap,
     quirks: Option<Quirks>,
-    connect: Option<Wait>,
+    connect: Option<Timeout>,
     service: Option<AnyService>,
-    pub(crate) known: Option<KnownModel>,
     #[cfg(feature = "tls")]
     roots: Vec<u8>,
     error: Option<Error>,
@@ -220,6 +173,15 @@ impl EndpointBuilder {
     /// Names the server, for its usual address and its quirks.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = Some(provider);
+        self
+    }
+
+    /// Takes over the facts of a profile that the doctor has written: address, provider, and quirks. Options that are set here by name win over it.
+    ///
+    /// At [`build`](Self::build) it is an error if the profile contradicts itself, or another provider is named without
+    /// an address.
+    pub fn profile(mut self, profile: ServerProfile) -> Self {
+        self.profile = Some(profile);
         self
     }
 
@@ -266,8 +228,12 @@ impl EndpointBuilder {
     }
 
     /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
-    pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.connect = Some(self.wait("connect_timeout", timeout));
+    pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        let timeout = timeout.into();
+        if timeout.is_zero() {
+            self.refuse(Timeout::zero("connect_timeout"));
+        }
+        self.connect = Some(timeout);
         self
     }
 
@@ -301,9 +267,10 @@ impl EndpointBuilder {
     /// `Config` for what cannot work, such as a header that only the transport can set or a root
     /// certificate that cannot be read, and if neither an address nor a provider with one is named.
     pub fn build(mut self) -> Result<Endpoint> {
-        if let Some(error) = self.take_error() {
+        if let Some(error) = self.error.take() {
             return Err(error);
         }
+        let (traits, known) = self.known_traits()?;
         let of_own_transport = self.of_own_transport();
         if let (Some(option), Some(_)) = (of_own_transport, &self.service) {
             return Err(no_effect(option));
@@ -311,15 +278,14 @@ impl EndpointBuilder {
         let base_url = self.address()?;
         check_host(&self.headers, &base_url)?;
         let model = self.model.take().map(ModelName::new).transpose()?;
-        let connect_timeout = Wait::or(self.connect, Some(Duration::from_secs(5)));
+        let connect_timeout = Timeout::or(self.connect, Some(Duration::from_secs(5)));
         let service = self.any_service(connect_timeout)?;
-        let profile = || self.provider.map(Provider::profile).unwrap_or_default();
-        let learned = Learned::of(self.known.as_ref());
         Ok(Endpoint(Arc::new(Destination {
             base_url,
             provider: self.provider,
-            profile: self.profile.unwrap_or_else(profile),
-            known: self.known,
+            traits,
+            learned: Learned::of(known.as_ref()),
+            known,
             model,
             secrets: secrets(self.api_key.as_ref(), &self.headers),
             api_key: self.api_key,
@@ -328,38 +294,21 @@ impl EndpointBuilder {
             connect_timeout,
             of_own_transport,
             service,
-            learned,
         })))
     }
 
     /// Keeps the first thing that is wrong.
-    pub(crate) fn refuse(&mut self, message: String) {
+    fn refuse(&mut self, message: String) {
         self.error.get_or_insert_with(|| Error::config(message));
     }
 
-    /// A time that this option waits; none at all is refused.
-    pub(crate) fn wait(&mut self, option: &str, wait: impl Into<Wait>) -> Wait {
-        let wait = wait.into();
-        if wait.is_zero() {
-            self.refuse(format!("{option} is not above 0: None is for ever"));
-        }
-        wait
-    }
-
-    /// As [`refuse`](Self::refuse).
-    pub(crate) fn fail(&mut self, error: Error) {
-        self.error.get_or_insert(error);
-    }
-
-    pub(crate) fn take_error(&mut self) -> Option<Error> {
-        self.error.take()
-    }
-
-    /// The name of something that was set, if anything was.
-    pub(crate) fn what_was_set(&self) -> Option<&'static str> {
+    /// Returns the name of an option that was set, if any was.
+    #[must_use]
+    pub fn first_set(&self) -> Option<&'static str> {
         [
             (self.base_url.is_some(), "base_url"),
             (self.provider.is_some(), "provider"),
+            (self.profile.is_some(), "profile"),
             (self.api_key.is_some(), "api_key"),
             (!self.headers.is_empty(), "header"),
             (self.service.is_some(), "transport"),
@@ -368,6 +317,12 @@ impl EndpointBuilder {
         .into_iter()
         .find_map(|(is_set, name)| is_set.then_some(name))
         .or_else(|| self.of_own_transport())
+    }
+
+    /// Returns whether an address follows from what was set: by itself, by a provider or by a profile.
+    #[must_use]
+    pub fn names_server(&self) -> bool {
+        self.base_url.is_some() || self.provider.is_some() || self.profile.is_some()
     }
 
     /// The name of something that was set and acts on the built-in transport alone.
@@ -379,6 +334,36 @@ impl EndpointBuilder {
         ]
         .into_iter()
         .find_map(|(is_set, name)| is_set.then_some(name))
+    }
+
+    /// Returns the quirks of the server, and of the model that the profile is about. Takes over the address and the
+    /// provider of the profile.
+    fn known_traits(&mut self) -> Result<(ServerTraits, Option<KnownModel>)> {
+        let usual = |provider: Option<Provider>| provider.map(Provider::traits).unwrap_or_default();
+        let Some(profile) = self.profile.take() else { return Ok((usual(self.provider), None)) };
+        profile.check()?;
+        if let (Some(named), Some(seen), None) = (self.provider, profile.provider, &self.base_url)
+            && named != seen
+        {
+            let (named, seen) = (named.name(), seen.name());
+            return Err(Error::config(format!(
+                "the provider is {named}, and the profile is of {seen}: leave one out, or set base_url"
+            )));
+        }
+        self.base_url.get_or_insert(profile.base_url);
+        self.provider = self.provider.or(profile.provider);
+        let mut traits = usual(self.provider);
+        traits.asks_for_usage = profile.ask_for_usage.unwrap_or(traits.asks_for_usage);
+        let mut of_model = traits;
+        of_model.token_limit = profile.token_limit.unwrap_or(traits.token_limit);
+        of_model.think_tags = profile.think_tags.unwrap_or(traits.think_tags);
+        let known = KnownModel {
+            name: profile.model,
+            traits: of_model,
+            lacks_tools: profile.tools == Some(false),
+            lacks_schema: profile.schema == Some(false),
+        };
+        Ok((traits, Some(known)))
     }
 
     fn address(&mut self) -> Result<BaseUrl> {
@@ -435,81 +420,6 @@ impl fmt::Debug for EndpointBuilder {
 
 fn no_effect(option: &str) -> Error {
     Error::config(format!("{option} has no effect on a transport of your own"))
-}
-
-/// Headers without their values: any of them may be a secret.
-struct Masked<'a>(&'a HeaderMap);
-
-impl fmt::Debug for Masked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.0.keys().map(|name| (name, "****"))).finish()
-    }
-}
-
-/// A header of the user's, checked; its value is marked as a secret.
-fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
-    if let Some((_, why)) = OF_TRANSPORT.iter().find(|(of_transport, _)| name == *of_transport) {
-        return Err(format!("header {name} cannot be set: {why}"));
-    }
-    let mut value: HeaderValue = value
-        .parse()
-        .map_err(|_| format!("the value of header {name} has forbidden characters"))?;
-    value.set_sensitive(true);
-    Ok((name, value))
-}
-
-const OF_CONNECTION: &str = "the transport decides what becomes of a connection";
-const OF_BODY: &str = "the transport writes it, by the length of each body";
-const OF_ENCODING: &str =
-    "answers and requests are not compressed; a transport of your own can do that";
-
-/// Headers that only a transport can set, and why.
-const OF_TRANSPORT: [(&str, &str); 11] = [
-    ("accept-encoding", OF_ENCODING),
-    ("connection", OF_CONNECTION),
-    ("content-encoding", OF_ENCODING),
-    ("content-length", OF_BODY),
-    ("expect", OF_CONNECTION),
-    ("keep-alive", OF_CONNECTION),
-    ("proxy-connection", OF_CONNECTION),
-    ("te", OF_CONNECTION),
-    ("trailer", OF_BODY),
-    ("transfer-encoding", OF_BODY),
-    ("upgrade", OF_CONNECTION),
-];
-
-/// A `Host` that differs from the address would be answered by another server, or by none.
-fn check_host(headers: &HeaderMap, base_url: &BaseUrl) -> Result<()> {
-    let Some(host) = headers.get(HOST) else { return Ok(()) };
-    let authority =
-        base_url.as_str().parse::<Uri>().ok().and_then(|uri| uri.into_parts().authority);
-    let is_it = authority.is_some_and(|authority| {
-        let host = host.as_bytes();
-        let is = |wanted: &str| host.eq_ignore_ascii_case(wanted.as_bytes());
-        let usual = if base_url.is_https() { 443 } else { 80 };
-        is(authority.as_str())
-            || (authority.port_u16() == Some(usual) && is(authority.host()))
-            || (authority.port().is_none() && is(&format!("{}:{usual}", authority.host())))
-    });
-    if is_it {
-        return Ok(());
-    }
-    Err(Error::config(format!("header host cannot differ from the base URL, which is {base_url}")))
-}
-
-/// Returns what may not be shown though a server repeats it.
-fn secrets(api_key: Option<&ApiKey>, headers: &HeaderMap) -> Secrets {
-    let mut secrets = Secrets::new();
-    if let Some(key) = api_key {
-        secrets.add_key(key.expose());
-    }
-    for (name, value) in headers {
-        if let Ok(value) = value.to_str() {
-            secrets.add_header(name.as_str(), value);
-        }
-    }
-    secrets
 }
 
 #[cfg(all(test, feature = "tls"))]

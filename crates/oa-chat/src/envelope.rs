@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http::{HeaderValue, Method, Request};
 use oa_transport::{RequestBody, RequestHead};
 use oa_types::Message;
-use oa_types::wire::{ChatRequest, Form, write_message};
+use oa_types::wire::{ChatParameters, MessageFormat, write_message};
 
-use crate::endpoint::Destination;
-use crate::error::{Error, Result};
+use crate::destination::Destination;
+use crate::error::Result;
 
 /// Address, headers, and the bytes around the messages.
 pub(crate) struct Envelope {
-    models: Uri,
-    headers: HeaderMap,
     /// A chat request without its body.
     chat: Parts,
     /// The same as the library's own transport takes it.
@@ -26,20 +24,20 @@ pub(crate) struct Envelope {
     /// Where the system prompt begins in them.
     prompt_at: usize,
     system_prompts: [Option<Arc<str>>; 2],
-    /// From the messages on, for whatever is wanted.
+    /// From the messages on, for each offer.
     tails: [Bytes; 4],
 }
 
-/// What differs from request to request beside the messages.
+/// What a request offers and asks for beside its messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// Whether tools are offered.
+pub(crate) struct Offer {
+    /// True if tools are offered.
     pub(crate) tools: bool,
-    /// Whether usage is asked for.
+    /// True if usage is requested.
     pub(crate) usage: bool,
 }
 
-impl Wanted {
+impl Offer {
     fn place(self) -> usize {
         usize::from(self.tools) * 2 + usize::from(self.usage)
     }
@@ -49,33 +47,17 @@ impl Envelope {
     pub(crate) fn new(
         destination: &Destination,
         system_prompts: [Option<Arc<str>>; 2],
-        request: &ChatRequest,
+        request: &ChatParameters,
     ) -> Result<Self> {
-        let Destination { base_url, api_key, headers: extra, .. } = destination;
-        let uri = |path: &str| {
-            let uri = format!("{base_url}{path}").parse();
-            uri.map_err(|_| Error::config(format!("the base URL is no address: {base_url}")))
-        };
-        let mut headers = HeaderMap::new();
-        let accepted = HeaderValue::from_static("text/event-stream, application/json");
-        headers.insert(ACCEPT, accepted);
-        let agent = concat!("open-agent/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        if let Some(key) = api_key {
-            headers.insert(AUTHORIZATION, key.header_value());
-        }
-        for (name, value) in extra {
-            headers.insert(name, value.clone());
-        }
         let (mut chat, ()) = Request::new(()).into_parts();
-        (chat.method, chat.uri) = (Method::POST, uri("/chat/completions")?);
-        chat.headers = headers.clone();
+        (chat.method, chat.uri) = (Method::POST, destination.at("/chat/completions")?);
+        chat.headers = destination.all_headers();
         let json = HeaderValue::from_static("application/json");
         chat.headers.entry(CONTENT_TYPE).or_insert(json);
         let head = |system_prompt: Option<&str>| {
             let mut head = request.head();
             if let Some(prompt) = system_prompt {
-                write_message(&Message::system(prompt), &Form::default(), &mut head);
+                write_message(&Message::system(prompt), &MessageFormat::default(), &mut head);
             }
             Bytes::from(head)
         };
@@ -89,8 +71,6 @@ impl Envelope {
             Bytes::from(request.tail())
         };
         Ok(Self {
-            models: uri("/models")?,
-            headers,
             chat_head: destination.service.head(&chat),
             chat,
             heads: system_prompts.each_ref().map(|prompt| head(prompt.as_deref())),
@@ -106,9 +86,9 @@ impl Envelope {
         instructions: Option<&str>,
         segments: &[Bytes],
         last: &[u8],
-        wanted: Wanted,
+        offer: Offer,
     ) -> Request<RequestBody> {
-        self.chat_with(self.body(instructions, segments, last, wanted))
+        self.chat_with(self.body(instructions, segments, last, offer))
     }
 
     /// A chat request with this body.
@@ -129,12 +109,12 @@ impl Envelope {
         instructions: Option<&str>,
         segments: &[Bytes],
         last: &[u8],
-        wanted: Wanted,
+        offer: Offer,
     ) -> RequestBody {
-        let tail = &self.tails[wanted.place()];
+        let tail = &self.tails[offer.place()];
         let head = match instructions {
-            None => self.heads[usize::from(wanted.tools)].clone(),
-            Some(instructions) => self.head_with(instructions, wanted.tools),
+            None => self.heads[usize::from(offer.tools)].clone(),
+            Some(instructions) => self.head_with(instructions, offer.tools),
         };
         let comma = usize::from(head.ends_with(b"["));
         match segments {
@@ -154,20 +134,12 @@ impl Envelope {
         let mut head = self.heads[place][..self.prompt_at].to_vec();
         let prompt = self.system_prompts[place].as_deref();
         let parts: Vec<&str> = prompt.into_iter().chain([instructions]).collect();
-        write_message(&Message::system(parts.join("\n\n")), &Form::default(), &mut head);
+        write_message(&Message::system(parts.join("\n\n")), &MessageFormat::default(), &mut head);
         Bytes::from(head)
     }
 
     /// How many bytes there are around the messages.
-    pub(crate) fn length(&self, wanted: Wanted) -> usize {
-        self.heads[usize::from(wanted.tools)].len() + self.tails[wanted.place()].len()
-    }
-
-    /// A request for the list of models.
-    pub(crate) fn models(&self) -> Request<RequestBody> {
-        let mut request = Request::new(RequestBody::empty());
-        *request.uri_mut() = self.models.clone();
-        *request.headers_mut() = self.headers.clone();
-        request
+    pub(crate) fn length(&self, offer: Offer) -> usize {
+        self.heads[usize::from(offer.tools)].len() + self.tails[offer.place()].len()
     }
 }

@@ -14,7 +14,7 @@ use oa_types::wire::ServerError;
 
 use self::retry_after::{in_headers, in_words};
 use crate::pipeline::PipelineError;
-use crate::structured::refuses_form;
+use crate::format_fallback::refuses_format;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -44,7 +44,7 @@ pub enum ErrorKind {
     Limit,
     /// The client takes no further prompt.
     MaxTurns,
-    /// No answer was of the type that was asked for; [`Error::said`] tells what the model said last.
+    /// No answer was of the type that was asked for; [`Error::model_output`] is the last one.
     Output,
     /// The answer broke off, or was no answer at all.
     Stream,
@@ -73,14 +73,15 @@ struct Inner {
     context_sizes: Option<(u64, u64)>,
     context_size: Option<u64>,
     received: Option<u64>,
-    said: Option<String>,
+    model_output: Option<String>,
     retryable: bool,
     /// The cause. Its text is part of the message, so that the chain goes on behind it.
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// Creates an error, for services of your own; in its message nothing is masked.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
             message: message.into(),
@@ -92,67 +93,49 @@ impl Error {
             context_sizes: None,
             context_size: None,
             received: None,
-            said: None,
+            model_output: None,
             retryable: false,
             cause: None,
         }))
     }
 
-    /// Tells that an option cannot work: for services that are put together from options of their own.
+    /// Creates an error of kind `Config`, for services with options of their own.
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// Tells that nobody can be asked, for now: for services in front of several servers. The request may
-    /// be sent again, after so long if that is known.
+    /// Creates an error of kind `Unavailable`, for services in front of several servers. The request may be retried, after
+    /// `retry_after` if that is known.
     pub fn unavailable(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self::new(ErrorKind::Unavailable, message).retryable_after(retry_after)
     }
 
-    /// Tells the same error in other words; kind, status, source and the rest stay.
+    /// Replaces the message; kind, status, source and the rest stay.
     #[must_use]
-    pub fn retold(mut self, message: impl Into<String>) -> Self {
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.0.message = message.into();
         self
     }
 
-    /// Says that the request may be sent again although this server failed: after so long, or at once.
+    /// Sets the cause. Its text should be part of the message: [`source`](StdError::source) is the cause's own source.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Sets the model's last output, for an answer that did not fit its type.
+    #[must_use]
+    pub fn with_model_output(mut self, output: impl Into<String>) -> Self {
+        self.0.model_output = Some(output.into());
+        self
+    }
+
+    /// Marks the request as one that may be retried although this server failed: after `wait`, or at once.
     #[must_use]
     pub fn retryable_after(mut self, wait: Option<Duration>) -> Self {
         (self.0.retryable, self.0.retry_after) = (true, wait);
         self
-    }
-
-    pub(crate) fn invalid_input(message: impl Into<String>) -> Self {
-        Self::new(ErrorKind::InvalidInput, message)
-    }
-
-    pub(crate) fn blocked(reason: &str) -> Self {
-        Self::new(ErrorKind::Blocked, format!("a hook blocked the prompt: {reason}"))
-    }
-
-    pub(crate) fn hook(error: oa_hooks::Error) -> Self {
-        let mut this = Self::new(ErrorKind::Hook, error.to_string());
-        this.0.cause = Some(Box::new(error));
-        this
-    }
-
-    /// A call that makes no sense for the conversation as it stands.
-    pub(crate) fn turn(error: oa_turn::Error) -> Self {
-        let kind = match error.kind() {
-            oa_turn::ErrorKind::MaxTurns => ErrorKind::MaxTurns,
-            _ => ErrorKind::InvalidInput,
-        };
-        let mut this = Self::new(kind, error.to_string());
-        this.0.cause = Some(Box::new(error));
-        this
-    }
-
-    /// There is no answer of the type that was asked for. The message may quote the model.
-    pub(crate) fn output(kind: ErrorKind, message: String, said: Option<String>) -> Self {
-        let mut error = Self::new(kind, strip_invisible(&message));
-        error.0.said = said;
-        error
     }
 
     /// An answer that is none, or not the whole one.
@@ -395,11 +378,11 @@ impl Error {
         self.0.received
     }
 
-    /// Returns what the model said last, if no answer was of the type that was asked for: at most its first
-    /// 2,000 characters.
+    /// Returns the model's last output, if no answer fit the type that was requested: at most its first 2,000
+    /// characters.
     #[must_use]
-    pub fn said(&self) -> Option<&str> {
-        self.0.said.as_deref()
+    pub fn model_output(&self) -> Option<&str> {
+        self.0.model_output.as_deref()
     }
 
     /// Whether the server refused the request because of a member of this name.
@@ -408,8 +391,8 @@ impl Error {
     }
 
     /// Whether the server says that it does not know the form that an answer is to have.
-    pub(crate) fn refuses_form(&self) -> bool {
-        self.status().is_some_and(|status| refuses_form(status, &self.0.message))
+    pub(crate) fn refuses_format(&self) -> bool {
+        self.status().is_some_and(|status| refuses_format(status, &self.0.message))
     }
 
     /// Whether the server says that the model has no tools.
@@ -497,7 +480,7 @@ impl fmt::Debug for Error {
         set("context_sizes", inner.context_sizes.as_ref().map(|sizes| sizes as _));
         set("context_size", inner.context_size.as_ref().map(|size| size as _));
         set("received", inner.received.as_ref().map(|received| received as _));
-        set("said", inner.said.as_ref().map(|said| said as _));
+        set("model_output", inner.model_output.as_ref().map(|output| output as _));
         set("retryable", inner.retryable.then_some(&true));
         set("source", inner.cause.as_ref().map(|cause| cause as _));
         shown.finish()

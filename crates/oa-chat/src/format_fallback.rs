@@ -1,61 +1,70 @@
-//! How a server is asked for an answer of a form, where it does not take a schema.
+//! The ways to request structured output, from the strictest to the one that every server takes.
 
 use std::sync::Arc;
 
-use oa_types::wire::ChatRequest as Wire;
+use oa_types::wire::ChatParameters;
 use serde_json::{Value, json};
 
-/// The ways, from the one that holds a model to most on.
+/// A way to request an answer in a format.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) enum Asking {
-    /// By `response_format` as the request has it.
+#[non_exhaustive]
+pub enum FormatRequest {
+    /// By the response format as it was set: a JSON Schema.
     #[default]
     Schema,
-    /// By `response_format` for any object, with the schema in words.
+    /// By a response format that asks for any JSON object, and by instructions in the prompt.
     Object,
-    /// In words alone.
-    Words,
+    /// By instructions in the prompt alone.
+    Prompt,
 }
 
-/// What may be put in words.
-#[derive(Clone, Debug)]
-pub(crate) struct Form {
-    /// How it is tried first.
-    pub(crate) first: Asking,
-    pub(crate) words: Arc<str>,
+/// The fallback for servers that reject a response format: `json_object` first, then instructions in the prompt.
+///
+/// The first rejection is remembered for the model, so later requests start with the way that worked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct FormatFallback {
+    /// The way that is tried first.
+    pub first: FormatRequest,
+    /// The instructions that stand behind the system prompt once the schema is not enforced by the server.
+    pub instructions: Arc<str>,
 }
 
-impl Asking {
-    /// What is tried once this was refused.
-    pub(crate) fn next(self) -> Option<Self> {
+impl FormatFallback {
+    /// Creates a fallback for a JSON Schema, which the instructions quote.
+    #[must_use]
+    pub fn new(first: FormatRequest, schema: &Value) -> Self {
+        let instructions = format!(
+            "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
+        );
+        Self { first, instructions: instructions.into() }
+    }
+}
+
+impl FormatRequest {
+    /// Returns the way to try once this one was rejected.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
         match self {
             Self::Schema => Some(Self::Object),
-            Self::Object => Some(Self::Words),
-            Self::Words => None,
+            Self::Object => Some(Self::Prompt),
+            Self::Prompt => None,
         }
     }
 
-    /// Puts it into a request, but for the words.
-    pub(crate) fn put(self, request: &mut Wire) {
+    /// Sets the response format of a request.
+    pub(crate) fn apply(self, parameters: &mut ChatParameters) {
         match self {
             Self::Schema => {}
-            Self::Object => request.response_format = Some(json!({ "type": "json_object" })),
-            Self::Words => request.response_format = None,
+            Self::Object => parameters.response_format = Some(json!({ "type": "json_object" })),
+            Self::Prompt => parameters.response_format = None,
         }
     }
 }
 
-/// What a model is told that is to answer in a form.
-pub(crate) fn words(schema: &Value) -> String {
-    format!(
-        "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
-    )
-}
-
-/// Whether a server says that it, or its model, does not know this form of answers.
-///
-/// What is wrong with a schema in particular is another matter, of which the caller wants to know.
-pub(crate) fn refuses_form(status: u16, message: &str) -> bool {
+/// Returns whether an error message says that the server, or its model, does not know the response format. A message
+/// about the schema itself is not such a refusal.
+pub(crate) fn refuses_format(status: u16, message: &str) -> bool {
     // 500: llama.cpp before it knew schemas; 405: a gateway.
     if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
         return false;
@@ -71,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_say_of_forms_and_what_they_say_of_schemas() {
+    fn refusals_of_a_format_are_told_from_errors_in_a_schema() {
         for (status, message) in [
             // DeepSeek (llm-exe/llm-exe #662, dzhng/deep-research #22).
             (400, "This response_format type is unavailable now"),
@@ -104,7 +113,7 @@ mod tests {
             (405, "json_object response format is not supported for model: step-3.5-flash"),
             (422, "body.response_format: Extra inputs are not permitted"),
         ] {
-            assert!(refuses_form(status, message), "{message}");
+            assert!(refuses_format(status, message), "{message}");
         }
         for (status, message) in [
             (
@@ -117,18 +126,18 @@ mod tests {
             (503, "response_format: loading"),
             (401, "response_format"),
         ] {
-            assert!(!refuses_form(status, message), "{message}");
+            assert!(!refuses_format(status, message), "{message}");
         }
     }
 
     #[test]
-    fn each_way_is_followed_by_a_lesser_one() {
-        let mut way = Asking::default();
+    fn each_way_is_followed_by_a_weaker_one() {
+        let mut way = FormatRequest::default();
         let mut seen = vec![way];
         while let Some(next) = way.next() {
             assert!(next > way);
             (way, seen) = (next, [seen, vec![next]].concat());
         }
-        assert_eq!(seen, [Asking::Schema, Asking::Object, Asking::Words]);
+        assert_eq!(seen, [FormatRequest::Schema, FormatRequest::Object, FormatRequest::Prompt]);
     }
 }

@@ -1,20 +1,23 @@
-use std::sync::atomic::AtomicBool;
+//! The facts that answers have shown about a server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oa_aggregate::Forms;
 
-use crate::endpoint::KnownModel;
-use crate::structured::Asking;
+use crate::format_fallback::FormatRequest;
+use crate::negotiation::Lessons;
+use crate::server_traits::KnownModel;
 
-/// What was learned about a server; shared by all who ask it.
+/// The facts learned about a server; shared by all who ask it.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// It refuses to be asked for usage (QUIRKS row 74).
-    pub(crate) refuses_usage: AtomicBool,
+    /// It rejects requests for usage (QUIRKS row 74).
+    refuses_usage: AtomicBool,
     /// Models of which it says that they have no tools (QUIRKS row 81).
     pub(crate) without_tools: ByModel<()>,
-    /// How it takes the form of an answer, where that was refused.
-    pub(crate) asking: ByModel<Asking>,
+    /// The way to request a format, where a stricter one was rejected.
+    pub(crate) format: ByModel<FormatRequest>,
     /// The forms of chunk that it sends, of as many answers as came at once.
     forms: Mutex<Vec<Forms>>,
 }
@@ -23,7 +26,7 @@ pub(crate) struct Learned {
 const MOST_FORMS: usize = 8;
 
 impl Learned {
-    /// What is known from the start, and nothing else.
+    /// Begins with the facts of a profile.
     pub(crate) fn of(known: Option<&KnownModel>) -> Self {
         let learned = Self::default();
         if let Some(known) = known {
@@ -31,13 +34,31 @@ impl Learned {
                 learned.without_tools.note(&known.name, ());
             }
             if known.lacks_schema {
-                learned.asking.note(&known.name, Asking::Object);
+                learned.format.note(&known.name, FormatRequest::Object);
             }
         }
         learned
     }
 
-    /// The forms of chunk that an answer may come in; only one answer has them at a time.
+    /// Returns whether usage can be requested, as far as is known.
+    pub(crate) fn takes_usage(&self) -> bool {
+        !self.refuses_usage.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what an answer has shown of the server and a model.
+    pub(crate) fn note(&self, model: &str, lessons: &Lessons) {
+        if lessons.refuses_usage {
+            self.refuses_usage.store(true, Ordering::Relaxed);
+        }
+        if lessons.refuses_tools {
+            self.without_tools.note(model, ());
+        }
+        if let Some(format) = lessons.format {
+            self.format.note(model, format);
+        }
+    }
+
+    /// Returns the forms of chunk that an answer may come in; only one answer has them at a time.
     pub(crate) fn take_forms(&self) -> Forms {
         self.forms().pop().unwrap_or_default()
     }
@@ -55,7 +76,7 @@ impl Learned {
     }
 }
 
-/// What was learned about models, by name: bounded, because names are whatever somebody sets.
+/// Facts about models, by name; bounded, because names are whatever somebody sets.
 #[derive(Debug)]
 pub(crate) struct ByModel<T>(Mutex<Vec<(String, T)>>);
 

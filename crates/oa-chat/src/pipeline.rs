@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
 use oa_sse::{Item, Parser};
+use oa_types::wire::ServerError;
 
 /// The part of a body that could not be understood that is kept, in bytes: more than is shown of it, so that
 /// a key that goes on beyond what is shown is whole for whoever masks it.
@@ -321,6 +322,14 @@ const ERROR: &str = "error";
 fn error_field(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
     Some(value.trim_ascii()).filter(|value| !value.is_empty())
+}
+
+/// Returns the first error that the server reported inside the stream.
+pub(crate) fn reported(problems: &[Problem]) -> Option<&ServerError> {
+    problems.iter().find_map(|problem| match problem {
+        Problem::Server(error) => Some(&**error),
+        _ => None,
+    })
 }
 
 impl fmt::Display for PipelineError {

@@ -1,369 +1,276 @@
-//! What the options come to once they are checked.
+//! Options with the parts of requests that follow from them.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
-use oa_executor::ToolExecutor;
-use oa_hooks::{Hooks, Permissions};
-use oa_tools::{Registry, State};
-use oa_transport::Timeouts;
-use oa_types::wire::ChatRequest as Wire;
-use oa_types::{ModelName, Price};
-use tower::Service;
+use oa_aggregate::{Quirks, ThinkTags};
+use oa_types::ModelName;
 
-use crate::answer::AnswerStream;
-use crate::builder::NO_MODEL;
-use crate::chat::{self, AnyChat, ChatRequest};
-use crate::dialect::{Spoken, ToolMode};
-use crate::endpoint::{Destination, Endpoint};
-use crate::envelope::Envelope;
+use crate::destination::Destination;
+use crate::dialect::TextDialect;
+use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result};
-use crate::manner::Manner;
-use crate::options::{Limits, SystemRole};
-use crate::pipeline::OnBadChunk;
-use crate::profile::Profile;
-use crate::provider::Provider;
-use crate::retry::{Budget, RetryConfig};
-use crate::server_profile::ServerProfile;
-use crate::service::AnyService;
-use crate::structured::{Asking, Form};
-use crate::thinking::Thinking;
+use crate::format_fallback::FormatRequest;
+use crate::negotiation::Way;
+use crate::options::{ChatOptions, SystemRole};
+use crate::server_traits::ServerTraits;
+use crate::wire_format::WireFormat;
 
-/// Who answers.
+/// [`ChatOptions`] shared by many requests, with the bytes that are the same in each of them. Cheap to clone.
+///
+/// It reads as the options themselves.
 #[derive(Clone)]
-pub(crate) enum Asked {
-    Server(Endpoint),
-    /// Something that knows itself which server it asks.
-    Service(AnyChat),
+pub struct PreparedOptions(Arc<Prepared>);
+
+struct Prepared {
+    options: ChatOptions,
+    /// The dialect of calls, where they are text.
+    dialect: Option<Arc<TextDialect>>,
+    /// The envelope for the server that is asked first, with its address.
+    first: Option<(Arc<Destination>, Arc<Envelope>)>,
+    others: Envelopes,
 }
 
-#[derive(Clone)]
-pub(crate) struct Settings {
-    /// Why nothing can be asked: there is no model, or what the environment says cannot be used.
-    pub(crate) unusable: Option<String>,
-    pub(crate) request: Wire,
-    pub(crate) asked: Asked,
-    pub(crate) server_profile: Option<ServerProfile>,
-    pub(crate) thinking: Option<Thinking>,
-    pub(crate) think_tags: Option<ThinkTags>,
-    pub(crate) system_prompt: Option<Arc<str>>,
-    pub(crate) system_role: SystemRole,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) limits: Limits,
-    pub(crate) repair: Option<ArgumentRepair>,
-    pub(crate) on_bad_chunk: OnBadChunk,
-    pub(crate) tools: Registry,
-    pub(crate) hooks: Hooks,
-    pub(crate) permissions: Permissions,
-    pub(crate) turn: oa_turn::Options,
-    pub(crate) max_run_time: Option<Duration>,
-    pub(crate) price: Option<Price>,
-    pub(crate) executor: ToolExecutor,
-    pub(crate) state: State,
-    pub(crate) retry: RetryConfig,
-    /// Shared by all who have these options.
-    pub(crate) retry_budget: Arc<Budget>,
-    pub(crate) tool_mode: ToolMode,
-    /// Whether calls are looked for in text that the server should have read.
-    pub(crate) recognises_calls: bool,
-    /// What calls are made in where they are text.
-    pub(crate) spoken: Option<Arc<Spoken>>,
-    /// What the form of an answer is in words, where it may be asked for so.
-    pub(crate) form: Option<Form>,
-    /// Made of what is above, for the server that is asked.
-    pub(crate) envelope: Option<Arc<Envelope>>,
-    /// The same for others.
-    pub(crate) envelopes: Envelopes,
-}
+impl PreparedOptions {
+    /// Prepares options for any server.
+    #[must_use]
+    pub fn new(options: ChatOptions) -> Self {
+        Self(Arc::new(Prepared::new(options)))
+    }
 
-impl Asked {
-    /// Has a request answered.
-    pub(crate) async fn answer(&self, request: &ChatRequest) -> Result<AnswerStream> {
-        match self {
-            Self::Server(endpoint) => chat::answer(endpoint, request).await,
-            // It is always ready.
-            Self::Service(service) => service.clone().call(request.clone()).await,
+    /// Prepares options for a server, and checks that it can be sent them. The first request is then cheaper.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the server cannot be told what the options say, such as how much to think.
+    pub(crate) fn for_server(options: ChatOptions, destination: &Arc<Destination>) -> Result<Self> {
+        let mut prepared = Prepared::new(options);
+        let way = Way::first(prepared.options.tool_mode.is_text());
+        let envelope = prepared.new_envelope(destination, way)?;
+        prepared.first = Some((Arc::clone(destination), Arc::new(envelope)));
+        Ok(Self(Arc::new(prepared)))
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> &ChatOptions {
+        &self.0.options
+    }
+
+    /// Returns whether these are the same shared options, or a clone of them; equal ones that were prepared apart are
+    /// not.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the dialect of calls, where they may become text.
+    pub(crate) fn dialect(&self) -> Option<&Arc<TextDialect>> {
+        self.0.dialect.as_ref()
+    }
+
+    /// Returns how the first request to a server is made, by what is known of it.
+    pub(crate) fn first_way(&self, destination: &Destination) -> Way {
+        let learned = &destination.learned;
+        let model = self.model_at(destination);
+        let is_text = self.tool_mode.is_text()
+            || (self.0.dialect.is_some() && learned.without_tools.get(model).is_some());
+        let mut way = Way::first(is_text);
+        if let Some(fallback) = &self.format_fallback {
+            way.format = fallback.first.max(learned.format.get(model).unwrap_or_default());
         }
-    }
-}
-
-impl Settings {
-    /// Explains why nothing can be asked.
-    pub(crate) fn check_usable(&self) -> Result<()> {
-        self.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
+        way.usage = learned.takes_usage();
+        way
     }
 
-    /// Asks another model.
-    pub(crate) fn set_model(&mut self, model: &ModelName) {
-        model.as_str().clone_into(&mut self.request.model);
-        // An environment that cannot be used has other faults than that.
-        self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
-    }
-
-    /// The endpoint, unless somebody else chooses one.
-    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
-        match &self.asked {
-            Asked::Server(endpoint) => Some(endpoint),
-            Asked::Service(_) => None,
-        }
-    }
-
-    pub(crate) fn provider(&self) -> Option<Provider> {
-        self.endpoint()?.provider()
-    }
-
-    /// The envelope for requests to an endpoint, in text or not.
+    /// Returns the envelope of requests that are made in this way.
     pub(crate) fn envelope(
         &self,
-        endpoint: &Endpoint,
-        in_text: bool,
-        asking: Asking,
+        destination: &Arc<Destination>,
+        way: Way,
     ) -> Result<Arc<Envelope>> {
-        let make = || self.new_envelope(endpoint, in_text, asking);
-        match (&self.asked, &self.envelope) {
-            (Asked::Server(own), Some(envelope))
-                if own.is(endpoint)
-                    && in_text == self.tool_mode.is_text()
-                    && asking == Asking::default() =>
-            {
-                Ok(Arc::clone(envelope))
-            }
-            _ => self.envelopes.of(endpoint, (in_text, asking), make),
+        let prepared = &*self.0;
+        if let Some((first, envelope)) = &prepared.first
+            && Arc::ptr_eq(first, destination)
+            && way.is_like(Way::first(prepared.options.tool_mode.is_text()))
+        {
+            return Ok(Arc::clone(envelope));
         }
+        prepared.others.of(destination, way, || prepared.new_envelope(destination, way))
     }
 
-    /// What calls are made in with a server, if they are text there.
-    pub(crate) fn spoken(&self, destination: &Destination) -> Option<&Arc<Spoken>> {
-        let learned = &destination.learned.without_tools;
-        self.spoken.as_ref().filter(|_| {
-            self.tool_mode.is_text() || learned.get(self.model_at(destination)).is_some()
-        })
+    /// Returns the number of bytes around the messages of a request to the server that is asked first, if one is known.
+    #[must_use]
+    pub fn overhead(&self, tools: bool) -> Option<usize> {
+        let (_, envelope) = self.0.first.as_ref()?;
+        Some(envelope.length(Offer { tools, usage: true }))
     }
 
-    /// How a server is asked for the form of an answer.
-    pub(crate) fn asking(&self, destination: &Destination) -> Asking {
-        let Some(form) = &self.form else { return Asking::default() };
-        let learned = destination.learned.asking.get(self.model_at(destination));
-        form.first.max(learned.unwrap_or_default())
-    }
-
-    /// A system prompt, with the form of the answer where that is asked for in words.
-    fn with_form(&self, prompt: Option<&Arc<str>>, asking: Asking) -> Option<Arc<str>> {
-        let prompt = prompt.filter(|prompt| !prompt.is_empty());
-        match (&self.form, prompt) {
-            (Some(form), None) if asking > Asking::Schema => Some(Arc::clone(&form.words)),
-            (Some(form), Some(prompt)) if asking > Asking::Schema => {
-                Some(format!("{prompt}\n\n{}", form.words).into())
-            }
-            _ => prompt.cloned(),
-        }
-    }
-
-    /// What a server calls the model.
+    /// Returns the server's own name for the model.
     pub(crate) fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
-        destination.model.as_ref().map_or(&self.request.model, ModelName::as_str)
+        self.0.model_at(destination)
     }
 
-    /// What a server wants to be different for the model.
-    pub(crate) fn profile<'a>(&self, destination: &'a Destination) -> &'a Profile {
-        destination.profile(self.model_at(destination))
-    }
-
-    /// How a conversation is written for a server.
-    pub(crate) fn manner(
-        &self,
-        destination: &Destination,
-        spoken: Option<&Arc<Spoken>>,
-        asking: Asking,
-    ) -> Manner {
-        let profile = self.profile(destination);
-        let system_prompt = spoken.map(|spoken| &spoken.system_prompt);
-        let system_prompt = || system_prompt.or(self.system_prompt.as_ref());
+    /// Returns how a conversation is written for a server.
+    pub(crate) fn wire_format(&self, destination: &Destination, way: Way) -> WireFormat {
+        let traits = self.0.traits(destination);
+        let dialect = self.0.dialect.as_ref().filter(|_| way.calls_are_text);
+        let system_prompt = || {
+            let with_tools = dialect.map(|dialect| &dialect.system_prompt);
+            with_tools.or(self.0.options.system_prompt.as_ref())
+        };
         let is_said = self.system_role == SystemRole::User;
-        Manner {
-            form: profile.form,
-            bridges_tool_and_user: profile.bridges_tool_and_user && spoken.is_none(),
-            lets_assistant_begin: profile.lets_assistant_begin,
+        let opening = || self.0.with_instructions(system_prompt(), way.format);
+        WireFormat {
+            messages: traits.format,
+            bridges_tool_and_user: traits.bridges_tool_and_user && dialect.is_none(),
+            lets_assistant_begin: traits.lets_assistant_begin,
             user_instructs: is_said,
-            opening: is_said.then(|| self.with_form(system_prompt(), asking)).flatten(),
-            spoken: spoken.cloned(),
+            opening: is_said.then(opening).flatten(),
+            dialect: dialect.cloned(),
         }
     }
 
-    /// How a conversation is written for the server that is asked first.
-    pub(crate) fn own_manner(&self) -> Manner {
-        let manner = |Endpoint(destination): &Endpoint| {
-            self.manner(destination, self.spoken(destination), self.asking(destination))
-        };
-        self.endpoint().map(manner).unwrap_or_default()
-    }
-
-    /// How the answers of a server are read.
-    pub(crate) fn quirks(&self, destination: &Destination) -> Quirks {
-        let mut quirks = destination.quirks.unwrap_or_default();
-        let said = (quirks.think_tags != ThinkTags::default()).then_some(quirks.think_tags);
-        let usual = || self.profile(destination).think_tags;
-        quirks.think_tags = self.think_tags.or(said).unwrap_or_else(usual);
+    /// Returns how the answers of a server are read; without one, as far as the options say it.
+    pub(crate) fn quirks(&self, destination: Option<&Destination>) -> Quirks {
+        let mut quirks = destination.and_then(|it| it.quirks).unwrap_or_default();
+        let set = (quirks.think_tags != ThinkTags::default()).then_some(quirks.think_tags);
+        let usual = || destination.map(|it| self.0.traits(it).think_tags).unwrap_or_default();
+        quirks.think_tags = self.think_tags.or(set).unwrap_or_else(usual);
         quirks.repair = self.repair.unwrap_or(quirks.repair);
         quirks
     }
+}
 
-    /// As [`quirks`](Self::quirks), as far as the server that is asked is known.
-    pub(crate) fn own_quirks(&self) -> Quirks {
-        let unknown = || {
-            let mut quirks = Quirks::default();
-            quirks.think_tags = self.think_tags.unwrap_or_default();
-            quirks.repair = self.repair.unwrap_or_default();
-            quirks
-        };
-        self.endpoint().map_or_else(unknown, |Endpoint(destination)| self.quirks(destination))
+impl Prepared {
+    fn new(options: ChatOptions) -> Self {
+        let tools = &options.parameters.tools;
+        let dialect = TextDialect::new(&options.tool_mode, tools, options.system_prompt.as_deref());
+        let dialect = dialect.map(Arc::new);
+        Self { options, dialect, first: None, others: Envelopes::default() }
     }
 
-    /// Asks the same server over another transport.
-    pub(crate) fn use_transport(&mut self, service: AnyService) -> Result<()> {
-        let Asked::Server(endpoint) = &mut self.asked else {
-            return Err(Error::config("a chat service of your own has its own transports"));
-        };
-        *endpoint = endpoint.over(service)?;
-        Ok(())
+    fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
+        destination.model.as_ref().map_or(&self.options.parameters.model, ModelName::as_str)
     }
 
-    /// Takes other tools. The executor keeps its options.
-    pub(crate) fn set_tools(&mut self, tools: Registry) {
-        let options = self.executor.options().clone();
-        let offered = offered(&tools, &self.permissions);
-        self.request.tools = offered.specs();
-        self.executor = ToolExecutor::with_options(offered, options)
-            .expect("these options were checked before");
-        self.tools = tools;
+    fn traits<'a>(&self, destination: &'a Destination) -> &'a ServerTraits {
+        destination.traits(self.model_at(destination))
     }
 
-    /// Makes the envelope anew after a change.
-    pub(crate) fn prepare(&mut self) -> Result<()> {
-        self.envelopes = Envelopes::default();
-        let spoken =
-            Spoken::new(&self.tool_mode, &self.request.tools, self.system_prompt.as_deref());
-        self.spoken = spoken.map(Arc::new);
-        let in_text = self.tool_mode.is_text();
-        let asking = Asking::default();
-        let envelope = self.endpoint().map(|endpoint| self.new_envelope(endpoint, in_text, asking));
-        self.envelope = envelope.transpose()?.map(Arc::new);
-        Ok(())
+    /// Returns a system prompt with the instructions about the answer's format, where they are needed.
+    fn with_instructions(
+        &self,
+        prompt: Option<&Arc<str>>,
+        format: FormatRequest,
+    ) -> Option<Arc<str>> {
+        let prompt = prompt.filter(|prompt| !prompt.is_empty());
+        let fallback =
+            self.options.format_fallback.as_ref().filter(|_| format > FormatRequest::Schema);
+        match (fallback, prompt) {
+            (Some(fallback), None) => Some(Arc::clone(&fallback.instructions)),
+            (Some(fallback), Some(prompt)) => {
+                Some(format!("{prompt}\n\n{}", fallback.instructions).into())
+            }
+            (None, prompt) => prompt.cloned(),
+        }
     }
 
-    /// Out of line, so that others who ask for one need no room for it.
+    /// Out of line, so that requests which find one need no room for it.
     #[inline(never)]
-    fn new_envelope(&self, endpoint: &Endpoint, in_text: bool, asking: Asking) -> Result<Envelope> {
-        let destination = &*endpoint.0;
-        let profile = self.profile(destination);
-        let mut request = self.request.clone();
-        self.model_at(destination).clone_into(&mut request.model);
-        let spoken = self.spoken.as_ref().filter(|_| in_text);
-        if let Some(spoken) = spoken {
-            request.tools.clear();
-            if !spoken.tools.is_empty() {
-                request.stop.extend(spoken.dialect.stop());
+    fn new_envelope(&self, destination: &Destination, way: Way) -> Result<Envelope> {
+        let traits = self.traits(destination);
+        let mut parameters = self.options.parameters.clone();
+        self.model_at(destination).clone_into(&mut parameters.model);
+        let dialect = self.dialect.as_ref().filter(|_| way.calls_are_text);
+        if let Some(dialect) = dialect {
+            parameters.tools.clear();
+            if !dialect.tools.is_empty() {
+                parameters.stop.extend(dialect.dialect.stop());
             }
         }
-        asking.put(&mut request);
-        request.include_usage = profile.asks_for_usage;
-        request.token_limit = profile.token_limit;
-        if let Some(thinking) = &self.thinking {
-            let told =
-                profile.thinking.and_then(|field| field.tell(thinking, &mut request.extra_body));
-            told.ok_or_else(|| {
+        way.format.apply(&mut parameters);
+        parameters.include_usage = traits.asks_for_usage;
+        parameters.token_limit = traits.token_limit;
+        if let Some(thinking) = &self.options.thinking {
+            let set = traits
+                .thinking
+                .and_then(|field| field.set(thinking, &mut parameters.extra_body));
+            set.ok_or_else(|| {
                 Error::config(match destination.provider {
                     Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),
                     None => "thinking needs a provider: each is told in its own way".to_owned(),
                 })
             })?;
         }
-        let bare = self.system_prompt.as_ref();
-        let with_tools = spoken.map_or(bare, |spoken| Some(&spoken.system_prompt));
-        let is_message = self.system_role == SystemRole::System;
-        let prompts =
-            [bare, with_tools].map(|prompt| self.with_form(prompt, asking).filter(|_| is_message));
-        Envelope::new(destination, prompts, &request)
+        let bare = self.options.system_prompt.as_ref();
+        let with_tools = dialect.map_or(bare, |dialect| Some(&dialect.system_prompt));
+        let is_message = self.options.system_role == SystemRole::System;
+        let prompts = [bare, with_tools]
+            .map(|prompt| self.with_instructions(prompt, way.format).filter(|_| is_message));
+        Envelope::new(destination, prompts, &parameters)
     }
 }
 
-/// The tools that may run at all. Of others the model is told nothing.
-pub(crate) fn offered(tools: &Registry, permissions: &Permissions) -> Registry {
-    let mut offered = tools.clone();
-    for name in tools.names().filter(|name| !permissions.offers(name)) {
-        offered.remove(name);
+impl Deref for PreparedOptions {
+    type Target = ChatOptions;
+
+    fn deref(&self) -> &ChatOptions {
+        &self.0.options
     }
-    offered
 }
 
-/// Envelopes for endpoints that somebody else has chosen, and for those where calls turned out to be text.
+impl From<ChatOptions> for PreparedOptions {
+    fn from(options: ChatOptions) -> Self {
+        Self::new(options)
+    }
+}
+
+impl PartialEq for PreparedOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.0.options == other.0.options
+    }
+}
+
+impl fmt::Debug for PreparedOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.options.fmt(f)
+    }
+}
+
+/// Envelopes for servers that a router has chosen, and for the ways that a server has made necessary.
 #[derive(Default)]
-pub(crate) struct Envelopes(Mutex<Vec<Kept>>);
+struct Envelopes(Mutex<Vec<Kept>>);
 
 struct Kept {
-    endpoint: Endpoint,
+    destination: Arc<Destination>,
     way: Way,
     envelope: Arc<Envelope>,
 }
 
-/// Whether calls are text, and how the form of the answer is asked for.
-type Way = (bool, Asking);
-
-/// How many are kept.
+/// The number of envelopes that are kept.
 const MOST_ENVELOPES: usize = 64;
 
 impl Envelopes {
     fn of(
         &self,
-        endpoint: &Endpoint,
+        destination: &Arc<Destination>,
         way: Way,
         make: impl FnOnce() -> Result<Envelope>,
     ) -> Result<Arc<Envelope>> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |kept: &&Kept| kept.endpoint.is(endpoint) && kept.way == way;
-        if let Some(kept) = known.iter().find(is_it) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it =
+            |kept: &&Kept| Arc::ptr_eq(&kept.destination, destination) && kept.way.is_like(way);
+        if let Some(kept) = kept.iter().find(is_it) {
             return Ok(Arc::clone(&kept.envelope));
         }
         let envelope = Arc::new(make()?);
-        if known.len() == MOST_ENVELOPES {
-            known.remove(0);
+        if kept.len() == MOST_ENVELOPES {
+            kept.remove(0);
         }
-        let kept = Kept { endpoint: endpoint.clone(), way, envelope: Arc::clone(&envelope) };
-        known.push(kept);
+        let destination = Arc::clone(destination);
+        kept.push(Kept { destination, way, envelope: Arc::clone(&envelope) });
         Ok(envelope)
-    }
-}
-
-impl Clone for Envelopes {
-    /// They are for these settings, and whoever copies settings changes them.
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentOptions")
-            .field("request", &self.request)
-            .field("endpoint", &self.endpoint())
-            .field("server_profile", &self.server_profile)
-            .field("system_prompt", &self.system_prompt)
-            .field("timeouts", &self.timeouts)
-            .field("limits", &self.limits)
-            .field("quirks", &self.own_quirks())
-            .field("tools", &self.tools)
-            .field("tool_mode", &self.tool_mode)
-            .field("hooks", &self.hooks)
-            .field("permissions", &self.permissions)
-            .field("turn", &self.turn)
-            .field("max_run_time", &self.max_run_time)
-            .field("price", &self.price)
-            .field("on_bad_chunk", &self.on_bad_chunk)
-            .field("retry", &self.retry)
-            .field("executor", &self.executor.options())
-            .field("state", &self.state)
-            .finish_non_exhaustive()
     }
 }

@@ -1,9 +1,6 @@
 //! What is known of servers by name, and what the environment says. Nothing else in the workspace
 //! knows either.
 
-mod advice;
-mod signs;
-
 use std::str::FromStr;
 use std::{env, fmt};
 
@@ -11,11 +8,8 @@ use oa_aggregate::ThinkTags;
 use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
 
 use crate::error::{Error, Result};
-use crate::profile::Profile;
+use crate::server_traits::ServerTraits;
 use crate::thinking::ThinkingField;
-
-pub(crate) use self::advice::{Lack, advice};
-pub(crate) use self::signs::{ContextSize, Evidence, Page, Tokenizer, recognise};
 
 /// A server, or a service, whose usual address and quirks are known.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -89,33 +83,34 @@ impl Provider {
         self.row().base_url
     }
 
-    /// Its quirks.
-    pub(crate) fn profile(self) -> Profile {
-        self.row().profile
+    /// Returns its quirks.
+    #[must_use]
+    pub fn traits(self) -> ServerTraits {
+        self.row().traits
     }
 
     /// The table: one arm each, and what is not said is as everywhere.
     fn row(self) -> Row {
         let row =
-            |name, base_url| Row { name, base_url: Some(base_url), profile: Profile::default() };
+            |name, base_url| Row { name, base_url: Some(base_url), traits: ServerTraits::default() };
         // QUIRKS rows 77, 88 and 91.
-        let as_openai = |profile: &mut Profile| {
-            profile.token_limit = TokenLimit::MaxCompletionTokens;
-            profile.lets_assistant_begin = true;
-            profile.form.call_ids = CallIds::UpTo64;
+        let as_openai = |traits: &mut ServerTraits| {
+            traits.token_limit = TokenLimit::MaxCompletionTokens;
+            traits.lets_assistant_begin = true;
+            traits.format.call_ids = CallIds::UpTo64;
         };
         // Models behind gateways refuse empty text (QUIRKS row 84).
-        let no_empty_text = |profile: &mut Profile| {
-            profile.form.empty_content = EmptyContent::Absent;
+        let no_empty_text = |traits: &mut ServerTraits| {
+            traits.format.empty_content = EmptyContent::Absent;
         };
-        let tags = |profile: &mut Profile| profile.think_tags = ThinkTags::Split;
+        let tags = |traits: &mut ServerTraits| traits.think_tags = ThinkTags::Split;
         match self {
             Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
                 .with(as_openai)
                 .told_by(ThinkingField::ReasoningEffort),
             // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
             Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
-                .with(|profile| profile.form.thinking = ThinkingReplay::ReasoningContent)
+                .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
                 .told_by(ThinkingField::Type),
             Self::Gemini => {
                 row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
@@ -129,10 +124,10 @@ impl Provider {
                 .told_by(ThinkingField::TemplateArguments),
             Self::LmStudio => row("LM Studio", "http://localhost:1234/v1").with(tags),
             // QUIRKS rows 74, 89 and 91.
-            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|profile| {
-                profile.asks_for_usage = false;
-                profile.form.call_ids = CallIds::NineLetters;
-                profile.bridges_tool_and_user = true;
+            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|traits| {
+                traits.asks_for_usage = false;
+                traits.format.call_ids = CallIds::NineLetters;
+                traits.bridges_tool_and_user = true;
             }),
             Self::Ollama => {
                 row("Ollama", "http://localhost:11434/v1").told_by(ThinkingField::ReasoningEffort)
@@ -179,31 +174,31 @@ impl FromStr for Provider {
 struct Row {
     name: &'static str,
     base_url: Option<&'static str>,
-    profile: Profile,
+    traits: ServerTraits,
 }
 
 impl Row {
     /// It is told how much to think by this.
     fn told_by(self, field: ThinkingField) -> Self {
-        self.with(|profile| profile.thinking = Some(field))
+        self.with(|traits| traits.thinking = Some(field))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Profile)) -> Self {
-        change(&mut self.profile);
+    fn with(mut self, change: impl FnOnce(&mut ServerTraits)) -> Self {
+        change(&mut self.traits);
         self
     }
 }
 
-/// The address used when nothing names one.
-pub(crate) const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
+/// The address used when nothing names one: LM Studio's.
+pub const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
 
-/// `OPEN_AGENT_MODEL`, if it is set to something.
-pub(crate) fn model_from_environment() -> Option<String> {
+/// Returns `OPEN_AGENT_MODEL`, if it is set and not blank.
+pub fn model_from_environment() -> Option<String> {
     variable("OPEN_AGENT_MODEL")
 }
 
-/// `OPEN_AGENT_BASE_URL`, if it is set to something.
-pub(crate) fn base_url_from_environment() -> Option<String> {
+/// Returns `OPEN_AGENT_BASE_URL`, if it is set and not blank.
+pub fn base_url_from_environment() -> Option<String> {
     variable("OPEN_AGENT_BASE_URL")
 }
 

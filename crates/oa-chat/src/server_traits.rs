@@ -1,29 +1,32 @@
 use oa_aggregate::ThinkTags;
-use oa_types::wire::{Form, TokenLimit};
+use oa_types::wire::{MessageFormat, TokenLimit};
 
 use crate::thinking::ThinkingField;
 
-/// A server's quirks about requests and thinking; the defaults are what every local server takes.
+/// The quirks of a server about requests and thinking; the defaults are what every local server accepts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Profile {
-    pub(crate) form: Form,
-    pub(crate) token_limit: TokenLimit,
-    /// Whether usage is asked for.
-    pub(crate) asks_for_usage: bool,
-    /// Whether thinking stands between tags in the text.
-    pub(crate) think_tags: ThinkTags,
-    /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
-    pub(crate) bridges_tool_and_user: bool,
+#[non_exhaustive]
+pub struct ServerTraits {
+    /// The way messages are written.
+    pub format: MessageFormat,
+    /// The name of the token limit.
+    pub token_limit: TokenLimit,
+    /// True if usage is requested.
+    pub asks_for_usage: bool,
+    /// Where thinking stands in the text.
+    pub think_tags: ThinkTags,
+    /// True if an assistant message has to stand between a tool message and a user message (QUIRKS row 89).
+    pub bridges_tool_and_user: bool,
     /// True if a conversation may begin with the assistant (QUIRKS row 88).
-    pub(crate) lets_assistant_begin: bool,
-    /// How it is told how much to think, if it can be told.
-    pub(crate) thinking: Option<ThinkingField>,
+    pub lets_assistant_begin: bool,
+    /// The member that sets how much the model thinks, if there is one.
+    pub thinking: Option<ThinkingField>,
 }
 
-impl Default for Profile {
+impl Default for ServerTraits {
     fn default() -> Self {
         Self {
-            form: Form::default(),
+            format: MessageFormat::default(),
             token_limit: TokenLimit::default(),
             asks_for_usage: true,
             think_tags: ThinkTags::default(),
@@ -32,4 +35,15 @@ impl Default for Profile {
             thinking: None,
         }
     }
+}
+
+/// The traits of one model of a server, known before it is asked: from a [`ServerProfile`](crate::ServerProfile).
+#[derive(Clone, Debug)]
+pub(crate) struct KnownModel {
+    pub(crate) name: String,
+    pub(crate) traits: ServerTraits,
+    /// The server rejects requests for it that have tools.
+    pub(crate) lacks_tools: bool,
+    /// Its answers do not keep to a schema.
+    pub(crate) lacks_schema: bool,
 }

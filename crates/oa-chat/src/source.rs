@@ -8,7 +8,7 @@ use oa_sse::PollBudget;
 use oa_transport::{TimeoutKind, Watch};
 use tokio::task::yield_now;
 
-use crate::service::{AnyBody, BoxError};
+use crate::body::{AnyBody, BoxError};
 
 /// A body that is read piece by piece, and no more of it at once than a [`PollBudget`] allows.
 ///

@@ -3,11 +3,10 @@ use serde_json::{Map, Value, json};
 /// How much a model is to think before it answers. Each provider is told in a way of its own.
 ///
 /// ```
-/// use oa_client::{AgentOptions, Provider};
+/// use oa_chat::Thinking;
 ///
-/// let builder = || AgentOptions::builder().provider(Provider::Ollama).model("qwen3:8b");
-/// assert!(builder().thinking(false).build().is_ok());
-/// assert!(builder().thinking("low").build().is_ok());
+/// assert_eq!(Thinking::from(false), Thinking::Off);
+/// assert_eq!(Thinking::from("low"), Thinking::Effort("low".into()));
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -32,9 +31,10 @@ impl From<&str> for Thinking {
     }
 }
 
-/// How a server is told.
+/// The member of a request that sets how much the model thinks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum ThinkingField {
+#[non_exhaustive]
+pub enum ThinkingField {
     /// `reasoning`, an object.
     Reasoning,
     /// `reasoning_effort`, a word; `none` is off.
@@ -46,8 +46,9 @@ pub(crate) enum ThinkingField {
 }
 
 impl ThinkingField {
-    /// Adds what says it to a request's members, if it can be said. What stands there already wins.
-    pub(crate) fn tell(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
+    /// Sets how much to think in a request's members; `None` if this field cannot say it. A member that is set
+    /// already wins.
+    pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
         let (name, said) = self.member(thinking)?;
         match (members.get_mut(name), said) {
             // Other arguments of the template may have been set beside.

@@ -10,7 +10,7 @@ use oa_fallback::plain_message;
 use oa_types::wire::write_message;
 use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
-use crate::manner::{Manner, instructions_of};
+use crate::wire_format::{WireFormat, instructions_of};
 
 /// How many bytes of messages are copied together into one segment. What is younger is copied into each
 /// request.
@@ -27,7 +27,7 @@ const SEGMENT: usize = 16 * 1024;
 /// prompt, or the first message of the user begins with it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
-    manner: Manner,
+    format: WireFormat,
     /// One for each message.
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
@@ -54,26 +54,26 @@ struct Segment {
 }
 
 impl Transcript {
-    pub(crate) fn new(manner: Manner) -> Self {
-        Self { manner, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+    pub(crate) fn new(format: WireFormat) -> Self {
+        Self { format, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
     }
 
     /// Writes a conversation that is not followed.
-    pub(crate) fn of(manner: Manner, history: &[Message]) -> Self {
+    pub(crate) fn of(format: WireFormat, history: &[Message]) -> Self {
         let revisions: Vec<u64> = (0..).take(history.len()).collect();
-        let mut this = Self::new(manner);
+        let mut this = Self::new(format);
         this.follow(history, &revisions);
         this
     }
 
-    pub(crate) fn manner(&self) -> &Manner {
-        &self.manner
+    pub(crate) fn format(&self) -> &WireFormat {
+        &self.format
     }
 
     /// Follows the conversation: writes what is new or has changed since the last time.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         // In a dialect results are the user's words.
-        let in_text = self.manner.spoken.is_some();
+        let in_text = self.format.dialect.is_some();
         let is_user = |place: usize| {
             history.get(place).is_some_and(|message: &Message| match message.role {
                 MessageRole::User => true,
@@ -104,7 +104,7 @@ impl Transcript {
             let before = if Some(place) == first {
                 self.before_all(history, is_user(place))
             } else {
-                let bridges = self.manner.bridges_tool_and_user
+                let bridges = self.format.bridges_tool_and_user
                     && is_user(place)
                     && history[place - 1].role == MessageRole::Tool;
                 bridges.then(|| Before::Message(said(MessageRole::Assistant, BRIDGE)))
@@ -142,7 +142,7 @@ impl Transcript {
     /// Returns what is put before the first message: the instructions, where the user says them, and otherwise a word
     /// of the user if one has to come first.
     fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
-        let Manner { opening, user_instructs, lets_assistant_begin, .. } = &self.manner;
+        let WireFormat { opening, user_instructs, lets_assistant_begin, .. } = &self.format;
         let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
         let parts: Vec<&str> = opening.as_deref().into_iter().chain(brought.as_deref()).collect();
         match parts.join("\n\n") {
@@ -155,17 +155,17 @@ impl Transcript {
 
     /// Writes a message, or several of one role as one, behind what is to stand before it.
     fn write(&mut self, history: &[Message], places: Range<usize>, before: Option<Before>) {
-        let Self { manner, open, .. } = self;
+        let Self { format, open, .. } = self;
         if history[places.start].role == MessageRole::System {
             return;
         }
         let plain: Vec<Message>;
-        let messages = match &manner.spoken {
+        let messages = match &format.dialect {
             None => &history[places],
-            Some(spoken) => {
+            Some(text) => {
                 let plainly = |place: usize| {
                     let (earlier, message) = (&history[..place], &history[place]);
-                    plain_message(&*spoken.dialect, message, earlier).into_owned()
+                    plain_message(&*text.dialect, message, earlier).into_owned()
                 };
                 plain = places.map(plainly).collect();
                 &plain[..]
@@ -179,16 +179,16 @@ impl Transcript {
         }
         let words = match before {
             Some(Before::Message(message)) => {
-                write_message(&message, &manner.form, open);
+                write_message(&message, &format.messages, open);
                 None
             }
             Some(Before::Words(words)) => Some(words),
             None => None,
         };
         match (messages, words) {
-            ([message], None) => write_message(message, &manner.form, open),
+            ([message], None) => write_message(message, &format.messages, open),
             (messages, words) => {
-                write_message(&joined(messages, words.as_deref()), &manner.form, open);
+                write_message(&joined(messages, words.as_deref()), &format.messages, open);
             }
         }
         match &mut open[..] {
