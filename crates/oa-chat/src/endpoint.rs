@@ -302,6 +302,11 @@ impl EndpointBuilder {
         self.error.get_or_insert_with(|| Error::config(message));
     }
 
+    /// Takes out the first error of an option, which [`build`](Self::build) would return.
+    pub fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
+    }
+
     /// Returns the name of an option that was set, if any was.
     #[must_use]
     pub fn first_set(&self) -> Option<&'static str> {

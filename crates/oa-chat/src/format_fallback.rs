@@ -34,10 +34,15 @@ impl FormatFallback {
     /// Creates a fallback for a JSON Schema, which the instructions quote.
     #[must_use]
     pub fn new(first: FormatRequest, schema: &Value) -> Self {
-        let instructions = format!(
+        Self { first, instructions: Self::instructions_for(schema).into() }
+    }
+
+    /// Returns the instructions to answer with an object that fits a JSON Schema.
+    #[must_use]
+    pub fn instructions_for(schema: &Value) -> String {
+        format!(
             "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
-        );
-        Self { first, instructions: instructions.into() }
+        )
     }
 }
 

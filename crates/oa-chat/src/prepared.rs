@@ -9,6 +9,7 @@ use oa_types::ModelName;
 
 use crate::destination::Destination;
 use crate::dialect::TextDialect;
+use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result};
 use crate::format_fallback::FormatRequest;
@@ -39,12 +40,13 @@ impl PreparedOptions {
         Self(Arc::new(Prepared::new(options)))
     }
 
-    /// Prepares options for a server, and checks that it can be sent them. The first request is then cheaper.
+    /// Prepares options for a server, and checks that it can be told all they say. The first request is then cheaper.
     ///
     /// # Errors
     ///
     /// `Config` if the server cannot be told what the options say, such as how much to think.
-    pub(crate) fn for_server(options: ChatOptions, destination: &Arc<Destination>) -> Result<Self> {
+    pub fn for_endpoint(options: ChatOptions, endpoint: &Endpoint) -> Result<Self> {
+        let destination = &endpoint.0;
         let mut prepared = Prepared::new(options);
         let way = Way::first(prepared.options.tool_mode.is_text());
         let envelope = prepared.new_envelope(destination, way)?;
@@ -130,6 +132,12 @@ impl PreparedOptions {
             opening: is_said.then(opening).flatten(),
             dialect: dialect.cloned(),
         }
+    }
+
+    /// Returns how the answers of a server are read; without a server, as far as the options say it.
+    #[must_use]
+    pub fn quirks_at(&self, endpoint: Option<&Endpoint>) -> Quirks {
+        self.quirks(endpoint.map(|endpoint| &*endpoint.0))
     }
 
     /// Returns how the answers of a server are read; without one, as far as the options say it.

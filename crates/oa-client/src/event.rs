@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
+use oa_chat::Refusal;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use serde_json::Value;
@@ -91,6 +92,17 @@ pub struct ToolUseDelta {
     pub name: Option<String>,
     /// More of the arguments: a fragment of JSON text.
     pub arguments: String,
+}
+
+impl From<Refusal> for AgentEvent {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Format(words) => Self::FormatRefused(words),
+            Refusal::Tools(words) => Self::ToolsRefused(words),
+            // One that is not known here yet.
+            other => Self::ToolsRefused(format!("{other:?}")),
+        }
+    }
 }
 
 impl AgentEvent {

@@ -1,6 +1,5 @@
 //! Answers of a type: asked for, checked, and asked for again.
 
-mod asking;
 mod output;
 mod partial;
 mod passage;
@@ -11,6 +10,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_chat::FormatRequest;
 use oa_turn::Mode;
 use oa_types::{AssistantMessage, FinishReason, Message, Usage};
 use serde::de::DeserializeOwned;
@@ -21,7 +21,6 @@ use crate::error::{Error, Result};
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
-pub(crate) use crate::structured::asking::{Asking, Form, refuses_form};
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::partial::{PartialJson, PartialJsonError};
 pub use crate::structured::stream::{Partial, StructuredStream};
@@ -166,13 +165,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
-            OutputMode::Auto => !base.request.tools.is_empty(),
+            OutputMode::Auto => !base.chat.parameters.tools.is_empty(),
             OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
         };
-        let asking = match output {
-            OutputMode::Auto => Some(Asking::Schema),
-            OutputMode::Prompt => Some(Asking::Words),
+        let first = match output {
+            OutputMode::Auto => Some(FormatRequest::Schema),
+            OutputMode::Prompt => Some(FormatRequest::Prompt),
             OutputMode::Format | OutputMode::Tool => None,
         };
         let found = Arc::new(Mutex::new(None));
@@ -188,8 +187,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         };
         let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
-        let asking = asking.filter(|_| !by_tool);
-        let output = Output::new(format, tool, asking, mode, tries, Box::new(judge));
+        let first = first.filter(|_| !by_tool);
+        let output = Output::new(format, tool, first, mode, tries, Box::new(judge));
         let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";
@@ -244,8 +243,7 @@ impl Settings {
     fn for_output(&self, output: &Output) -> Result<Self> {
         let mut settings = self.clone();
         let format = output.format();
-        let request = &mut settings.request;
-        if self.turn.fill_in {
+        if self.config.turn.fill_in {
             let message = "an answer of a form cannot be had with ToolMode::MarkersFilledIn";
             return Err(Error::config(message));
         }
@@ -253,14 +251,17 @@ impl Settings {
             let message = format!("the schema of {} does not describe an object", format.name());
             return Err(Error::config(message));
         }
-        settings.form = output.form();
         let taken = if output.tool().is_some() { "tools" } else { "response_format" };
-        if request.extra_body.contains_key(taken) {
+        if settings.chat.parameters.extra_body.contains_key(taken) {
             let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
             return Err(Error::config(message));
         }
-        output.offer(&settings.tools, request)?;
-        settings.prepare()?;
+        let mut parameters = settings.chat.parameters.clone();
+        output.offer(&settings.config.tools, &mut parameters)?;
+        settings.change_chat(|chat| {
+            chat.parameters = parameters;
+            chat.format_fallback = output.fallback();
+        })?;
         Ok(settings)
     }
 }

@@ -5,17 +5,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::Change;
 use serde_json::Value;
 
-use crate::answer::{AnswerStream, Closing};
 use crate::decision::Ruling;
 use crate::error::Result;
 use crate::event::AgentEvent;
-
-/// A future that a client waits for.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -47,7 +44,7 @@ impl Work {
     #[inline]
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, shows_text: bool) -> Poll<Option<Done>> {
         if let Some(answer) = &mut self.answer {
-            let delta = answer.poll_next(cx, |delta| AgentEvent::of(delta, shows_text));
+            let delta = answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text));
             if let Some(event) = ready!(delta) {
                 return Poll::Ready(Some(Done::Delta(event)));
             }

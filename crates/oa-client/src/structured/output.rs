@@ -2,18 +2,18 @@
 
 use std::ops::Range;
 
+use oa_chat::{FormatFallback, FormatRequest};
 use oa_tools::{Registry, tool};
 use oa_turn::{Answer, Mode};
-use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::Value;
 
-use super::asking::{Asking, Form, words};
 use super::passage::Passage;
 use crate::driver::Driver;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
 
 /// Watches over the answers of a turn until one fits.
@@ -21,8 +21,8 @@ pub(crate) struct Output {
     format: ResponseFormat,
     /// The output tool, if that is how the model is to answer.
     tool: Option<String>,
-    /// How it is first asked for, if it may be put in words.
-    asking: Option<Asking>,
+    /// The way it is first requested, if there is a fallback.
+    first: Option<FormatRequest>,
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
@@ -84,7 +84,7 @@ impl Output {
     pub(crate) fn new(
         format: ResponseFormat,
         tool: Option<String>,
-        asking: Option<Asking>,
+        first: Option<FormatRequest>,
         mode: Mode,
         most: u32,
         judge: Box<Judge>,
@@ -92,7 +92,7 @@ impl Output {
         Self {
             format,
             tool,
-            asking,
+            first,
             mode,
             judge,
             most,
@@ -112,10 +112,9 @@ impl Output {
         self.tool.as_deref()
     }
 
-    /// What is asked for in words, if it comes to that.
-    pub(crate) fn form(&self) -> Option<Form> {
-        let words = words(self.format.schema()).into();
-        self.asking.map(|first| Form { first, words })
+    /// Returns the fallback for servers that reject the format.
+    pub(crate) fn fallback(&self) -> Option<FormatFallback> {
+        self.first.map(|first| FormatFallback::new(first, self.format.schema()))
     }
 
     pub(crate) fn tries(&self) -> u32 {
@@ -123,7 +122,7 @@ impl Output {
     }
 
     /// Puts into a request in what form the answer is to be.
-    pub(crate) fn offer(&self, tools: &Registry, request: &mut Wire) -> Result<()> {
+    pub(crate) fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<()> {
         if self.most == 0 {
             return Err(Error::config("no answer is one of 0 tries"));
         }
@@ -237,7 +236,7 @@ impl Output {
             None if schema.to_string().len() > SCHEMA => {
                 format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
             }
-            None => format!("No answer yet: {error}. {}", words(schema)),
+            None => format!("No answer yet: {error}. {}", FormatFallback::instructions_for(schema)),
         }
     }
 
@@ -250,7 +249,7 @@ impl Output {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
                 let message = "interrupted before there was an answer";
-                return Error::output(ErrorKind::Interrupted, message.to_owned(), None);
+                return error::output(ErrorKind::Interrupted, message, None);
             }
             Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
                 let message = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
@@ -284,7 +283,7 @@ impl Output {
             None => (format!("the turn ended before there was an answer: {reason}"), None),
         };
         let said = said.filter(|said| !said.is_empty()).map(|said| bounded(&said, KEPT));
-        Error::output(ErrorKind::Output, message, said)
+        error::output(ErrorKind::Output, &message, said)
     }
 }
 

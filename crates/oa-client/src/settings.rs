@@ -1,0 +1,120 @@
+//! Options once they are checked, and what follows from them.
+
+use std::fmt;
+use std::time::Duration;
+
+use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
+use oa_executor::ToolExecutor;
+use oa_hooks::{Hooks, Permissions};
+use oa_tools::{Registry, State};
+use oa_types::{ModelName, Price};
+
+use crate::error::{Error, Result};
+
+/// The options about the agent itself; those about its requests are [`ChatOptions`]. Builder, getters and `Debug`
+/// share both, so a plain option is one field here or there, and its two methods.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AgentConfig {
+    pub(crate) server_profile: Option<ServerProfile>,
+    pub(crate) tools: Registry,
+    pub(crate) hooks: Hooks,
+    pub(crate) permissions: Permissions,
+    pub(crate) turn: oa_turn::Options,
+    pub(crate) max_run_time: Option<Duration>,
+    pub(crate) price: Option<Price>,
+    pub(crate) state: State,
+}
+
+/// Checked options. A change makes new ones, so whoever holds them sees one state.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// The reason why nothing can be asked: there is no model, or the environment cannot be used.
+    pub(crate) unusable: Option<String>,
+    pub(crate) chat: PreparedOptions,
+    /// The server, or a service that has servers of its own, with retries around it.
+    pub(crate) backend: Retry,
+    pub(crate) config: AgentConfig,
+    pub(crate) executor: ToolExecutor,
+}
+
+pub(crate) const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
+
+impl Settings {
+    /// Returns an error if nothing can be asked.
+    pub(crate) fn check_usable(&self) -> Result<()> {
+        self.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
+    }
+
+    /// Returns the endpoint, unless a service chooses one.
+    pub(crate) fn endpoint(&self) -> Option<&Endpoint> {
+        self.backend.service().endpoint()
+    }
+
+    /// Changes the options of requests.
+    pub(crate) fn change_chat(&mut self, change: impl FnOnce(&mut ChatOptions)) -> Result<()> {
+        let mut chat = self.chat.options().clone();
+        change(&mut chat);
+        self.chat = prepared(chat, self.backend.service())?;
+        Ok(())
+    }
+
+    /// Asks another model.
+    pub(crate) fn set_model(&mut self, model: &ModelName) -> Result<()> {
+        // An environment that cannot be used has other faults than that.
+        self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
+        self.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
+    }
+
+    /// Offers other tools. The executor keeps its options.
+    pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
+        let options = self.executor.options().clone();
+        let offered = offered(&tools, &self.config.permissions);
+        let specs = offered.specs();
+        self.executor = ToolExecutor::with_options(offered, options)
+            .expect("these options were checked before");
+        self.config.tools = tools;
+        self.change_chat(|chat| chat.parameters.tools = specs)
+    }
+
+    /// Asks the same server over another transport: `over` makes the endpoint.
+    pub(crate) fn use_endpoint(
+        &mut self,
+        over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
+    ) -> Result<()> {
+        let Some(endpoint) = self.endpoint() else {
+            return Err(Error::config("a chat service of your own has its own transports"));
+        };
+        let endpoint = over(endpoint)?;
+        self.backend = self.backend.around(endpoint.into());
+        self.change_chat(|_| {})
+    }
+}
+
+/// Prepares options for the server that is asked first, if one is known.
+pub(crate) fn prepared(chat: ChatOptions, service: &AnyChat) -> Result<PreparedOptions> {
+    match service.endpoint() {
+        Some(endpoint) => PreparedOptions::for_endpoint(chat, endpoint),
+        None => Ok(PreparedOptions::new(chat)),
+    }
+}
+
+/// Returns the tools that may run at all. The model is told nothing about the others.
+pub(crate) fn offered(tools: &Registry, permissions: &Permissions) -> Registry {
+    let mut offered = tools.clone();
+    for name in tools.names().filter(|name| !permissions.offers(name)) {
+        offered.remove(name);
+    }
+    offered
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentOptions")
+            .field("chat", &self.chat)
+            .field("backend", &self.backend)
+            .field("config", &self.config)
+            .field("quirks", &self.chat.quirks_at(self.endpoint()))
+            .field("executor", &self.executor.options())
+            .finish_non_exhaustive()
+    }
+}
