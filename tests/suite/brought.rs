@@ -5,7 +5,7 @@ mod histories;
 
 use std::sync::LazyLock;
 
-use oa_client::{Provider, SystemRole, ToolMode};
+use oa_chat::{Provider, SystemRole, ToolMode};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, Strict};
 use open_agent::{
     AgentOptions, Client, ContentBlock, ErrorKind, HookDecision, Hooks, ImageBlock, Message,

@@ -328,9 +328,10 @@ impl AnswerStream {
                     this.beginning.note(&this.watch);
                 }
                 let picked = match delta {
-                    Delta::Problem(problem) => {
-                        pick(Delta::Problem(&quotation::problem(problem, secrets_of(this.destination.as_ref()))))
-                    }
+                    Delta::Problem(problem) => pick(Delta::Problem(&quotation::problem(
+                        problem,
+                        secrets_of(this.destination.as_ref()),
+                    ))),
                     delta => pick(delta),
                 };
                 if picked.is_some() {
@@ -414,7 +415,13 @@ impl AnswerStream {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
         let failure = reported(pipeline.problems())
-            .map(|error| Error::in_stream(error, pipeline.received(), secrets_of(self.0.destination.as_ref())))
+            .map(|error| {
+                Error::in_stream(
+                    error,
+                    pipeline.received(),
+                    secrets_of(self.0.destination.as_ref()),
+                )
+            })
             .or(failure);
         let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
         let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));

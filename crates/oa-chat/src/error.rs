@@ -13,8 +13,8 @@ use oa_types::Permanent;
 use oa_types::wire::ServerError;
 
 use self::retry_after::{in_headers, in_words};
-use crate::pipeline::PipelineError;
 use crate::format_fallback::refuses_format;
+use crate::pipeline::PipelineError;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -385,22 +385,23 @@ impl Error {
         self.0.model_output.as_deref()
     }
 
-    /// Whether the server refused the request because of a member of this name.
-    pub(crate) fn refuses(&self, member: &str) -> bool {
+    /// Returns whether the server rejected the request because of a member of this name.
+    #[must_use]
+    pub fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
     }
 
-    /// Whether the server says that it does not know the form that an answer is to have.
+    /// Returns whether the server says that it does not know the response format.
     pub(crate) fn refuses_format(&self) -> bool {
         self.status().is_some_and(|status| refuses_format(status, &self.0.message))
     }
 
-    /// Whether the server says that the model has no tools.
+    /// Returns whether the server says that the model has no tools.
     pub(crate) fn says_no_tools(&self) -> bool {
         self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
-    /// Whether the same request may succeed later, and nothing of an answer was delivered.
+    /// Returns whether the same request may succeed later, and nothing of an answer was delivered.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable

@@ -83,11 +83,7 @@ async fn try_answer(
 /// Out of line, as what follows is: what it needs of the stack is not needed while the answer is
 /// waited for.
 #[inline(never)]
-fn begin(
-    destination: &Arc<Destination>,
-    request: &ChatRequest,
-    way: Way,
-) -> Result<ResponseHead> {
+fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Result<ResponseHead> {
     let options = request.options();
     let envelope = options.envelope(destination, way)?;
     let offer = Offer { tools: request.offers_tools(), usage: way.usage };

@@ -52,6 +52,12 @@ pub struct RawResponse {
 }
 
 impl RawResponse {
+    /// Returns whether the status is a success.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
     /// Returns the body as JSON; `null` if it is none.
     #[must_use]
     pub fn json(&self) -> Value {

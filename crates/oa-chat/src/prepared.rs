@@ -202,9 +202,8 @@ impl Prepared {
         parameters.include_usage = traits.asks_for_usage;
         parameters.token_limit = traits.token_limit;
         if let Some(thinking) = &self.options.thinking {
-            let set = traits
-                .thinking
-                .and_then(|field| field.set(thinking, &mut parameters.extra_body));
+            let set =
+                traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));
             set.ok_or_else(|| {
                 Error::config(match destination.provider {
                     Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),

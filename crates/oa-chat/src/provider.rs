@@ -91,8 +91,11 @@ impl Provider {
 
     /// The table: one arm each, and what is not said is as everywhere.
     fn row(self) -> Row {
-        let row =
-            |name, base_url| Row { name, base_url: Some(base_url), traits: ServerTraits::default() };
+        let row = |name, base_url| Row {
+            name,
+            base_url: Some(base_url),
+            traits: ServerTraits::default(),
+        };
         // QUIRKS rows 77, 88 and 91.
         let as_openai = |traits: &mut ServerTraits| {
             traits.token_limit = TokenLimit::MaxCompletionTokens;

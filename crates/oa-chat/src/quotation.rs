@@ -63,8 +63,9 @@ fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
     shown
 }
 
-/// Masks what stands in JSON, and leaves nothing in it that a terminal acts on.
-pub(crate) fn mask_json(value: &mut Value, secrets: &Secrets) {
+/// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a terminal acts
+/// on.
+pub fn mask_json(value: &mut Value, secrets: &Secrets) {
     let shown = |text: &str| strip_invisible(&secrets.mask(text)).into_owned();
     match value {
         Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),

@@ -227,7 +227,12 @@ impl ChatRequest {
     }
 
     /// Writes the body for servers of this format. Messages that were written before are used if they fit.
-    pub(crate) fn body(&self, format: WireFormat, envelope: &Envelope, offer: Offer) -> RequestBody {
+    pub(crate) fn body(
+        &self,
+        format: WireFormat,
+        envelope: &Envelope,
+        offer: Offer,
+    ) -> RequestBody {
         let instructions = format.instructions(&self.messages);
         if let Some(Written { segments, last, .. }) =
             self.written.as_ref().filter(|written| written.format == format)

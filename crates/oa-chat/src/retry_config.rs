@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// ```
 /// use std::time::Duration;
 ///
-/// use oa_client::RetryConfig;
+/// use oa_chat::RetryConfig;
 ///
 /// let patient = RetryConfig::new(5).max_delay(Duration::from_secs(30));
 /// assert!(patient.delay(0, 7) <= Duration::from_millis(500));
@@ -137,7 +137,8 @@ impl Default for RetryConfig {
 /// Dropping the future drops the operation, or ends the pause.
 ///
 /// ```
-/// use oa_client::{AgentOptions, RetryConfig, list_models, retry_with_backoff};
+/// use oa_chat::{RetryConfig, retry_with_backoff};
+/// use oa_client::{AgentOptions, list_models};
 /// # use oa_testkit::{MemoryServer, Script};
 ///
 /// # #[tokio::main(flavor = "current_thread")]

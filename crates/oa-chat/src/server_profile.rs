@@ -27,7 +27,8 @@ const LARGEST_FILE: u64 = 64 * 1024;
 /// part of it.
 ///
 /// ```
-/// use oa_client::{AgentOptions, ServerProfile};
+/// use oa_chat::ServerProfile;
+/// use oa_client::AgentOptions;
 ///
 /// # fn main() -> Result<(), oa_client::Error> {
 /// let profile = ServerProfile::from_json(

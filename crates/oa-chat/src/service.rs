@@ -121,4 +121,3 @@ impl fmt::Debug for AnyService {
         f.debug_struct("AnyService").finish_non_exhaustive()
     }
 }
-

@@ -93,9 +93,9 @@ impl Endpoint {
             }
             Some(Provider::Vllm) => Ok(Tokenizer::All { path: "/tokenize" }),
             Some(provider) => Err(Error::config(format!("{} counts no tokens", provider.name()))),
-            None => Err(Error::config(
-                "counting tokens needs a provider: each is asked in its own way",
-            )),
+            None => {
+                Err(Error::config("counting tokens needs a provider: each is asked in its own way"))
+            }
         }
     }
 

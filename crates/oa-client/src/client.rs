@@ -119,7 +119,9 @@ impl Client {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut client = Self::new(options)?;
-        client.change(|settings| settings.use_endpoint(|endpoint| endpoint.with_transport(service)))?;
+        client.change(|settings| {
+            settings.use_endpoint(|endpoint| endpoint.with_transport(service))
+        })?;
         Ok(client)
     }
 
@@ -387,32 +389,14 @@ impl Client {
     /// name, and what the options share with tools. It is cancelled by nobody but the caller.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
-        ToolContext::new(&*call.id, &*call.name).with_state(self.driver.settings.config.state.clone())
+        ToolContext::new(&*call.id, &*call.name)
+            .with_state(self.driver.settings.config.state.clone())
     }
 
     /// Returns the conversation, without the system prompt.
     #[must_use]
     pub fn history(&self) -> &[Message] {
         self.driver.turn.history()
-    }
-
-    /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
-    ///
-    /// A turn in progress is ended first. If anything was changed, the messages are repaired:
-    ///
-    /// - System messages become one, first in history; it is sent behind the
-    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
-    ///   next request is an error of kind `InvalidInput`.
-    /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
-    ///   "not run"; results without a call are dropped.
-    /// - Calls have unique ids: where several share one, the last keeps it.
-    /// - Messages that say nothing, or nothing but white space, are dropped.
-    ///
-    /// A conversation may begin with the assistant. Most servers refuse that, so a short user message is sent
-    /// before it, except to those that are known to allow it.
-    pub fn history_mut(&mut self) -> HistoryMut<'_> {
-        self.driver.abandon();
-        HistoryMut::of(self)
     }
 
     /// Forgets the conversation. A turn in progress is ended; options and counts stay.
@@ -444,7 +428,9 @@ impl Client {
     /// None today: any text can be sent.
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
         let prompt = Some(prompt.into()).filter(|prompt: &String| !prompt.is_empty());
-        self.change(|settings| settings.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from)))
+        self.change(|settings| {
+            settings.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
+        })
     }
 
     /// Offers these tools in place of others, from the next request on.

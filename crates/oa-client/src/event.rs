@@ -3,10 +3,8 @@ use std::sync::Arc;
 use oa_aggregate::{Delta, Problem};
 use oa_chat::Refusal;
 use oa_executor::ToolEvent;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock};
 use serde_json::Value;
-
-use crate::stream::block;
 
 /// Anything that happens in a turn: what [`Client::next_event`](crate::Client::next_event) returns.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,5 +118,15 @@ impl AgentEvent {
             delta if shows_text => block(delta).map(Self::Block),
             _ => None,
         }
+    }
+}
+
+/// Returns a piece of text or thinking as a block.
+#[inline]
+fn block(delta: Delta<'_>) -> Option<ContentBlock> {
+    match delta {
+        Delta::Text(text) | Delta::Refusal(text) => Some(TextBlock::new(text).into()),
+        Delta::Thinking(thinking) => Some(ThinkingBlock::new(thinking).into()),
+        _ => None,
     }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
 use oa_chat::{
-    Endpoint, Limits, OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole, Thinking, ToolMode,
+    ChatOptions, Endpoint, Limits, OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole,
+    Thinking, ToolMode,
 };
 use oa_executor::{CallRate, ExecutorOptions};
 use oa_hooks::{Hooks, PermissionMode, Permissions};
@@ -16,12 +17,14 @@ use oa_types::{Cost, Price};
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
+use crate::error::Result;
 use crate::settings::Settings;
 
 /// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
 ///
 /// ```
-/// use oa_client::{AgentOptions, Provider};
+/// use oa_chat::Provider;
+/// use oa_client::AgentOptions;
 ///
 /// let options = AgentOptions::builder()
 ///     .provider(Provider::Ollama)
@@ -45,6 +48,28 @@ impl AgentOptions {
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0
+    }
+
+    /// Returns an error if no request can be sent: there is no model, or the environment holds an address that cannot be
+    /// used. Only [`AgentOptions::default`] makes such options.
+    ///
+    /// # Errors
+    ///
+    /// `Config`, with the error of the first request.
+    pub fn check(&self) -> Result<()> {
+        self.0.check_usable()
+    }
+
+    /// Returns the server, unless a [`chat_service`](AgentOptionsBuilder::chat_service) chooses one.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.0.endpoint()
+    }
+
+    /// Returns the options of requests, as they are sent to any server.
+    #[must_use]
+    pub fn chat_options(&self) -> &ChatOptions {
+        self.0.chat.options()
     }
 
     /// Returns the model's name; empty if none is set.

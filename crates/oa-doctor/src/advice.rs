@@ -1,6 +1,6 @@
 //! What to do about what a server lacks, in the words of its makers.
 
-use super::Provider;
+use oa_chat::Provider;
 
 /// What a server, or its model, lacks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,15 +1,15 @@
 //! Whether tools are called, and whether their results are taken.
 
+use oa_chat::mask_json;
 use oa_tools::check_arguments;
 use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::{Value, json};
 
-use super::chart::{Chart, count};
-use super::finding::{Finding, Probe, Verdict};
-use super::observed::Observed;
-use crate::provider::Lack;
-use crate::quotation::mask_json;
+use crate::advice::Lack;
+use crate::context::{ProbeContext, count};
+use crate::finding::{Finding, Probe, Verdict};
+use crate::observed::Observed;
 
 const PROMPT: &str = "What is the weather in Paris? Use the tool.";
 const TWO_CITIES: &str =
@@ -34,25 +34,25 @@ fn weather() -> ToolSpec {
     )
 }
 
-pub(super) async fn forced(chart: &mut Chart) -> Finding {
+pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::ForcedCalls;
     let choose = |request: &mut ChatParameters| {
         request.tools = vec![weather()];
         request.tool_choice = Some(ToolChoice::Required);
     };
     let prompt = [Message::user(SMALL_TALK)];
-    let observed = match chart.patient.chat(&prompt, choose).await {
+    let observed = match cx.target.chat(&prompt, choose).await {
         Ok(observed) => observed,
-        Err(error) => return chart.refused(PROBE, &error, Lack::Tools),
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
-    let called = called(chart, &observed);
-    if let Some(problem) = faulty(chart, PROBE, &observed, &called) {
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
         return problem;
     }
     if !called.is_empty() {
-        chart.learned.forced_calls = Some(true);
-        learn(chart, &called);
-        return Finding::new(PROBE, Verdict::Ok, described(chart, &observed, &called));
+        cx.learned.forced_calls = Some(true);
+        learn(cx, &called);
+        return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
     }
     // Some servers read calls only where nothing is streamed.
     let whole = |request: &mut ChatParameters| {
@@ -60,75 +60,75 @@ pub(super) async fn forced(chart: &mut Chart) -> Finding {
         request.include_usage = false;
         request.extra_body.insert("stream".to_owned(), Value::Bool(false));
     };
-    if let Ok(whole) = chart.patient.chat(&prompt, whole).await
+    if let Ok(whole) = cx.target.chat(&prompt, whole).await
         && whole.calls().next().is_some()
     {
         return Finding::new(PROBE, Verdict::Fail, "a call comes only where nothing is streamed")
-            .advise(chart.advice(Lack::Tools));
+            .advise(cx.advice(Lack::Tools));
     }
-    chart.learned.forced_calls = Some(false);
+    cx.learned.forced_calls = Some(false);
     Finding::new(PROBE, Verdict::Warn, "no call, though one was required")
         .advise("do not rely on .tool_choice(..) here: say in the prompt that a tool is to be used")
 }
 
-pub(super) async fn auto(chart: &mut Chart) -> Finding {
+pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::AutoCalls;
     let offer = |request: &mut ChatParameters| request.tools = vec![weather()];
-    let observed = match chart.patient.chat(&[Message::user(PROMPT)], offer).await {
+    let observed = match cx.target.chat(&[Message::user(PROMPT)], offer).await {
         Ok(observed) => observed,
         Err(error) => {
             // That is about tools, because without them there was an answer.
-            let is_about_tools = matches!(chart.plain, Some(Ok(_)))
-                && chart.learned.tools.is_none()
-                && chart.is_refusal(&error);
+            let is_about_tools = matches!(cx.plain, Some(Ok(_)))
+                && cx.learned.tools.is_none()
+                && cx.is_refusal(&error);
             if is_about_tools {
-                chart.learned.tools = Some(false);
-                (chart.learned.forced_calls, chart.learned.parallel_calls) = (None, None);
+                cx.learned.tools = Some(false);
+                (cx.learned.forced_calls, cx.learned.parallel_calls) = (None, None);
             }
-            return chart.refused(PROBE, &error, Lack::Tools);
+            return cx.refused(PROBE, &error, Lack::Tools);
         }
     };
-    let called = called(chart, &observed);
-    if let Some(problem) = faulty(chart, PROBE, &observed, &called) {
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
         return problem;
     }
     if called.is_empty() {
         return Finding::new(PROBE, Verdict::Fail, "no call: the model answered in words")
-            .advise(chart.advice(Lack::Tools));
+            .advise(cx.advice(Lack::Tools));
     }
-    learn(chart, &called);
-    Finding::new(PROBE, Verdict::Ok, described(chart, &observed, &called))
+    learn(cx, &called);
+    Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called))
 }
 
-pub(super) async fn parallel(chart: &mut Chart) -> Finding {
+pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::ParallelCalls;
     let offer = |request: &mut ChatParameters| {
         request.tools = vec![weather()];
         request.parallel_tool_calls = Some(true);
     };
-    let observed = match chart.patient.chat(&[Message::user(TWO_CITIES)], offer).await {
+    let observed = match cx.target.chat(&[Message::user(TWO_CITIES)], offer).await {
         Ok(observed) => observed,
-        Err(error) => return chart.refused(PROBE, &error, Lack::Tools),
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
-    let called = called(chart, &observed);
-    if let Some(problem) = faulty(chart, PROBE, &observed, &called) {
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
         return problem;
     }
     if called.is_empty() {
         return Finding::new(PROBE, Verdict::Fail, "no call: the model answered in words")
-            .advise(chart.advice(Lack::Tools));
+            .advise(cx.advice(Lack::Tools));
     }
-    learn(chart, &called);
+    learn(cx, &called);
     if called.len() > 1 {
-        return Finding::new(PROBE, Verdict::Ok, described(chart, &observed, &called));
+        return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
     }
     // Other answers may have had more.
-    chart.learned.parallel_calls.get_or_insert(false);
+    cx.learned.parallel_calls.get_or_insert(false);
     let seen = "one call for two cities: the others come a round later";
     Finding::new(PROBE, Verdict::Warn, seen).advise("allow more rounds by .max_tool_iterations(..)")
 }
 
-pub(super) async fn results(chart: &Chart) -> Finding {
+pub(crate) async fn results(cx: &ProbeContext) -> Finding {
     const PROBE: Probe = Probe::ToolResults;
     const ID: &str = "doctor001";
     let call = ToolUseBlock::new(ID, weather().name, json!({ "city": "Paris" }));
@@ -137,9 +137,9 @@ pub(super) async fn results(chart: &Chart) -> Finding {
     let history =
         [Message::user(PROMPT), Message::assistant(vec![call.into()]), Message::tool(result)];
     let offer = |request: &mut ChatParameters| request.tools = vec![weather()];
-    let observed = match chart.patient.chat(&history, offer).await {
+    let observed = match cx.target.chat(&history, offer).await {
         Ok(observed) => observed,
-        Err(error) => return chart.refused(PROBE, &error, Lack::Tools),
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
     if !observed.said().is_empty() {
         return Finding::new(PROBE, Verdict::Ok, "a call and its result are taken, and answered");
@@ -152,7 +152,7 @@ pub(super) async fn results(chart: &Chart) -> Finding {
         );
     }
     if observed.is_cut() {
-        return chart.cut(PROBE, &observed);
+        return cx.cut(PROBE, &observed);
     }
     Finding::new(
         PROBE,
@@ -167,37 +167,42 @@ struct Called {
     problem: Option<String>,
 }
 
-fn called(chart: &Chart, observed: &Observed) -> Vec<Called> {
+fn called(cx: &ProbeContext, observed: &Observed) -> Vec<Called> {
     let spec = weather();
     let problem = |call: &ToolUseBlock| {
         if call.name != spec.name {
-            return Some(format!("it calls {:?}", chart.patient.quotes.quote(&call.name)));
+            return Some(format!("it calls {:?}", cx.target.quotes.quote(&call.name)));
         }
         // What does not fit is quoted in part, which must be no part of a key.
         let mut input = call.input.clone();
-        mask_json(&mut input, chart.patient.quotes.secrets());
+        mask_json(&mut input, cx.target.quotes.secrets());
         let checked = check_arguments(&spec.parameters, input);
-        checked.err().map(|error| chart.patient.quotes.quote(&error.to_string()))
+        checked.err().map(|error| cx.target.quotes.quote(&error.to_string()))
     };
     observed.calls().map(|call| Called { call: call.clone(), problem: problem(call) }).collect()
 }
 
 /// Remembers that calls came, and whether several did.
-fn learn(chart: &mut Chart, called: &[Called]) {
-    chart.learned.tools = Some(true);
+fn learn(cx: &mut ProbeContext, called: &[Called]) {
+    cx.learned.tools = Some(true);
     if called.len() > 1 {
-        chart.learned.parallel_calls = Some(true);
+        cx.learned.parallel_calls = Some(true);
     }
 }
 
 /// What is wrong beyond the number of calls.
-fn faulty(chart: &Chart, probe: Probe, observed: &Observed, called: &[Called]) -> Option<Finding> {
-    let quote = |text: &str| chart.patient.quotes.quote(text);
+fn faulty(
+    cx: &ProbeContext,
+    probe: Probe,
+    observed: &Observed,
+    called: &[Called],
+) -> Option<Finding> {
+    let quote = |text: &str| cx.target.quotes.quote(text);
     let fail = |seen: String| {
-        Some(Finding::new(probe, Verdict::Fail, seen).advise(chart.advice(Lack::Tools)))
+        Some(Finding::new(probe, Verdict::Fail, seen).advise(cx.advice(Lack::Tools)))
     };
     let cut = || {
-        let finding = chart.cut(probe, observed);
+        let finding = cx.cut(probe, observed);
         if finding.verdict == Verdict::Fail { fail(finding.seen) } else { Some(finding) }
     };
     if let Some(broken) = observed.broken_call() {
@@ -226,12 +231,12 @@ fn faulty(chart: &Chart, probe: Probe, observed: &Observed, called: &[Called]) -
 }
 
 /// The calls, and what is odd about the way they came.
-fn described(chart: &Chart, observed: &Observed, called: &[Called]) -> String {
+fn described(cx: &ProbeContext, observed: &Observed, called: &[Called]) -> String {
     const SHOWN: usize = 2;
     let calls = called.iter().take(SHOWN);
     let calls: Vec<_> =
         calls.map(|Called { call, .. }| format!("{}({})", call.name, call.input)).collect();
-    let mut calls = chart.patient.quotes.quote(&calls.join(", "));
+    let mut calls = cx.target.quotes.quote(&calls.join(", "));
     if called.len() > SHOWN {
         calls += &format!(" and {} more", called.len() - SHOWN);
     }
@@ -253,7 +258,7 @@ fn described(chart: &Chart, observed: &Observed, called: &[Called]) -> String {
     }
     let reason = observed.message.finish_reason.as_str();
     if reason != "tool_calls" {
-        notes.push(format!("finish reason {}", chart.patient.quotes.quote(reason)));
+        notes.push(format!("finish reason {}", cx.target.quotes.quote(reason)));
     }
     format!("{calls}, {}", notes.join(", "))
 }

@@ -142,11 +142,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub(super) fn new(probe: Probe, verdict: Verdict, seen: impl Into<String>) -> Self {
+    pub(crate) fn new(probe: Probe, verdict: Verdict, seen: impl Into<String>) -> Self {
         Self { probe, verdict, seen: seen.into(), advice: None }
     }
 
-    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
+    pub(crate) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
     }
@@ -155,6 +155,6 @@ impl Finding {
 impl fmt::Display for Finding {
     /// One line, and a second one if there is something to do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        super::table::write_row(f, self)
+        crate::table::write_row(f, self)
     }
 }

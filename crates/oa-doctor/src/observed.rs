@@ -1,29 +1,27 @@
-use std::sync::{Arc, Mutex};
+use std::future::poll_fn;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use http::Response;
 use oa_aggregate::Delta;
+use oa_chat::{AnswerStream, Concluded, Error, Result};
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, ToolUseBlock, ToolUseError};
 use tokio::time::Instant;
 
-use super::tap::{Bytewise, Tap, lock};
-use crate::answer::{AnswerStream, Concluded};
-use crate::error::{Error, Result};
-use crate::service::AnyBody;
+use crate::tap::{Bytewise, lock};
 
 /// What came of one chat request, and when.
 #[derive(Debug)]
-pub(super) struct Observed {
-    pub(super) message: AssistantMessage,
+pub(crate) struct Observed {
+    pub(crate) message: AssistantMessage,
     /// Why it is not the whole answer.
-    pub(super) failure: Option<Error>,
+    pub(crate) failure: Option<Error>,
     /// Whether it went on beyond the length that was asked for, and was given up.
-    pub(super) is_endless: bool,
-    pub(super) bytewise: Bytewise,
+    pub(crate) is_endless: bool,
+    pub(crate) bytewise: Bytewise,
     asked: Instant,
-    pub(super) deltas: u64,
+    pub(crate) deltas: u64,
     /// How many pieces of the body brought them.
-    pub(super) arrivals: u64,
+    pub(crate) arrivals: u64,
     last_piece: u64,
     first: Option<Instant>,
     last: Option<Instant>,
@@ -31,18 +29,30 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Puts a tap into the body of a response.
-    pub(super) fn tap(
-        response: Response<AnyBody>,
-        limits: oa_sse::Limits,
-    ) -> (Response<AnyBody>, Arc<Mutex<Bytewise>>) {
-        let (head, body) = response.into_parts();
-        let (tap, seen) = Tap::new(body, limits);
-        (Response::from_parts(head, AnyBody::new(tap)), seen)
+    /// Reads an answer of so many tokens at most, and watches how it comes.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing of an answer came.
+    pub(crate) async fn read(
+        mut answer: AnswerStream,
+        seen: &Mutex<Bytewise>,
+        asked: Instant,
+        max_tokens: Option<u32>,
+    ) -> Result<Self> {
+        let mut observed = Self::new(asked, max_tokens);
+        while let Some(more) =
+            poll_fn(|cx| answer.poll_with(cx, |delta| Some(observed.note(delta, seen)))).await
+        {
+            if !more {
+                break;
+            }
+        }
+        observed.conclude(answer, seen).await
     }
 
     /// Begins to observe an answer of so many tokens at most.
-    pub(super) fn new(asked: Instant, max_tokens: Option<u32>) -> Self {
+    fn new(asked: Instant, max_tokens: Option<u32>) -> Self {
         Self {
             message: AssistantMessage::new(Vec::new()),
             failure: None,
@@ -60,7 +70,7 @@ impl Observed {
     }
 
     /// Notes a delta; `false` if there were enough of them.
-    pub(super) fn note(&mut self, delta: Delta<'_>, seen: &Mutex<Bytewise>) -> bool {
+    fn note(&mut self, delta: Delta<'_>, seen: &Mutex<Bytewise>) -> bool {
         if matches!(delta, Delta::Problem(_)) {
             return true;
         }
@@ -80,15 +90,11 @@ impl Observed {
     /// # Errors
     ///
     /// Where nothing of an answer came.
-    pub(super) async fn conclude(
-        mut self,
-        answer: AnswerStream,
-        seen: &Mutex<Bytewise>,
-    ) -> Result<Self> {
+    async fn conclude(mut self, answer: AnswerStream, seen: &Mutex<Bytewise>) -> Result<Self> {
         if self.is_endless {
             self.message.content = answer.arrived();
         } else {
-            let Concluded { message, failure, closing } = answer.conclude();
+            let Concluded { message, failure, closing, .. } = answer.conclude();
             if let Some(error) = failure {
                 if message.content.is_empty() {
                     return Err(error);
@@ -105,37 +111,37 @@ impl Observed {
     }
 
     /// From the request to the first delta.
-    pub(super) fn to_first(&self) -> Option<Duration> {
+    pub(crate) fn to_first(&self) -> Option<Duration> {
         Some(self.first? - self.asked)
     }
 
     /// From the first delta to the last.
-    pub(super) fn spread(&self) -> Duration {
+    pub(crate) fn spread(&self) -> Duration {
         self.first.zip(self.last).map(|(first, last)| last - first).unwrap_or_default()
     }
 
     /// From the request to the first comment.
-    pub(super) fn to_comment(&self) -> Option<Duration> {
+    pub(crate) fn to_comment(&self) -> Option<Duration> {
         Some(self.bytewise.first_comment? - self.asked)
     }
 
     /// Whether it was cut off, so that what is missing may have been about to come.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.failure.is_some() || self.is_endless || self.message.finish_reason.is_length()
     }
 
     /// Whether the server said that it was through.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.bytewise.is_done || self.message.finish_reason != FinishReason::Unspecified
     }
 
     /// All text, joined.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.message.text()
     }
 
     /// The text behind all thinking.
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let text = self.text();
         match text.rsplit_once("</think>") {
             Some((_, said)) => said.trim().to_owned(),
@@ -143,14 +149,14 @@ impl Observed {
         }
     }
 
-    pub(super) fn calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
         self.message.content.iter().filter_map(|block| match block {
             ContentBlock::ToolUse(call) => Some(call),
             _ => None,
         })
     }
 
-    pub(super) fn broken_call(&self) -> Option<&ToolUseError> {
+    pub(crate) fn broken_call(&self) -> Option<&ToolUseError> {
         self.message.content.iter().find_map(|block| match block {
             ContentBlock::ToolUseError(error) => Some(error),
             _ => None,

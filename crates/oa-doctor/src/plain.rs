@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use oa_aggregate::ThinkTags;
+use oa_chat::{Error, ErrorKind};
 use oa_types::{Message, Usage};
 
-use super::chart::{Chart, count, shown};
-use super::finding::{Finding, Probe, Verdict};
-use super::observed::Observed;
-use crate::error::{Error, ErrorKind};
-use crate::provider::Lack;
+use crate::advice::Lack;
+use crate::context::{ProbeContext, count, shown};
+use crate::finding::{Finding, Probe, Verdict};
+use crate::observed::Observed;
 
 const PROMPT: &str = "Count from one to twenty in words, with commas in between. Nothing else.";
 /// A wait that is worth a word.
@@ -17,7 +17,7 @@ const LONG: Duration = Duration::from_secs(10);
 /// Slower than people read, in tokens per second.
 const SLOW: f64 = 5.0;
 
-impl Chart {
+impl ProbeContext {
     /// Asks the plain prompt, unless it was asked.
     async fn ask(&mut self) {
         if self.plain.is_some() {
@@ -36,14 +36,14 @@ impl Chart {
         let prompt = [Message::user(PROMPT)];
         let mut has_swapped = false;
         loop {
-            let answer = self.patient.chat(&prompt, |_| {}).await;
+            let answer = self.target.chat(&prompt, |_| {}).await;
             let Err(error) = &answer else { return answer };
-            if self.patient.profile.asks_for_usage && error.refuses("stream_options") {
-                self.usage_refusal = Some(self.patient.quote(error));
-                self.patient.profile.asks_for_usage = false;
-            } else if !has_swapped && error.refuses(self.patient.token_limit_name()) {
+            if self.target.traits.asks_for_usage && error.refuses("stream_options") {
+                self.usage_refusal = Some(self.target.quote(error));
+                self.target.traits.asks_for_usage = false;
+            } else if !has_swapped && error.refuses(self.target.token_limit_name()) {
                 has_swapped = true;
-                self.patient.swap_token_limit();
+                self.target.swap_token_limit();
             } else {
                 return answer;
             }
@@ -59,12 +59,12 @@ fn is_held_back(observed: &Observed) -> bool {
         && observed.spread() * 20 < to_first
 }
 
-pub(super) async fn streaming(chart: &mut Chart) -> Finding {
+pub(crate) async fn streaming(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Streaming;
-    chart.ask().await;
-    let observed = match &chart.plain {
+    cx.ask().await;
+    let observed = match &cx.plain {
         Some(Ok(observed)) => observed,
-        Some(Err(error)) => return chart.failed(PROBE, error),
+        Some(Err(error)) => return cx.failed(PROBE, error),
         None => return Finding::new(PROBE, Verdict::Unknown, "not asked"),
     };
     let (deltas, spread) = (observed.deltas, observed.spread());
@@ -75,7 +75,7 @@ pub(super) async fn streaming(chart: &mut Chart) -> Finding {
             .advise("text will come all at once: take a server, or a gateway, that streams");
     }
     if let Some(error) = &observed.failure {
-        let seen = format!("{seen}, then: {}", chart.patient.quote(error));
+        let seen = format!("{seen}, then: {}", cx.target.quote(error));
         let is_slow = error.kind() == ErrorKind::Timeout;
         return Finding::new(PROBE, if is_slow { Verdict::Warn } else { Verdict::Fail }, seen);
     }
@@ -98,11 +98,11 @@ pub(super) async fn streaming(chart: &mut Chart) -> Finding {
     }
 }
 
-pub(super) async fn usage(chart: &mut Chart) -> Finding {
+pub(crate) async fn usage(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Usage;
-    chart.ask().await;
-    let Some(observed) = seen(chart) else { return unanswered(PROBE) };
-    let advice = chart.advice(Lack::Usage);
+    cx.ask().await;
+    let Some(observed) = seen(cx) else { return unanswered(PROBE) };
+    let advice = cx.advice(Lack::Usage);
     let bytewise = &observed.bytewise;
     let told = |usage: &Usage| usage.prompt_tokens.or(usage.completion_tokens).is_some();
     let finding =
@@ -130,22 +130,22 @@ pub(super) async fn usage(chart: &mut Chart) -> Finding {
                 }
             }
         };
-    let asks = chart.patient.profile.asks_for_usage;
-    let finding = match &chart.usage_refusal {
+    let asks = cx.target.traits.asks_for_usage;
+    let finding = match &cx.usage_refusal {
         None => finding,
         // What was not asked for and came all the same is well.
         Some(_) if finding.verdict == Verdict::Ok => finding,
         Some(words) => Finding::new(PROBE, Verdict::Warn, format!("may not be asked for: {words}"))
             .advise(advice),
     };
-    chart.learned.ask_for_usage = Some(asks);
+    cx.learned.ask_for_usage = Some(asks);
     finding
 }
 
-pub(super) async fn thinking(chart: &mut Chart) -> Finding {
+pub(crate) async fn thinking(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Thinking;
-    chart.ask().await;
-    let Some(observed) = seen(chart) else { return unanswered(PROBE) };
+    cx.ask().await;
+    let Some(observed) = seen(cx) else { return unanswered(PROBE) };
     let text = observed.text();
     let tags = match (text.find("<think>"), text.find("</think>")) {
         (Some(opens), closes) if closes.is_none_or(|closes| opens < closes) => ThinkTags::Split,
@@ -161,24 +161,23 @@ pub(super) async fn thinking(chart: &mut Chart) -> Finding {
             );
         }
     };
-    let (settings, endpoint) = (&chart.patient.settings, &chart.patient.endpoint);
-    let is_expected = settings.quirks(&endpoint.0).think_tags == tags;
+    let is_expected = cx.think_tags == tags;
     let seen = match tags {
         ThinkTags::Split => "in the text, between <think> and </think>",
         _ => "in the text, up to </think>: its first tag is in the prompt",
     };
-    let advice = chart.advice(Lack::SeparateThinking);
-    chart.learned.think_tags = Some(tags);
+    let advice = cx.advice(Lack::SeparateThinking);
+    cx.learned.think_tags = Some(tags);
     if is_expected {
         return Finding::new(PROBE, Verdict::Ok, seen);
     }
     Finding::new(PROBE, Verdict::Warn, seen).advise(advice)
 }
 
-pub(super) async fn idle(chart: &mut Chart) -> Finding {
+pub(crate) async fn idle(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Idle;
-    chart.ask().await;
-    let Some((observed, wait)) = seen(chart).and_then(|it| Some((it, it.to_first()?))) else {
+    cx.ask().await;
+    let Some((observed, wait)) = seen(cx).and_then(|it| Some((it, it.to_first()?))) else {
         return unanswered(PROBE);
     };
     if let Some(to_comment) = observed.to_comment() {
@@ -196,10 +195,10 @@ pub(super) async fn idle(chart: &mut Chart) -> Finding {
     )
 }
 
-pub(super) async fn speed(chart: &mut Chart) -> Finding {
+pub(crate) async fn speed(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Speed;
-    chart.ask().await;
-    let Some((observed, wait)) = seen(chart).and_then(|it| Some((it, it.to_first()?))) else {
+    cx.ask().await;
+    let Some((observed, wait)) = seen(cx).and_then(|it| Some((it, it.to_first()?))) else {
         return unanswered(PROBE);
     };
     let first = format!("first token after {}", shown(wait));
@@ -220,8 +219,8 @@ pub(super) async fn speed(chart: &mut Chart) -> Finding {
         .advise("see whether the model runs on the GPU, or take a smaller one")
 }
 
-fn seen(chart: &Chart) -> Option<&Observed> {
-    chart.plain.as_ref()?.as_ref().ok()
+fn seen(cx: &ProbeContext) -> Option<&Observed> {
+    cx.plain.as_ref()?.as_ref().ok()
 }
 
 fn unanswered(probe: Probe) -> Finding {

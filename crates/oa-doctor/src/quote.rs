@@ -2,28 +2,27 @@
 
 use std::fmt;
 
+use oa_chat::Endpoint;
 use oa_redact::Secrets;
-
-use crate::endpoint::Endpoint;
 
 /// How much of a server's words is shown, in characters.
 const SHOWN: usize = 240;
 
 /// Takes out of a server's words what must not show: a server may repeat the key that it got.
-pub(super) struct Quotes(Secrets);
+pub(crate) struct Quotes(Secrets);
 
 impl Quotes {
-    pub(super) fn new(endpoint: &Endpoint) -> Self {
-        Self(endpoint.0.secrets.clone())
+    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        Self(endpoint.secrets().clone())
     }
 
     /// Returns what is taken out.
-    pub(super) fn secrets(&self) -> &Secrets {
+    pub(crate) fn secrets(&self) -> &Secrets {
         &self.0
     }
 
     /// One line, without secrets and control characters, bounded.
-    pub(super) fn quote(&self, text: &str) -> String {
+    pub(crate) fn quote(&self, text: &str) -> String {
         self.0.excerpt(text, SHOWN)
     }
 }

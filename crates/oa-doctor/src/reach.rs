@@ -1,39 +1,39 @@
 //! Whether there is a server, which one it is, and what it says of its model.
 
+use oa_chat::{ErrorKind, Provider, model_names};
 use serde_json::Value;
 
-use super::chart::{Chart, shown};
-use super::finding::{Finding, Probe, Verdict};
-use super::patient::Patient;
-use crate::error::{Error, ErrorKind};
-use crate::models;
-use crate::provider::{self, ContextSize, Evidence, Lack, Page, Provider};
+use crate::advice::Lack;
+use crate::context::{ProbeContext, shown};
+use crate::finding::{Finding, Probe, Verdict};
+use crate::signs::{ContextSize, Evidence, Page, recognize, signs};
+use crate::target::ProbeTarget;
 
 /// So many models are named at most.
 const NAMED: usize = 5;
 /// Tools and their results do not fit into less, in tokens.
 const SMALL_CONTEXT: u64 = 8192;
 
-pub(super) async fn reach(chart: &mut Chart) -> Finding {
+pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Reach;
-    let reply = chart.patient.models().await;
+    let reply = cx.target.models().await;
     let (status, took) = match &reply {
         Ok(reply) => (reply.status, reply.took),
         Err(error) => {
-            chart.is_unreachable = error.kind() == ErrorKind::Connect;
-            let finding = Finding::new(PROBE, Verdict::Fail, chart.patient.quote(error));
-            return finding.advise(chart.advice(Lack::Reach));
+            cx.is_unreachable = error.kind() == ErrorKind::Connect;
+            let finding = Finding::new(PROBE, Verdict::Fail, cx.target.quote(error));
+            return finding.advise(cx.advice(Lack::Reach));
         }
     };
-    chart.models = Some(reply);
+    cx.models = Some(reply);
     let seen = format!("answers after {}", shown(took));
-    if matches!(status.as_u16(), 401 | 403) {
-        let seen = format!("{seen}, and refuses the list of models by {}", status.as_u16());
+    if matches!(status, 401 | 403) {
+        let seen = format!("{seen}, and refuses the list of models by {}", status);
         let advice = "set the key that this server wants by .api_key(..)";
         return Finding::new(PROBE, Verdict::Fail, seen).advise(advice);
     }
-    let named = chart.provider;
-    match recognised(chart).await {
+    let named = cx.provider;
+    match recognized(cx).await {
         None => Finding::new(
             PROBE,
             Verdict::Ok,
@@ -52,11 +52,11 @@ pub(super) async fn reach(chart: &mut Chart) -> Finding {
                     Finding::new(PROBE, Verdict::Warn, seen).advise(advice)
                 }
                 named => {
-                    chart.provider = Some(found);
-                    if named.is_none() && chart.patient.settings.server_profile.is_none() {
-                        chart.patient.profile = found.profile();
+                    cx.provider = Some(found);
+                    if named.is_none() && !cx.has_profile {
+                        cx.target.traits = found.traits();
                     }
-                    chart.version = version(&chart.patient, found).await;
+                    cx.version = version(&cx.target, found).await;
                     Finding::new(PROBE, Verdict::Ok, seen)
                 }
             }
@@ -65,19 +65,19 @@ pub(super) async fn reach(chart: &mut Chart) -> Finding {
 }
 
 /// Which server it is, and by what it is known.
-async fn recognised(chart: &Chart) -> Option<(Provider, &'static str)> {
-    let Some(Ok(list)) = &chart.models else { return None };
+async fn recognized(cx: &ProbeContext) -> Option<(Provider, &'static str)> {
+    let Some(Ok(list)) = &cx.models else { return None };
     let models = list.json();
-    let authority = chart.patient.endpoint.base_url().split("://").nth(1)?;
+    let authority = cx.target.endpoint.base_url().split("://").nth(1)?;
     let authority = authority.split('/').next()?;
     let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
     let evidence = Evidence { host, headers: &list.headers, models: &models };
-    if let Some(found) = provider::recognise(evidence) {
+    if let Some(found) = recognize(evidence) {
         return Some(found);
     }
     for &provider in Provider::LOCAL {
-        if let Some(page) = provider.page()
-            && value(&chart.patient, page).await.is_some()
+        if let Some(page) = signs(provider).page
+            && value(&cx.target, page).await.is_some()
         {
             return Some((provider, page.path));
         }
@@ -85,41 +85,36 @@ async fn recognised(chart: &Chart) -> Option<(Provider, &'static str)> {
     None
 }
 
-async fn version(patient: &Patient, provider: Provider) -> Option<String> {
-    let version = value(patient, provider.version()?).await?;
-    Some(patient.quotes.quote(version.as_str()?)).filter(|version| !version.is_empty())
+async fn version(target: &ProbeTarget, provider: Provider) -> Option<String> {
+    let version = value(target, signs(provider).version?).await?;
+    Some(target.quotes.quote(version.as_str()?)).filter(|version| !version.is_empty())
 }
 
 /// What a page says, if there is one.
-async fn value(patient: &Patient, page: Page) -> Option<Value> {
-    let reply = patient.page(page.path).await.ok()?;
+async fn value(target: &ProbeTarget, page: Page) -> Option<Value> {
+    let reply = target.page(page.path).await.ok()?;
     let found = reply.json().pointer_mut(page.pointer).map(Value::take);
-    found.filter(|value| reply.status.is_success() && !value.is_null())
+    found.filter(|value| reply.is_success() && !value.is_null())
 }
 
-pub(super) async fn models(chart: &mut Chart) -> Finding {
+pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Models;
-    if chart.models.is_none() {
-        chart.models = Some(chart.patient.models().await);
+    if cx.models.is_none() {
+        cx.models = Some(cx.target.models().await);
     }
-    let reply = match &chart.models {
+    let reply = match &cx.models {
         Some(Ok(reply)) => reply,
-        Some(Err(error)) => return chart.failed(PROBE, error),
+        Some(Err(error)) => return cx.failed(PROBE, error),
         None => return Finding::new(PROBE, Verdict::Unknown, "not asked"),
     };
-    if !reply.status.is_success() {
-        let error = Error::response(
-            reply.status,
-            &reply.headers,
-            &reply.body,
-            chart.patient.quotes.secrets(),
-        );
-        return chart.failed(PROBE, &error);
+    if !reply.is_success() {
+        let error = reply.to_error(&cx.target.endpoint);
+        return cx.failed(PROBE, &error);
     }
-    let Some(names) = models::names(&reply.body) else {
+    let Some(names) = model_names(&reply.body) else {
         return Finding::new(PROBE, Verdict::Warn, "the answer is no list of models");
     };
-    let model = &*chart.learned.model;
+    let model = &*cx.learned.model;
     let is_it = |name: &String| name == model || name.strip_suffix(":latest") == Some(model);
     if names.iter().any(is_it) {
         let seen = match names.len() {
@@ -133,36 +128,36 @@ pub(super) async fn models(chart: &mut Chart) -> Finding {
         list += &format!(" and {} more", names.len() - NAMED);
     }
     let list =
-        if names.is_empty() { "it is empty".to_owned() } else { chart.patient.quotes.quote(&list) };
+        if names.is_empty() { "it is empty".to_owned() } else { cx.target.quotes.quote(&list) };
     Finding::new(PROBE, Verdict::Warn, format!("{model} is not on the list: {list}"))
-        .advise(chart.advice(Lack::Model))
+        .advise(cx.advice(Lack::Model))
 }
 
-pub(super) async fn context(chart: &mut Chart) -> Finding {
+pub(crate) async fn context(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Context;
-    let Some(tokens) = context_tokens(chart).await else {
+    let Some(tokens) = context_tokens(cx).await else {
         return Finding::new(PROBE, Verdict::Unknown, "the server does not tell how large it is");
     };
-    chart.learned.context_tokens = Some(tokens);
+    cx.learned.context_tokens = Some(tokens);
     let seen = format!("{tokens} tokens");
     if tokens >= SMALL_CONTEXT {
         return Finding::new(PROBE, Verdict::Ok, seen);
     }
     let seen = format!("{seen}: little for tools and their results");
-    Finding::new(PROBE, Verdict::Warn, seen).advise(chart.advice(Lack::Context))
+    Finding::new(PROBE, Verdict::Warn, seen).advise(cx.advice(Lack::Context))
 }
 
-async fn context_tokens(chart: &Chart) -> Option<u64> {
-    let model = &*chart.learned.model;
+async fn context_tokens(cx: &ProbeContext) -> Option<u64> {
+    let model = &*cx.learned.model;
     let positive = |value: &Value| value.as_u64().filter(|tokens| *tokens > 0);
-    match chart.provider.and_then(Provider::context_size) {
+    match cx.provider.and_then(|provider| signs(provider).context) {
         Some(ContextSize::At(page)) => {
-            if let Some(tokens) = value(&chart.patient, page).await.as_ref().and_then(positive) {
+            if let Some(tokens) = value(&cx.target, page).await.as_ref().and_then(positive) {
                 return Some(tokens);
             }
         }
         Some(ContextSize::In { list, member }) => {
-            let list = value(&chart.patient, list).await;
+            let list = value(&cx.target, list).await;
             let found = list.as_ref().and_then(|list| entry(list, model));
             if let Some(tokens) = found.and_then(|entry| positive(&entry[member])) {
                 return Some(tokens);
@@ -171,7 +166,7 @@ async fn context_tokens(chart: &Chart) -> Option<u64> {
         None => {}
     }
     // Many tell it in the list of models itself.
-    let Some(Ok(reply)) = &chart.models else { return None };
+    let Some(Ok(reply)) = &cx.models else { return None };
     let list = reply.json();
     let entry = entry(&list["data"], model)?;
     ["/max_model_len", "/context_length", "/context_window", "/meta/n_ctx"]

@@ -1,10 +1,9 @@
 use std::fmt;
 
+use oa_chat::{Provider, ServerProfile};
 use serde::Serialize;
 
-use super::finding::{Finding, Probe, Verdict};
-use crate::provider::Provider;
-use crate::server_profile::ServerProfile;
+use crate::finding::{Finding, Probe, Verdict};
 
 /// What a doctor found. `Display` prints a table; serialised it is for programs.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

@@ -2,9 +2,8 @@
 
 use http::HeaderMap;
 use http::header::SERVER;
+use oa_chat::Provider;
 use serde_json::Value;
-
-use super::Provider;
 
 /// What a server has shown of itself.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +34,10 @@ pub(crate) enum ContextSize {
     In { list: Page, member: &'static str },
 }
 
-/// Where a server counts tokens by its model's own vocabulary, from its root.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Tokenizer {
-    /// It takes texts and conversations alike.
-    All { path: &'static str },
-    /// It takes texts; a conversation is made one by the model's template first.
-    Texts { path: &'static str, template: &'static str },
-}
-
-/// By whom a server was recognised, and by what.
-pub(crate) fn recognise(evidence: Evidence<'_>) -> Option<(Provider, &'static str)> {
+/// Returns which server this is, and by which sign it was recognized.
+pub(crate) fn recognize(evidence: Evidence<'_>) -> Option<(Provider, &'static str)> {
     Provider::ALL.iter().copied().find_map(|provider| {
-        let by = provider.signs().seen_in(evidence).or_else(|| {
+        let by = signs(provider).seen_in(evidence).or_else(|| {
             let address = provider.base_url()?.split_once("://")?.1;
             let host = address.split(['/', ':']).next()?;
             (host != "localhost" && host == evidence.host).then_some("its address")
@@ -56,105 +46,71 @@ pub(crate) fn recognise(evidence: Evidence<'_>) -> Option<(Provider, &'static st
     })
 }
 
-impl Provider {
-    /// The page that only it has.
-    pub(crate) fn page(self) -> Option<Page> {
-        self.signs().page
-    }
-
-    /// Where it tells its version.
-    pub(crate) fn version(self) -> Option<Page> {
-        self.signs().version
-    }
-
-    /// Where it tells how large the context is, if the list of models does not.
-    pub(crate) fn context_size(self) -> Option<ContextSize> {
-        self.signs().context
-    }
-
-    /// Where it counts tokens.
-    pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
-        self.signs().tokenizer
-    }
-
-    /// The table: what is not said is not known.
-    fn signs(self) -> Signs {
-        let none = Signs::default();
-        let page = |path, pointer| Page { path, pointer };
-        match self {
-            Self::Azure => Signs { host_ending: ".openai.azure.com", ..none },
-            Self::LiteLlm => {
-                let version = page("/health/readiness", "/litellm_version");
-                Signs { page: Some(version), version: Some(version), ..none }
-            }
-            Self::LlamaCpp => Signs {
-                server: "llama.cpp",
-                owner: "llamacpp",
-                version: Some(page("/props", "/build_info")),
-                context: Some(ContextSize::At(page(
-                    "/props",
-                    "/default_generation_settings/n_ctx",
-                ))),
-                page: Some(page("/props", "/default_generation_settings")),
-                tokenizer: Some(Tokenizer::Texts {
-                    path: "/tokenize",
-                    template: "/apply-template",
-                }),
-                ..none
-            },
-            Self::LmStudio => {
-                let models = page("/api/v0/models", "/data");
-                let member = "loaded_context_length";
-                Signs {
-                    owner: "organization_owner",
-                    page: Some(models),
-                    context: Some(ContextSize::In { list: models, member }),
-                    ..none
-                }
-            }
-            Self::Ollama => {
-                let version = page("/api/version", "/version");
-                let list = page("/api/ps", "/models");
-                Signs {
-                    owner: "library",
-                    page: Some(version),
-                    version: Some(version),
-                    context: Some(ContextSize::In { list, member: "context_length" }),
-                    ..none
-                }
-            }
-            Self::TextGenerationWebui => {
-                Signs { page: Some(page("/v1/internal/model/info", "/model_name")), ..none }
-            }
-            // Many have a page of this name: it tells the version, and not whose.
-            Self::Vllm => Signs {
-                owner: "vllm",
-                version: Some(page("/version", "/version")),
-                tokenizer: Some(Tokenizer::All { path: "/tokenize" }),
-                ..none
-            },
-            Self::DeepSeek
-            | Self::Gemini
-            | Self::Groq
-            | Self::Mistral
-            | Self::OpenAi
-            | Self::OpenRouter => none,
+/// Returns the signs of a provider. What is not set is not known.
+pub(crate) fn signs(provider: Provider) -> Signs {
+    let none = Signs::default();
+    let page = |path, pointer| Page { path, pointer };
+    match provider {
+        Provider::Azure => Signs { host_ending: ".openai.azure.com", ..none },
+        Provider::LiteLlm => {
+            let version = page("/health/readiness", "/litellm_version");
+            Signs { page: Some(version), version: Some(version), ..none }
         }
+        Provider::LlamaCpp => Signs {
+            server: "llama.cpp",
+            owner: "llamacpp",
+            version: Some(page("/props", "/build_info")),
+            context: Some(ContextSize::At(page("/props", "/default_generation_settings/n_ctx"))),
+            page: Some(page("/props", "/default_generation_settings")),
+            ..none
+        },
+        Provider::LmStudio => {
+            let models = page("/api/v0/models", "/data");
+            let member = "loaded_context_length";
+            Signs {
+                owner: "organization_owner",
+                page: Some(models),
+                context: Some(ContextSize::In { list: models, member }),
+                ..none
+            }
+        }
+        Provider::Ollama => {
+            let version = page("/api/version", "/version");
+            let list = page("/api/ps", "/models");
+            Signs {
+                owner: "library",
+                page: Some(version),
+                version: Some(version),
+                context: Some(ContextSize::In { list, member: "context_length" }),
+                ..none
+            }
+        }
+        Provider::TextGenerationWebui => {
+            Signs { page: Some(page("/v1/internal/model/info", "/model_name")), ..none }
+        }
+        // Many have a page of this name: it tells the version, and not whose.
+        Provider::Vllm => {
+            Signs { owner: "vllm", version: Some(page("/version", "/version")), ..none }
+        }
+        // Services are told by their address.
+        _ => none,
     }
 }
 
 /// An empty text is no sign.
 #[derive(Clone, Copy, Debug, Default)]
-struct Signs {
+pub(crate) struct Signs {
     /// How its `Server` header begins.
     server: &'static str,
     /// What its models are owned by.
     owner: &'static str,
     host_ending: &'static str,
-    page: Option<Page>,
-    version: Option<Page>,
-    context: Option<ContextSize>,
-    tokenizer: Option<Tokenizer>,
+    /// The page that only it has.
+    pub(crate) page: Option<Page>,
+    /// Where it tells its version.
+    pub(crate) version: Option<Page>,
+    /// Where it tells how large the context is, if the list of models does not.
+    pub(crate) context: Option<ContextSize>,
 }
 
 impl Signs {
@@ -185,7 +141,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(SERVER, server.parse().unwrap());
         let models = json!({ "data": [{ "id": "any", "owned_by": owner }] });
-        let seen = recognise(Evidence { host, headers: &headers, models: &models });
+        let seen = recognize(Evidence { host, headers: &headers, models: &models });
         assert_eq!(seen.map(|(provider, _)| provider), expected, "{host} {server} {owner}");
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::finding::{Finding, Probe};
+use crate::finding::{Finding, Probe};
 
 /// The longest line, in characters, unless a word is longer.
 const WIDTH: usize = 100;
@@ -10,7 +10,7 @@ const WIDTH: usize = 100;
 const VERDICT: usize = 7;
 
 /// Writes a finding: name, verdict and what was seen; then, behind an arrow, what to do.
-pub(super) fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+pub(crate) fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let name = Probe::ALL.iter().map(|probe| probe.name().len()).max().unwrap_or_default();
     let indent = name + 2 + VERDICT + 2;
     write!(f, "{:name$}  {:VERDICT$}  ", finding.probe, finding.verdict)?;

@@ -1,69 +1,63 @@
 //! A look at the bytes of an answer on their way to whoever reads it.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::Frame;
 use oa_sse::{Item, Parser};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::service::{AnyBody, Frames};
-
 /// What the bytes of one answer were like.
 #[derive(Debug, Default)]
-pub(super) struct Bytewise {
+pub(crate) struct Bytewise {
     /// How many pieces have come.
-    pub(super) pieces: u64,
+    pub(crate) pieces: u64,
     /// How many comments came before the first payload, and when the first.
-    pub(super) comments: u32,
-    pub(super) first_comment: Option<Instant>,
+    pub(crate) comments: u32,
+    pub(crate) first_comment: Option<Instant>,
     /// Whether it is one JSON document.
-    pub(super) is_document: bool,
+    pub(crate) is_document: bool,
     /// Whether `[DONE]` came.
-    pub(super) is_done: bool,
-    pub(super) payloads: u64,
-    pub(super) usage: UsagePlace,
+    pub(crate) is_done: bool,
+    pub(crate) payloads: u64,
+    pub(crate) usage: UsagePlace,
     /// The member that thinking stands in.
-    pub(super) thinking: Option<&'static str>,
-    pub(super) calls: Fragments,
+    pub(crate) thinking: Option<&'static str>,
+    pub(crate) calls: Fragments,
 }
 
 /// In how many payloads there were numbers, and beside what.
 #[derive(Debug, Default)]
-pub(super) struct UsagePlace {
-    pub(super) payloads: u64,
-    pub(super) alone: bool,
-    pub(super) in_choice: bool,
+pub(crate) struct UsagePlace {
+    pub(crate) payloads: u64,
+    pub(crate) alone: bool,
+    pub(crate) in_choice: bool,
 }
 
 /// In what pieces calls came.
 #[derive(Debug, Default)]
-pub(super) struct Fragments {
-    pub(super) count: u64,
-    pub(super) ids: u64,
-    pub(super) without_index: bool,
-    pub(super) with_objects: bool,
+pub(crate) struct Fragments {
+    pub(crate) count: u64,
+    pub(crate) ids: u64,
+    pub(crate) without_index: bool,
+    pub(crate) with_objects: bool,
 }
 
 /// A body that is looked at as it is read.
-pub(super) struct Tap {
-    body: AnyBody,
+pub(crate) struct Tap {
     /// None once it is no event stream, or one beyond the limits.
     parser: Option<Parser>,
     seen: Arc<Mutex<Bytewise>>,
 }
 
 impl Tap {
-    pub(super) fn new(body: AnyBody, limits: oa_sse::Limits) -> (Self, Arc<Mutex<Bytewise>>) {
+    pub(crate) fn new(limits: oa_sse::Limits) -> (Self, Arc<Mutex<Bytewise>>) {
         let seen = Arc::new(Mutex::new(Bytewise::default()));
         let parser = Some(Parser::with_limits(limits));
-        (Self { body, parser, seen: Arc::clone(&seen) }, seen)
+        (Self { parser, seen: Arc::clone(&seen) }, seen)
     }
 
-    fn look(&mut self, bytes: &Bytes) {
+    pub(crate) fn look(&mut self, bytes: &Bytes) {
         let mut seen = lock(&self.seen);
         seen.pieces += 1;
         if seen.payloads == 0 && seen.comments == 0 {
@@ -96,24 +90,8 @@ impl Tap {
 }
 
 /// Nobody panics while holding it.
-pub(super) fn lock(seen: &Mutex<Bytewise>) -> MutexGuard<'_, Bytewise> {
+pub(crate) fn lock(seen: &Mutex<Bytewise>) -> MutexGuard<'_, Bytewise> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Frames for Tap {
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>>>> {
-        let frame = ready!(self.body.poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
-            && let Some(bytes) = frame.data_ref()
-        {
-            let bytes = bytes.clone();
-            self.look(&bytes);
-        }
-        Poll::Ready(frame)
-    }
 }
 
 impl Bytewise {

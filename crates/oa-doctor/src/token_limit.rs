@@ -1,10 +1,10 @@
 //! Whether the length of an answer can be bounded.
 
+use oa_chat::Error;
 use oa_types::Message;
 
-use super::chart::Chart;
-use super::finding::{Finding, Probe, Verdict};
-use crate::error::Error;
+use crate::context::ProbeContext;
+use crate::finding::{Finding, Probe, Verdict};
 
 const PROMPT: &str = "Count from one to three hundred in words, with commas in between.";
 /// What is asked for, in tokens.
@@ -20,30 +20,30 @@ enum Effect {
     Unused,
 }
 
-pub(super) async fn token_limit(chart: &mut Chart) -> Finding {
+pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::TokenLimit;
-    let name = chart.patient.token_limit_name();
-    let first = attempt(chart).await;
+    let name = cx.target.token_limit_name();
+    let first = attempt(cx).await;
     if let Ok(Effect::Acts | Effect::Hidden | Effect::Unused) = first {
-        return told(chart, name, &first);
+        return told(cx, name, &first);
     }
     if let Err(error) = &first
         && !error.refuses(name)
     {
-        return chart.failed(PROBE, error);
+        return cx.failed(PROBE, error);
     }
     let how = if first.is_ok() { "ignored" } else { "refused" };
-    chart.patient.swap_token_limit();
-    let other = chart.patient.token_limit_name();
-    match attempt(chart).await {
+    cx.target.swap_token_limit();
+    let other = cx.target.token_limit_name();
+    match attempt(cx).await {
         Ok(Effect::Acts) => {
-            chart.learned.token_limit = Some(chart.patient.profile.token_limit);
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
             let seen = format!("`{name}` is {how}, and `{other}` acts");
             Finding::new(PROBE, Verdict::Warn, seen)
                 .advise("read the profile, which says so, or name the provider")
         }
         second => {
-            chart.patient.swap_token_limit();
+            cx.target.swap_token_limit();
             let also = match second {
                 Ok(Effect::Ignored) => "ignored",
                 Ok(_) => "of no visible effect",
@@ -59,15 +59,15 @@ pub(super) async fn token_limit(chart: &mut Chart) -> Finding {
     }
 }
 
-fn told(chart: &mut Chart, name: &str, effect: &Result<Effect, Error>) -> Finding {
+fn told(cx: &mut ProbeContext, name: &str, effect: &Result<Effect, Error>) -> Finding {
     let finding = |verdict, seen: String| Finding::new(Probe::TokenLimit, verdict, seen);
     match effect {
         Ok(Effect::Acts) => {
-            chart.learned.token_limit = Some(chart.patient.profile.token_limit);
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
             finding(Verdict::Ok, format!("`{name}` cuts after {LIMIT} tokens"))
         }
         Ok(Effect::Hidden) => {
-            chart.learned.token_limit = Some(chart.patient.profile.token_limit);
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
             let seen = format!("`{name}` cuts, and the server does not say that it did");
             finding(Verdict::Warn, seen)
                 .advise("an answer that was cut off cannot be told from a whole one here")
@@ -76,9 +76,9 @@ fn told(chart: &mut Chart, name: &str, effect: &Result<Effect, Error>) -> Findin
     }
 }
 
-async fn attempt(chart: &Chart) -> Result<Effect, Error> {
+async fn attempt(cx: &ProbeContext) -> Result<Effect, Error> {
     let prompt = [Message::user(PROMPT)];
-    let observed = chart.patient.chat(&prompt, |request| request.max_tokens = Some(LIMIT)).await?;
+    let observed = cx.target.chat(&prompt, |request| request.max_tokens = Some(LIMIT)).await?;
     let limit = u64::from(LIMIT);
     let told = observed.message.usage.and_then(|usage| usage.completion_tokens);
     let tokens = told.filter(|tokens| *tokens > 0).unwrap_or(observed.deltas);

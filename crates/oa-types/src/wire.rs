@@ -10,5 +10,7 @@ mod request;
 mod tool_name;
 
 pub use self::error::ServerError;
-pub use self::message::{CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message};
+pub use self::message::{
+    CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message,
+};
 pub use self::request::{ChatParameters, TokenLimit, ToolChoice};

@@ -64,7 +64,9 @@ impl AgentOptionsBuilder {
             named => named,
         };
         match model {
-            Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.chat.parameters.model),
+            Some(model) => {
+                ModelName::new(model)?.as_str().clone_into(&mut self.chat.parameters.model)
+            }
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
             None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),
         }
@@ -97,8 +99,8 @@ impl AgentOptionsBuilder {
 
     /// Refuses options that cannot act.
     fn check_effects(&self) -> Result<()> {
-        let has_tools =
-            !self.chat.parameters.tools.is_empty() || self.chat.parameters.extra_body.contains_key("tools");
+        let has_tools = !self.chat.parameters.tools.is_empty()
+            || self.chat.parameters.extra_body.contains_key("tools");
         let tool_choice = self.chat.parameters.tool_choice.is_some();
         let parallel = self.chat.parameters.parallel_tool_calls.is_some();
         let is_text = self.chat.tool_mode.is_text();
@@ -124,7 +126,9 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
-        if self.config.turn.max_cost.is_some() && self.config.price.is_none_or(|price| price.is_free()) {
+        if self.config.turn.max_cost.is_some()
+            && self.config.price.is_none_or(|price| price.is_free())
+        {
             return Err(Error::config("max_run_cost has no effect without a price"));
         }
         for category in self.config.permissions.categories() {
@@ -150,7 +154,8 @@ impl AgentOptionsBuilder {
         if is_offered || self.chat.parameters.extra_body.contains_key("tools") {
             return Ok(());
         }
-        let why = if self.config.tools.contains(name) { "is not allowed" } else { "does not exist" };
+        let why =
+            if self.config.tools.contains(name) { "is not allowed" } else { "does not exist" };
         Err(Error::config(format!("tool_choice names the tool {name:?}, which {why}")))
     }
 

@@ -76,7 +76,11 @@ impl AgentOptionsBuilder {
 
     /// Uses `unanswered` if [`can_use_tool`](Self::can_use_tool) has not answered within `limit`. By
     /// default it may take as long as it likes.
-    pub fn can_use_tool_timeout(mut self, limit: impl Into<Timeout>, unanswered: Permission) -> Self {
+    pub fn can_use_tool_timeout(
+        mut self,
+        limit: impl Into<Timeout>,
+        unanswered: Permission,
+    ) -> Self {
         let limit = Timeout::from(self.timeout_of("can_use_tool_timeout", limit));
         self.unanswered = Some((limit, unanswered));
         self.auto_only("can_use_tool_timeout")

@@ -171,12 +171,16 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
     }
     let reason = driver.metadata.finish_reason.as_ref();
     match reason {
-        Some(FinishReason::Refusal) => Err(Error::new(ErrorKind::Stream, "the model refused to summarize")),
+        Some(FinishReason::Refusal) => {
+            Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
+        }
         Some(reason) if !is_whole(reason) => {
             let message = format!("the summary is not known to be whole: it ended by {reason}");
             Err(Error::new(ErrorKind::Stream, message))
         }
-        _ if text.trim().is_empty() => Err(Error::new(ErrorKind::Stream, "the model wrote no summary")),
+        _ if text.trim().is_empty() => {
+            Err(Error::new(ErrorKind::Stream, "the model wrote no summary"))
+        }
         _ => Ok(text),
     }
 }

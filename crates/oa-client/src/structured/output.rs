@@ -4,15 +4,14 @@ use std::ops::Range;
 
 use oa_chat::{FormatFallback, FormatRequest};
 use oa_tools::{Registry, tool};
-use oa_turn::{Answer, Mode};
+use oa_turn::Mode;
 use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, FinishReason, TextBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::Value;
 
 use super::passage::Passage;
-use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
 
@@ -28,7 +27,7 @@ pub(crate) struct Output {
     most: u32,
     tries: u32,
     /// Where in history answers that did not fit stand, with what was said about them.
-    failed: Vec<Range<usize>>,
+    pub(super) failed: Vec<Range<usize>>,
     is_found: bool,
     /// True if an answer was cut off before, so that the model was told to be brief.
     was_cut: bool,
@@ -149,7 +148,7 @@ impl Output {
     }
 
     /// Judges an answer. A call of the output tool becomes what it stands for: the answer as text.
-    fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+    pub(super) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
         let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
@@ -316,43 +315,6 @@ impl Said {
             }
             other => Self::of_text(other.as_text().unwrap_or_default()),
         }
-    }
-}
-
-impl Driver {
-    /// Judges an answer, if one of a form is wanted.
-    pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
-        self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
-    }
-
-    /// Hands an answer to the turn, and what is to be said about it.
-    pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
-        let begin = self.turn.history().len();
-        self.turn.answer(answer);
-        let goes_on = match judged {
-            Judged::AsItIs => false,
-            Judged::Failed => true,
-            Judged::Correct(words) => self.turn.correct(Message::user(words)),
-        };
-        if let (true, Some(output)) = (goes_on, &mut self.output) {
-            output.failed.push(begin..self.turn.history().len());
-        }
-    }
-
-    /// Takes out of history what did not fit, once that is over.
-    pub(crate) fn forget_failures(&mut self) {
-        let Some(output) = self.output.take() else { return };
-        // Calls that wait for the caller would be answered by that.
-        let waits = self.turn.calls().iter().any(oa_turn::Call::is_open);
-        if output.failed.is_empty() || waits {
-            return;
-        }
-        let history = self.turn.history().iter().cloned().enumerate();
-        let stays = |place: &usize| !output.failed.iter().any(|range| range.contains(place));
-        let messages = history.filter(|(place, _)| stays(place)).map(|(_, message)| message);
-        let messages = messages.collect();
-        let idle = self.turn.set_history(messages);
-        debug_assert!(idle.is_ok(), "the turn was ended before");
     }
 }
 
