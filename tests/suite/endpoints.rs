@@ -142,7 +142,7 @@ async fn services_are_told_the_outcome_of_every_answer() {
             let again = note.clone();
             answer.on_end(move |outcome| {
                 let _held = held;
-                assert_eq!((outcome.model, outcome.server), ("test", "http://gpu:8000/v1"));
+                assert_eq!((outcome.model, outcome.server), ("any", "http://gpu:8000/v1"));
                 again.note(match outcome.error {
                     Some(error) => format!("{:?}", error.kind()),
                     None if outcome.interrupted => "interrupted".to_owned(),
