@@ -256,18 +256,13 @@ impl Pipeline {
     fn read_events(&mut self) -> Result<Progress, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let progress = match &item {
-                Item::Event(event) if event.event() == ERROR => {
-                    self.aggregator.push_error(event.raw_data())
+                Item::Event(event) if !event.is_named(ERROR) => {
+                    self.aggregator.push(event.raw_data())
                 }
-                Item::Event(event) => self.aggregator.push(event.raw_data()),
-                Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
-                    self.aggregator.push(line)
-                }
-                Item::Unknown(line) => match error_field(line) {
-                    Some(value) => self.aggregator.push_error(value),
+                item => match push_unusual(&mut self.aggregator, item) {
+                    Some(progress) => progress,
                     None => continue,
                 },
-                _ => continue,
             };
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
@@ -316,8 +311,23 @@ impl Pipeline {
 /// The name by which servers tell events that are errors, and llama.cpp the field of one.
 const ERROR: &str = "error";
 
-/// The value of a field named `error`.
+/// Reads what hardly any stream has: an error, or JSON that is no event. `None` for what tells nothing.
 #[cold]
+fn push_unusual(
+    aggregator: &mut Aggregator,
+    item: &Item<'_>,
+) -> Option<Result<Progress, oa_aggregate::Error>> {
+    Some(match item {
+        Item::Event(event) => aggregator.push_error(event.raw_data()),
+        Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
+            aggregator.push(line)
+        }
+        Item::Unknown(line) => aggregator.push_error(error_field(line)?),
+        _ => return None,
+    })
+}
+
+/// The value of a field named `error`.
 fn error_field(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
     Some(value.trim_ascii()).filter(|value| !value.is_empty())

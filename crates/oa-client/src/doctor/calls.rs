@@ -133,7 +133,7 @@ pub(super) async fn results(chart: &Chart) -> Finding {
     const ID: &str = "doctor001";
     let call = ToolUseBlock::new(ID, weather().name, json!({ "city": "Paris" }));
     let mut result = ToolResultBlock::new(ID, json!({ "sky": "clear", "celsius": 21 }));
-    result.name = Some(call.name.clone());
+    result.name = Some((*call.name).into());
     let history =
         [Message::user(PROMPT), Message::assistant(vec![call.into()]), Message::tool(result)];
     let offer = |request: &mut ChatRequest| request.tools = vec![weather()];

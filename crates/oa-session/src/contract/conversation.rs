@@ -83,7 +83,7 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
         let mut call = ToolUseBlock::new(format!("call_{number}"), text(random), json!({}));
         call.input = Value::Object(members(random, 3));
         if random.flip() {
-            call.extra = members(random, 1);
+            call.extra = members(random, 1).into();
         }
         content.push(call.into());
     }
@@ -96,7 +96,7 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
     for number in 0..calls {
         let mut result = ToolResultBlock::new(format!("call_{number}"), value(random, 3));
         result.is_error = random.flip();
-        result.name = random.flip().then(|| text(random));
+        result.name = random.flip().then(|| text(random).into());
         messages.push(Message::tool(result));
     }
 }

@@ -72,7 +72,7 @@ fn block() -> impl Strategy<Value = ContentBlock> {
         }),
         5 => result.prop_map(|(id, content, is_error, name)| {
             let mut result = ToolResultBlock::new(id, content);
-            (result.is_error, result.name) = (is_error, name.map(str::to_owned));
+            (result.is_error, result.name) = (is_error, name.map(Into::into));
             result.into()
         }),
     ]

@@ -72,7 +72,7 @@ impl Content {
             }
         };
         let mut result = ToolResultBlock::new(id, Value::String(text));
-        result.name = name;
+        result.name = name.map(String::into);
         result
     }
 }
@@ -142,7 +142,7 @@ impl Call {
         match input {
             Ok(input) => {
                 let mut call = ToolUseBlock::new(self.id, name, input);
-                call.extra = self.extra;
+                call.extra = self.extra.into();
                 call.into()
             }
             Err((error, raw_data)) => {
