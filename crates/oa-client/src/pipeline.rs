@@ -148,9 +148,8 @@ impl Pipeline {
         }
         let progress = progress?;
         if progress == Progress::More {
-            // The parser keeps what it has read until more comes. Without it the transport can read
-            // into the same buffer again.
-            self.parser.push(Bytes::new());
+            // The transport can read into the same buffer again.
+            self.parser.release();
         }
         Ok(progress)
     }
@@ -277,10 +276,16 @@ impl Pipeline {
 
     #[inline]
     fn check_chunks(&self) -> Result<(), PipelineError> {
-        match (self.on_bad_chunk, self.aggregator.unreadable()) {
-            (OnBadChunk::Fail, Some(chunk)) => Err(PipelineError::BadChunk(chunk.clone())),
-            _ => Ok(()),
+        match self.on_bad_chunk {
+            OnBadChunk::Report => Ok(()),
+            OnBadChunk::Fail => self.first_bad_chunk(),
         }
+    }
+
+    #[cold]
+    fn first_bad_chunk(&self) -> Result<(), PipelineError> {
+        let chunk = self.aggregator.unreadable();
+        chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
     }
 
     /// Finds out what the body is by its first byte that is not blank.

@@ -235,7 +235,9 @@ fn joined(messages: &[Message], opening: Option<&str>) -> Message {
             whole.content.push(TextBlock::new("\n").into());
         }
         whole.content.extend_from_slice(&message.content);
-        whole.extra.extend(message.extra.clone());
+        for (name, value) in message.extra.iter() {
+            whole.extra.insert(name.clone(), value.clone());
+        }
     }
     whole
 }

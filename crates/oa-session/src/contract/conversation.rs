@@ -90,7 +90,7 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
     let mut answer = Message::assistant(content);
     answer.interrupted = random.below(4) == 0;
     if random.flip() {
-        answer.extra = members(random, 2);
+        answer.extra = members(random, 2).into();
     }
     messages.push(answer);
     for number in 0..calls {

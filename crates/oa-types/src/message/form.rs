@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Message {
             (None, None) => return Err(D::Error::missing_field("content")),
         };
         let mut message = Self::new(form.role, Vec::new());
-        (message.interrupted, message.extra) = (form.interrupted, form.extra);
+        (message.interrupted, message.extra) = (form.interrupted, form.extra.into());
         message.content = match (content, form.tool_call_id) {
             (content, Some(id)) if form.role == MessageRole::Tool => {
                 vec![content.into_result(id, form.name).into()]
