@@ -2,7 +2,8 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
+    ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock,
+    ToolUseError,
 };
 use serde_json::{Map, Value};
 
