@@ -32,7 +32,7 @@ fn message() -> impl Strategy<Value = Message> {
             message.interrupted = interrupted;
             if has_extra {
                 let extra = json!({ "role": "user", "details": [1], "refusal": null });
-                message.extra = extra.as_object().cloned().unwrap_or_default();
+                message.extra = extra.as_object().cloned().unwrap_or_default().into();
             }
             message
         },
