@@ -92,7 +92,7 @@ impl Call {
         let why = match (resolution, &self.name) {
             (Ok(Resolution(input)), Some(name)) => {
                 let mut block = ToolUseBlock::new(id, name, Value::Object(input));
-                block.extra = self.extra;
+                block.extra = self.extra.into();
                 return Ok(block);
             }
             (Ok(_), None) => "the call has no tool name".to_owned(),

@@ -149,9 +149,8 @@ impl Pipeline {
         }
         let progress = progress?;
         if progress == Progress::More {
-            // The parser keeps what it has read until more comes. Without it the transport can read
-            // into the same buffer again.
-            self.parser.push(Bytes::new());
+            // The transport can read into the same buffer again.
+            self.parser.release();
         }
         Ok(progress)
     }
@@ -257,18 +256,13 @@ impl Pipeline {
     fn read_events(&mut self) -> Result<Progress, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let progress = match &item {
-                Item::Event(event) if event.event() == ERROR => {
-                    self.aggregator.push_error(event.raw_data())
+                Item::Event(event) if !event.is_named(ERROR) => {
+                    self.aggregator.push(event.raw_data())
                 }
-                Item::Event(event) => self.aggregator.push(event.raw_data()),
-                Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
-                    self.aggregator.push(line)
-                }
-                Item::Unknown(line) => match error_field(line) {
-                    Some(value) => self.aggregator.push_error(value),
+                item => match push_unusual(&mut self.aggregator, item) {
+                    Some(progress) => progress,
                     None => continue,
                 },
-                _ => continue,
             };
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
@@ -283,10 +277,16 @@ impl Pipeline {
 
     #[inline]
     fn check_chunks(&self) -> Result<(), PipelineError> {
-        match (self.on_bad_chunk, self.aggregator.unreadable()) {
-            (OnBadChunk::Fail, Some(chunk)) => Err(PipelineError::BadChunk(chunk.clone())),
-            _ => Ok(()),
+        match self.on_bad_chunk {
+            OnBadChunk::Report => Ok(()),
+            OnBadChunk::Fail => self.first_bad_chunk(),
         }
+    }
+
+    #[cold]
+    fn first_bad_chunk(&self) -> Result<(), PipelineError> {
+        let chunk = self.aggregator.unreadable();
+        chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
     }
 
     /// Finds out what the body is by its first byte that is not blank.
@@ -317,8 +317,23 @@ impl Pipeline {
 /// The name by which servers tell events that are errors, and llama.cpp the field of one.
 const ERROR: &str = "error";
 
-/// The value of a field named `error`.
+/// Reads what hardly any stream has: an error, or JSON that is no event. `None` for what tells nothing.
 #[cold]
+fn push_unusual(
+    aggregator: &mut Aggregator,
+    item: &Item<'_>,
+) -> Option<Result<Progress, oa_aggregate::Error>> {
+    Some(match item {
+        Item::Event(event) => aggregator.push_error(event.raw_data()),
+        Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
+            aggregator.push(line)
+        }
+        Item::Unknown(line) => aggregator.push_error(error_field(line)?),
+        _ => return None,
+    })
+}
+
+/// The value of a field named `error`.
 fn error_field(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
     Some(value.trim_ascii()).filter(|value| !value.is_empty())

@@ -42,18 +42,25 @@ impl Source {
         if self.budget.is_spent() {
             return self.poll_spent(watch, cx);
         }
-        if self.rest.is_empty() {
-            match self.body.poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => self.rest = frame.into_data().unwrap_or_default(),
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Piece::Broken(error)),
-                Poll::Ready(None) => return Poll::Ready(Piece::End),
-                Poll::Pending => {
-                    self.budget.refill();
-                    return watch.poll_expired(cx).map(Piece::Expired);
-                }
-            }
+        if !self.rest.is_empty() {
+            return Poll::Ready(Piece::Bytes(self.budget.take(&mut self.rest)));
         }
-        Poll::Ready(Piece::Bytes(self.budget.take(&mut self.rest)))
+        Poll::Ready(match self.body.poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let mut bytes = frame.into_data().unwrap_or_default();
+                let piece = self.budget.take(&mut bytes);
+                if !bytes.is_empty() {
+                    self.rest = bytes;
+                }
+                Piece::Bytes(piece)
+            }
+            Poll::Ready(Some(Err(error))) => Piece::Broken(error),
+            Poll::Ready(None) => Piece::End,
+            Poll::Pending => {
+                self.budget.refill();
+                return watch.poll_expired(cx).map(Piece::Expired);
+            }
+        })
     }
 
     /// Lets others have their turn. This is the only moment to look at the clock under a flood.

@@ -144,8 +144,12 @@ impl Transcript {
     fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
         let WireFormat { opening, user_instructs, lets_assistant_begin, .. } = &self.format;
         let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
-        let parts: Vec<&str> = opening.as_deref().into_iter().chain(brought.as_deref()).collect();
-        match parts.join("\n\n") {
+        let mut words = String::new();
+        for part in opening.as_deref().into_iter().chain(brought.as_deref()) {
+            words.push_str(if words.is_empty() { "" } else { "\n\n" });
+            words.push_str(part);
+        }
+        match words {
             words if is_user && !words.is_empty() => Some(Before::Words(words)),
             words if !words.is_empty() => Some(Before::Message(said(MessageRole::User, &words))),
             _ if is_user || *lets_assistant_begin => None,
@@ -235,7 +239,9 @@ fn joined(messages: &[Message], opening: Option<&str>) -> Message {
             whole.content.push(TextBlock::new("\n").into());
         }
         whole.content.extend_from_slice(&message.content);
-        whole.extra.extend(message.extra.clone());
+        for (name, value) in message.extra.iter() {
+            whole.extra.insert(name.clone(), value.clone());
+        }
     }
     whole
 }

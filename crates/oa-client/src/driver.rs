@@ -109,7 +109,9 @@ impl Driver {
             {
                 return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
             }
-            match self.turn.next_action() {
+            // While an answer arrives nothing is to be done but to read it.
+            let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
+            match action {
                 Some(Action::Decide { call }) => {
                     if let Some(denied) = self.decide(call) {
                         return Poll::Ready(Ok(Some(denied)));
@@ -129,19 +131,39 @@ impl Driver {
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
-                Some(_) | None => match self.work.poll(cx, self.turn.shows_text()) {
-                    Poll::Ready(Some(done)) => {
-                        if let Some(event) = self.take(done)? {
+                Some(_) | None => {
+                    let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
+                        Poll::Ready(Some(event)) => {
+                            self.note_delta(&event);
                             return Poll::Ready(Ok(Some(event)));
                         }
+                        Poll::Ready(None) => self.work.poll(cx),
+                        Poll::Pending => Poll::Pending,
+                    };
+                    match done {
+                        Poll::Ready(Some(done)) => {
+                            if let Some(event) = self.take(done)? {
+                                return Poll::Ready(Ok(Some(event)));
+                            }
+                        }
+                        Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                        Poll::Pending => {
+                            let cut = ready!(self.poll_cut(cx));
+                            self.cut(cut);
+                        }
                     }
-                    Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                    Poll::Pending => {
-                        let cut = ready!(self.poll_cut(cx));
-                        self.cut(cut);
-                    }
-                },
+                }
             }
+        }
+    }
+
+    /// Tells the state machine that the answer has begun: what is wrong with a stream is no word of an answer.
+    #[inline]
+    fn note_delta(&mut self, event: &AgentEvent) {
+        match (event, &self.trace) {
+            (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
+            (AgentEvent::Problem(_), None) => {}
+            _ => self.turn.begin_answer(),
         }
     }
 
@@ -156,15 +178,6 @@ impl Driver {
             Done::Decisions(rulings) => {
                 let rulings = rulings.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_rulings(rulings));
-            }
-            Done::Delta(event) => {
-                // What is wrong with a stream is no word of an answer.
-                match (&event, &self.trace) {
-                    (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
-                    (AgentEvent::Problem(_), None) => {}
-                    _ => self.turn.begin_answer(),
-                }
-                return Ok(Some(event));
             }
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;

@@ -19,7 +19,7 @@ pub enum AgentEvent {
     Block(ContentBlock),
     /// A call was denied by a hook, a rule, the mode or whoever was asked. It comes when that is decided, before any
     /// call of the answer starts; the error and the result that the model reads follow as blocks, in call order.
-    CallDenied(CallDenied),
+    CallDenied(Box<CallDenied>),
     /// The server does not take the form that an answer is to have, in these words: it was asked once more,
     /// and is from now on, for any JSON object or in words alone, as
     /// [`OutputMode::Auto`](crate::OutputMode::Auto) has it.

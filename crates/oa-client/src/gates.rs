@@ -206,12 +206,12 @@ impl Driver {
 
     fn denied(&self, call: usize, input: Value, denial: Denial) -> AgentEvent {
         let block = &self.turn.calls()[call].block;
-        AgentEvent::CallDenied(CallDenied {
+        AgentEvent::CallDenied(Box::new(CallDenied {
             call_id: block.id.clone(),
             tool_name: block.name.clone(),
             input,
             reason: denial.reason,
-        })
+        }))
     }
 }
 

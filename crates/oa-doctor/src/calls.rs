@@ -133,7 +133,7 @@ pub(crate) async fn results(cx: &ProbeContext) -> Finding {
     const ID: &str = "doctor001";
     let call = ToolUseBlock::new(ID, weather().name, json!({ "city": "Paris" }));
     let mut result = ToolResultBlock::new(ID, json!({ "sky": "clear", "celsius": 21 }));
-    result.name = Some(call.name.clone());
+    result.name = Some((*call.name).into());
     let history =
         [Message::user(PROMPT), Message::assistant(vec![call.into()]), Message::tool(result)];
     let offer = |request: &mut ChatParameters| request.tools = vec![weather()];

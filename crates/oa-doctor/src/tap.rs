@@ -85,7 +85,7 @@ impl Tap {
             }
         }
         // So that the transport can read into the same buffer again.
-        parser.push(Bytes::new());
+        parser.release();
     }
 }
 

@@ -79,7 +79,7 @@ fn write(exchange: Exchange, number: usize, last: Last, messages: &mut Vec<Messa
         messages.push(Message::assistant(content));
         for call in 0..*calls {
             let mut result = ToolResultBlock::new(id(call), json!([call, said]));
-            result.name = Some("add".to_owned());
+            result.name = Some("add".into());
             messages.push(Message::tool(result));
         }
     }

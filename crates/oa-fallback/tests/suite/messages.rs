@@ -201,7 +201,7 @@ fn a_result_names_the_tool_it_comes_from() {
     assert_eq!(of(&result, &[call("old"), call("new")]), "[RESULT:new] so");
     assert_eq!(of(&result, &[]), "[RESULT:tool] so");
     let mut named = ToolResultBlock::new("1", json!("so"));
-    named.name = Some("own".to_owned());
+    named.name = Some("own".into());
     assert_eq!(of(&Message::tool(named), &[call("new")]), "[RESULT:own] so");
 }
 

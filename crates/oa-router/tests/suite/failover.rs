@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use oa_chat::TimeoutKind;
 use oa_chat::{Endpoint, RetryConfig};
 use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_router::{Router, Server};
 use oa_testkit::{MemoryServer, Reply, Script};
-use oa_transport::TimeoutKind;
 use serde_json::json;
 use tokio::time::Instant;
 use tower::ServiceBuilder;
