@@ -75,7 +75,9 @@ impl<'a> Reasoning<'a> {
             match said {
                 Said::Nothing => {}
                 Said::String(string) if string.raw.is_empty() => {
-                    silent = silent.or(Some(*string).filter(|_| is_first));
+                    if is_first && silent.is_none() {
+                        silent = Some(*string);
+                    }
                 }
                 Said::String(string) if is_first => {
                     target.thinking = Some(*string);
