@@ -89,6 +89,17 @@ impl Provider {
         self.row().traits
     }
 
+    /// Returns where it counts tokens, if it does.
+    pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
+        match self {
+            Self::LlamaCpp => {
+                Some(Tokenizer::Texts { path: "/tokenize", template: "/apply-template" })
+            }
+            Self::Vllm => Some(Tokenizer::All { path: "/tokenize" }),
+            _ => None,
+        }
+    }
+
     /// The table: one arm each, and what is not said is as everywhere.
     fn row(self) -> Row {
         let row = |name, base_url| Row {
@@ -149,6 +160,15 @@ impl Provider {
                 .told_by(ThinkingField::TemplateArguments),
         }
     }
+}
+
+/// Where a server counts tokens by its model's own vocabulary, from its root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tokenizer {
+    /// It accepts texts and conversations alike.
+    All { path: &'static str },
+    /// It accepts texts; a conversation is made one by the model's template first.
+    Texts { path: &'static str, template: &'static str },
 }
 
 impl fmt::Display for Provider {

@@ -12,18 +12,9 @@ use crate::error::{Error, Result};
 use crate::fetch::{collect, send};
 use crate::options::ChatOptions;
 use crate::prepared::PreparedOptions;
-use crate::provider::Provider;
+use crate::provider::{Provider, Tokenizer};
 use crate::request::ChatRequest;
 use crate::transcript::Transcript;
-
-/// Where a server counts tokens by its model's own vocabulary, from its root.
-#[derive(Clone, Copy, Debug)]
-enum Tokenizer {
-    /// It accepts texts and conversations alike.
-    All { path: &'static str },
-    /// It accepts texts; a conversation is made one by the model's template first.
-    Texts { path: &'static str, template: &'static str },
-}
 
 impl Endpoint {
     /// Asks the server how many tokens a request has: with its system prompt and tools, in the model's template, as it
@@ -86,17 +77,13 @@ impl Endpoint {
     }
 
     fn tokenizer(&self) -> Result<Tokenizer> {
-        let provider = self.provider();
-        match provider {
-            Some(Provider::LlamaCpp) => {
-                Ok(Tokenizer::Texts { path: "/tokenize", template: "/apply-template" })
-            }
-            Some(Provider::Vllm) => Ok(Tokenizer::All { path: "/tokenize" }),
-            Some(provider) => Err(Error::config(format!("{} counts no tokens", provider.name()))),
-            None => {
-                Err(Error::config("counting tokens needs a provider: each is asked in its own way"))
-            }
-        }
+        let tokenizer = self.provider().and_then(Provider::tokenizer);
+        tokenizer.ok_or_else(|| {
+            Error::config(match self.provider() {
+                Some(provider) => format!("{} counts no tokens", provider.name()),
+                None => "counting tokens needs a provider: each is asked in its own way".to_owned(),
+            })
+        })
     }
 
     /// Sends the request as a chat would be, or with a body of its own, to another page of the server.

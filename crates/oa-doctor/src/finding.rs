@@ -151,10 +151,3 @@ impl Finding {
         self
     }
 }
-
-impl fmt::Display for Finding {
-    /// One line, and a second one if there is something to do.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::table::write_row(f, self)
-    }
-}

@@ -9,8 +9,15 @@ const WIDTH: usize = 100;
 /// How wide the verdict is: `unknown`.
 const VERDICT: usize = 7;
 
+impl fmt::Display for Finding {
+    /// One line, and a second one if there is something to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_row(f, self)
+    }
+}
+
 /// Writes a finding: name, verdict and what was seen; then, behind an arrow, what to do.
-pub(crate) fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let name = Probe::ALL.iter().map(|probe| probe.name().len()).max().unwrap_or_default();
     let indent = name + 2 + VERDICT + 2;
     write!(f, "{:name$}  {:VERDICT$}  ", finding.probe, finding.verdict)?;
