@@ -109,19 +109,24 @@ impl<T> Default for ByModel<T> {
 #[cfg(test)]
 mod tests {
     use oa_testkit::{MemoryServer, Reply, Script};
+    use oa_types::Message;
+    use tower::Service;
 
     use super::*;
-    use crate::{AgentOptions, Client, Endpoint, RetryConfig};
+    use crate::{AnswerDelta, AnswerStream, ChatRequest, Endpoint, Result};
 
     fn endpoint(script: impl Into<Script>) -> Endpoint {
         let server = MemoryServer::new(script);
         Endpoint::builder().base_url("http://gpu/v1").transport(server).build().expect("it can be")
     }
 
-    fn client(endpoint: &Endpoint) -> Client {
-        let options = AgentOptions::builder().model("any").retry(RetryConfig::none());
-        let options = options.chat_service(endpoint.clone()).build();
-        Client::new(options.expect("they can be")).expect("a client")
+    async fn begun(endpoint: &Endpoint) -> AnswerStream {
+        let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+        endpoint.clone().call(request).await.expect("the head comes")
+    }
+
+    async fn asked(endpoint: &Endpoint) -> Result<String> {
+        Ok(begun(endpoint).await.message().await?.text())
     }
 
     /// The forms of as many answers as came at once, each with how many there are.
@@ -139,22 +144,22 @@ mod tests {
             Reply::text("one two three").stall_after(400),
         ]));
         assert!(kept(&endpoint).is_empty());
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one two three");
+        assert_eq!(asked(&endpoint).await.unwrap(), "one two three");
         let first = kept(&endpoint);
         assert!(first.len() == 1 && !first[0].contains("count: 0"), "{first:?}");
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one");
+        assert_eq!(asked(&endpoint).await.unwrap(), "one");
         assert_eq!(kept(&endpoint), first, "they are handed on");
 
-        assert!(client(&endpoint).ask("Go.").await.is_err());
+        assert!(asked(&endpoint).await.is_err());
         assert!(kept(&endpoint).is_empty(), "the answer failed");
 
-        assert_eq!(client(&endpoint).ask("Go.").await.unwrap().text, "one");
+        assert_eq!(asked(&endpoint).await.unwrap(), "one");
         assert_eq!(kept(&endpoint).len(), 1);
-        let mut client = client(&endpoint);
-        client.send("Go.").await.unwrap();
-        assert!(client.receive().await.unwrap().is_some());
+        let mut answer = begun(&endpoint).await;
+        let delta = answer.next_delta().await.unwrap().unwrap();
+        assert!(matches!(delta, AnswerDelta::Text { .. }));
         assert!(kept(&endpoint).is_empty(), "an answer has them");
-        drop(client);
+        drop(answer);
         assert!(kept(&endpoint).is_empty(), "the answer was given up");
     }
 
@@ -162,16 +167,12 @@ mod tests {
     async fn answers_that_come_at_once_have_forms_each_and_few_are_kept() {
         let count = 3 * MOST_FORMS;
         let endpoint = endpoint(Script::from(vec![Reply::text("one"); count]));
-        let answers = (0..count).map(|_| {
-            let mut client = client(&endpoint);
-            tokio::spawn(async move { client.ask("Go.").await.map(|reply| reply.text) })
-        });
-        for answer in answers.collect::<Vec<_>>() {
-            assert_eq!(answer.await.unwrap().unwrap(), "one");
-        }
-        assert!((1..=MOST_FORMS).contains(&kept(&endpoint).len()));
+        let mut answers = Vec::new();
         for _ in 0..count {
-            endpoint.0.learned.keep_forms(Forms::default());
+            answers.push(begun(&endpoint).await);
+        }
+        for answer in answers {
+            assert_eq!(answer.message().await.unwrap().text(), "one");
         }
         assert_eq!(kept(&endpoint).len(), MOST_FORMS);
     }
