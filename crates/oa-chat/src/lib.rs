@@ -37,8 +37,9 @@
 //! # async fn main() -> oa_chat::Result<()> {
 //! let mut parrot = service_fn(|request: ChatRequest| async move {
 //!     let last = request.messages().last().map(Message::text).unwrap_or_default();
-//!     let words: Vec<_> = last.split_inclusive(' ').map(|word| Ok(AnswerDelta::text(word))).collect();
-//!     Ok::<_, Error>(AnswerStream::from_deltas(stream::iter(words)))
+//!     let words: Vec<_> = last.split_inclusive(' ').map(AnswerDelta::text).collect();
+//!     let deltas = stream::iter(words.into_iter().map(Ok::<_, Error>));
+//!     Ok::<_, Error>(AnswerStream::from_deltas(deltas))
 //! });
 //! let request = ChatRequest::new("parrot", vec![Message::user("Polly wants a cracker.")]);
 //! assert_eq!(parrot.call(request).await?.message().await?.text(), "Polly wants a cracker.");

@@ -137,17 +137,19 @@ impl Default for RetryConfig {
 /// Dropping the future drops the operation, or ends the pause.
 ///
 /// ```
-/// use oa_chat::{RetryConfig, retry_with_backoff};
-/// use oa_client::{AgentOptions, list_models};
+/// use oa_chat::{Endpoint, RetryConfig, retry_with_backoff};
 /// # use oa_testkit::{MemoryServer, Script};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> oa_client::Result<()> {
+/// # async fn main() -> oa_chat::Result<()> {
 /// # let server = MemoryServer::new(Script::new().models(["tiny"]));
-/// let options = AgentOptions::builder().model("any")
+/// let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1")
 /// #   .transport(server)
 ///     .build()?;
-/// let models = retry_with_backoff(&RetryConfig::new(5), || list_models(&options)).await?;
+/// let models = retry_with_backoff(&RetryConfig::new(5), || {
+///     endpoint.list_models(Default::default())
+/// })
+/// .await?;
 /// assert_eq!(models, ["tiny"]);
 /// # Ok(())
 /// # }

@@ -20,17 +20,16 @@ const MARK: &str = "open_agent_profile";
 /// Larger files are no profiles.
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// What was learned of a server and a model: a file that [`doctor`](crate::doctor) makes and options
-/// [read](crate::AgentOptionsBuilder::profile_file).
+/// The facts about a server and a model: a file that the doctor writes, and endpoints
+/// [use](crate::EndpointBuilder::profile).
 ///
 /// It is JSON that people can read and change; what is absent is not known. Keys and headers are never
 /// part of it.
 ///
 /// ```
-/// use oa_chat::ServerProfile;
-/// use oa_client::AgentOptions;
+/// use oa_chat::{Endpoint, Provider, ServerProfile};
 ///
-/// # fn main() -> Result<(), oa_client::Error> {
+/// # fn main() -> oa_chat::Result<()> {
 /// let profile = ServerProfile::from_json(
 ///     r#"{
 ///         "open_agent_profile": 1,
@@ -40,8 +39,8 @@ const LARGEST_FILE: u64 = 64 * 1024;
 ///         "think_tags": "starts_in_thinking"
 ///     }"#,
 /// )?;
-/// let options = AgentOptions::builder().profile(profile).build()?;
-/// assert_eq!(options.model(), "qwen3");
+/// let server = Endpoint::builder().profile(profile).build()?;
+/// assert_eq!(server.provider(), Some(Provider::Vllm));
 /// # Ok(())
 /// # }
 /// ```
