@@ -27,6 +27,7 @@ mod assistant;
 mod cost;
 mod finish;
 mod outcome;
+mod price;
 mod tool;
 mod usage;
 
@@ -44,7 +45,7 @@ pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
-pub use crate::cost::{Cost, Price};
+pub use crate::cost::Cost;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
@@ -53,5 +54,6 @@ pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
+pub use crate::price::Price;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
