@@ -116,6 +116,7 @@ mod desk;
 mod failures;
 mod journey;
 mod judge;
+mod shared;
 
 mod board;
 mod breaker;
