@@ -92,7 +92,7 @@ impl Run {
         String::from_utf8(output.stdout).map_err(|_| format!("`{self}` printed no UTF-8"))
     }
 
-    /// Whether the program starts and succeeds: for asking `--version`.
+    /// Returns whether the program starts and succeeds: for asking `--version`.
     pub(crate) fn works(&self) -> bool {
         self.output().is_ok()
     }

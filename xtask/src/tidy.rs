@@ -1,4 +1,4 @@
-//! What the compiler does not check: layers, manifests, names, and the docs that must exist.
+//! Checks beyond the compiler's: layers, manifests, names, and the docs that must exist.
 
 mod circles;
 mod crates;
@@ -8,6 +8,7 @@ mod source;
 mod text;
 mod tree;
 mod usage;
+mod wording;
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use crate::workspace::Workspace;
 use tree::Tree;
 
 /// One broken rule, at a place to go to.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Finding {
     path: String,
     /// From 1; 0 is the whole file.
@@ -53,6 +54,7 @@ const RULES: &[(&str, Rule)] = &[
     ("pure-layers", graph::pure_layers),
     ("circles", circles::circles),
     ("crate-folder", crates::folder),
+    ("crate-size", crates::size),
     ("crate-readme", crates::readme),
     ("crate-docs", crates::docs),
     ("crate-on-the-map", crates::on_the_map),
@@ -66,6 +68,8 @@ const RULES: &[(&str, Rule)] = &[
     ("provider-names", text::provider_names),
     ("environment", text::environment),
     ("machine-paths", text::machine_paths),
+    ("first-lines", wording::first_lines),
+    ("spelling", wording::spelling),
 ];
 
 pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {

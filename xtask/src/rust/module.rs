@@ -36,13 +36,13 @@ pub(crate) struct Module {
 pub(crate) struct Import {
     /// As written, from `crate`, `self`, `super`, a crate or a name in scope.
     pub(crate) path: Vec<String>,
-    /// What it is called here; `None` is a glob.
+    /// Its name here; `None` is a glob.
     pub(crate) name: Option<String>,
     pub(crate) visibility: Visibility,
     pub(crate) line: usize,
 }
 
-/// What a path names.
+/// The thing that a path names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Target {
     /// Of another crate, by its whole path.
@@ -301,7 +301,7 @@ fn use_tree(
 mod tests {
     use super::*;
 
-    /// What a path names in `src/a.rs`: the file and the item.
+    /// Resolves a path in `src/a.rs` to a file and an item.
     #[track_caller]
     fn check(files: &[(&str, &str)], path: &str, expect: &str) {
         let find = |wanted: &str| files.iter().find(|(path, _)| *path == wanted).copied();

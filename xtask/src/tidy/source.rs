@@ -143,7 +143,7 @@ impl Scanner {
         }
     }
 
-    /// Whether the `r` here opens a literal (`r"`, `br"`, `cr"`) and ends no longer word.
+    /// Returns whether the `r` here opens a literal (`r"`, `br"`, `cr"`) and ends no longer word.
     fn begins_word(&self) -> bool {
         let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
         let mut before = self.chars[..self.at].iter().rev();
