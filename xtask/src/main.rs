@@ -15,6 +15,7 @@ mod step;
 mod tally;
 mod tidy;
 mod venv;
+mod watchdog;
 mod workspace;
 
 use std::process::ExitCode;
