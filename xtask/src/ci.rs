@@ -8,7 +8,7 @@ use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{conformance, deny, features, fuzz, msrv, package, tidy};
+use crate::{api, conformance, deny, features, fuzz, msrv, package, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -70,6 +70,7 @@ fn steps() -> Vec<Step> {
     vec![
         step("fmt", Fast, Check(Run::cargo("fmt --all --check"))),
         step("tidy", Fast, Own(tidy::run)),
+        step("api", Fast, Own(api::run)),
         step("package", Fast, Own(package::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
         step("test", Fast, Tests(Run::cargo(test), Duration::from_secs(300))),

@@ -141,7 +141,7 @@ impl Progress {
     }
 }
 
-/// What libtest says of a test that takes long.
+/// The words of libtest about a test that takes long.
 const SLOW: &str = " has been running for over 60 seconds";
 
 /// Kills all processes below one, and returns the commands of those right below it.
