@@ -1,6 +1,7 @@
 //! Checks beyond the compiler's: layers, manifests, names, and the docs that must exist.
 
 mod circles;
+mod clashes;
 mod crates;
 mod graph;
 mod manifest;
@@ -53,6 +54,7 @@ const RULES: &[(&str, Rule)] = &[
     ("external-crates", graph::external_crates),
     ("pure-layers", graph::pure_layers),
     ("circles", circles::circles),
+    ("clashes", clashes::clashes),
     ("crate-folder", crates::folder),
     ("crate-size", crates::size),
     ("crate-readme", crates::readme),
@@ -86,6 +88,12 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         1 => Err("1 finding".to_owned()),
         _ => Err(format!("{count} findings")),
     }
+}
+
+/// Returns the Rust files of the workspace, as path and text.
+pub(crate) fn sources(workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    let files = Tree::load(workspace)?.files.into_iter();
+    Ok(files.filter(|file| file.source.is_some()).map(|file| (file.path, file.text)).collect())
 }
 
 /// Shows which files of a crate import each other in circles.
