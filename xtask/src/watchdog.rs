@@ -178,10 +178,10 @@ fn below(id: u32, list: &str) -> (Vec<String>, Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Stdio;
-
     use super::*;
 
+    // By `ps` and `kill`, as systems other than Windows have them.
+    #[cfg(unix)]
     #[test]
     fn a_program_that_hangs_is_killed_and_its_tests_are_named() {
         // As `cargo test` does it: the binary is a child, and another binary follows.
@@ -190,7 +190,7 @@ mod tests {
                       printf \"test d ... \"; tail -f /dev/null'; \
                       echo; echo 'test result: ok. 5 passed; 0 failed'; exit 7";
         let mut command = Run::new("sh").arg("-c").arg(script).command();
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
         let (mut out, mut tally) = (Vec::new(), Tally::default());
         let hangs = watch(&mut child, Duration::from_millis(300), &mut out, &mut tally).unwrap();
         assert_eq!(hangs, ["no test ended within 0 s: killed sh; still running: b::c, d"]);
