@@ -82,11 +82,14 @@ pub struct Observed {
     callbacks: Callbacks,
 }
 
-impl Observed {
-    pub(crate) fn new(events: BatchStream, callbacks: Callbacks) -> Self {
-        Self { events, callbacks }
+impl BatchStream {
+    /// Tells callbacks of every start and completion that comes from now on.
+    pub fn observe(self, callbacks: Callbacks) -> Observed {
+        Observed { events: self, callbacks }
     }
+}
 
+impl Observed {
     /// Waits for the next event.
     ///
     /// # Panics

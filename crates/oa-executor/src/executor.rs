@@ -2,12 +2,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use oa_tools::Registry;
-use oa_types::ToolUseBlock;
 
-use crate::batch::Batch;
 use crate::error::Error;
 use crate::options::ExecutorOptions;
-use crate::stream::BatchStream;
 
 /// Runs batches of tool calls. Clones share everything, and are cheap.
 ///
@@ -78,14 +75,6 @@ impl ToolExecutor {
     #[must_use]
     pub fn options(&self) -> &ExecutorOptions {
         &self.0.options
-    }
-
-    /// Runs calls; everything that happens is an event of the stream.
-    ///
-    /// Nothing runs before the stream is polled. Timeouts, pauses, blocking handlers and
-    /// [spawned](crate::Placement::Spawned) tools need a tokio runtime.
-    pub fn execute_batch_streaming(&self, calls: Vec<ToolUseBlock>, batch: Batch) -> BatchStream {
-        BatchStream::new(self.clone(), calls, batch)
     }
 }
 

@@ -15,7 +15,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::attempt::Job;
 use crate::batch::Batch;
 use crate::cache::Key;
-use crate::callbacks::{Callbacks, Observed};
 use crate::crew::Crew;
 use crate::ended::Ended;
 use crate::event::{CallStart, ToolEvent, ToolsEnd};
@@ -78,8 +77,18 @@ struct Held {
     pause: Pin<Box<Sleep>>,
 }
 
+impl ToolExecutor {
+    /// Runs calls; everything that happens is an event of the stream.
+    ///
+    /// Nothing runs before the stream is polled. Timeouts, pauses, blocking handlers and
+    /// [spawned](crate::Placement::Spawned) tools need a tokio runtime.
+    pub fn execute_batch_streaming(&self, calls: Vec<ToolUseBlock>, batch: Batch) -> BatchStream {
+        BatchStream::new(self.clone(), calls, batch)
+    }
+}
+
 impl BatchStream {
-    pub(crate) fn new(executor: ToolExecutor, calls: Vec<ToolUseBlock>, batch: Batch) -> Self {
+    fn new(executor: ToolExecutor, calls: Vec<ToolUseBlock>, batch: Batch) -> Self {
         let options = executor.options();
         let is_barrier = |call: &ToolUseBlock| {
             options.mode == ExecutionMode::Sequential
@@ -160,11 +169,6 @@ impl BatchStream {
             }
         }
         self.tools_end()
-    }
-
-    /// Tells callbacks of every start and completion that comes from now on.
-    pub fn observe(self, callbacks: Callbacks) -> Observed {
-        Observed::new(self, callbacks)
     }
 
     /// Cancels the batch: what runs is dropped, what has not begun does not begin, and all are

@@ -8,10 +8,11 @@ use crate::board::{Board, Rules};
 use crate::breaker::{Breaker, BreakerConfig};
 use crate::desk::Desk;
 use crate::policy::Policy;
-use crate::router::{Router, Shared};
+use crate::router::Router;
 use crate::seat::Seat;
 use crate::server::Server;
 use crate::set::MOST_SERVERS;
+use crate::shared::Shared;
 
 /// As good as for ever, and can be added to any time.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
@@ -35,6 +36,13 @@ pub struct RouterBuilder {
 enum Sticky {
     Never,
     To(usize),
+}
+
+impl Router {
+    /// Begins without a server.
+    pub fn builder() -> RouterBuilder {
+        RouterBuilder::default()
+    }
 }
 
 impl RouterBuilder {

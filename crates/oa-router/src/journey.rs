@@ -11,8 +11,8 @@ use crate::breaker::Health;
 use crate::desk::Lease;
 use crate::failures::{Failure, Untried, sum_up};
 use crate::judge::{judge, may_go_on};
-use crate::router::Shared;
 use crate::set::Set;
+use crate::shared::Shared;
 
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<AnswerStream>> + Send>>;
 

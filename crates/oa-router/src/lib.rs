@@ -117,6 +117,7 @@ mod desk;
 mod failures;
 mod journey;
 mod judge;
+mod shared;
 
 mod board;
 mod breaker;

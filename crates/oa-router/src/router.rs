@@ -3,12 +3,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use oa_chat::{AnswerStream, AnyChat, ChatRequest, Error, Result};
+use oa_chat::{AnswerStream, ChatRequest, Error, Result};
 use tower::Service;
 
-use crate::builder::RouterBuilder;
-use crate::desk::Desk;
 use crate::journey::Journey;
+use crate::shared::Shared;
 use crate::status::ServerStatus;
 
 /// Several servers behind one chat service, for
@@ -30,19 +29,7 @@ use crate::status::ServerStatus;
 #[derive(Clone)]
 pub struct Router(pub(crate) Arc<Shared>);
 
-/// What the clones of a router have in common.
-pub(crate) struct Shared {
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) services: Vec<AnyChat>,
-    pub(crate) names: Vec<String>,
-}
-
 impl Router {
-    /// Begins without a server.
-    pub fn builder() -> RouterBuilder {
-        RouterBuilder::default()
-    }
-
     /// Returns how each server stands, in the order in which they were named.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {

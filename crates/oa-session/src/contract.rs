@@ -17,6 +17,7 @@ mod block_on;
 mod conversation;
 mod crash;
 mod expect;
+mod fixture;
 mod forks;
 mod lists;
 mod pendings;
@@ -26,10 +27,7 @@ mod writers;
 
 use std::sync::Arc;
 
-use crate::id::SessionId;
-use crate::session::{NewSession, SessionInfo};
 use crate::store::SessionStore;
-use crate::timestamp::Timestamp;
 
 pub use self::block_on::block_on;
 pub use self::conversation::conversation;
@@ -53,18 +51,4 @@ pub async fn check<S: SessionStore + 'static>(mut open: impl FnMut() -> S) {
     forks::check(&*open()).await;
     conversation::check(&mut open).await;
     writers::check(&mut open).await;
-}
-
-fn id(text: &str) -> SessionId {
-    SessionId::new(text).expect("it is an id")
-}
-
-fn at(millis: i64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-/// Creates a session without metadata.
-async fn create(store: &dyn SessionStore, text: &str) -> SessionInfo {
-    let session = NewSession::new(id(text), at(1));
-    expect::ok("create", store.create(session).await)
 }

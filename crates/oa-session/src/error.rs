@@ -1,9 +1,6 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use crate::id::SessionId;
-use crate::revision::Revision;
-
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// What kept a store from doing what it was asked.
@@ -49,25 +46,6 @@ impl Error {
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { inner: Box::new(Inner { kind, message: message.into(), source: None }) }
-    }
-
-    /// Creates the error of a session that is there already.
-    #[must_use]
-    pub fn already_exists(id: &SessionId) -> Self {
-        Self::new(ErrorKind::AlreadyExists, format!("there is a session {id} already"))
-    }
-
-    /// Creates the error of a writer whose session has gone on without it.
-    #[must_use]
-    pub fn conflict(id: &SessionId, expected: Revision, found: Revision) -> Self {
-        let message = format!("session {id} is at revision {found}, and not at {expected}");
-        Self::new(ErrorKind::Conflict, message)
-    }
-
-    /// Creates the error of a session that is not there.
-    #[must_use]
-    pub fn not_found(id: &SessionId) -> Self {
-        Self::new(ErrorKind::NotFound, format!("there is no session {id}"))
     }
 
     pub(crate) fn corrupt(message: impl Into<String>) -> Self {

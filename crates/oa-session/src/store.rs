@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::append::Append;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 use crate::list::{List, SessionPage};
 use crate::pending::Pending;
@@ -187,5 +187,27 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo> {
         (**self).set_pending(id, revision, pending, at)
+    }
+}
+
+/// Errors that every store tells in the same words.
+impl Error {
+    /// Creates the error of a session that is there already.
+    #[must_use]
+    pub fn already_exists(id: &SessionId) -> Self {
+        Self::new(ErrorKind::AlreadyExists, format!("there is a session {id} already"))
+    }
+
+    /// Creates the error of a writer whose session has gone on without it.
+    #[must_use]
+    pub fn conflict(id: &SessionId, expected: Revision, found: Revision) -> Self {
+        let message = format!("session {id} is at revision {found}, and not at {expected}");
+        Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// Creates the error of a session that is not there.
+    #[must_use]
+    pub fn not_found(id: &SessionId) -> Self {
+        Self::new(ErrorKind::NotFound, format!("there is no session {id}"))
     }
 }

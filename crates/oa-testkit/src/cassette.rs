@@ -20,8 +20,6 @@ mod text;
 mod diff;
 mod error;
 
-use std::path::PathBuf;
-
 use tower::Layer;
 
 pub use self::body::TapedBody;
@@ -120,20 +118,6 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// Opens a cassette: to replay it if the file exists, else to record it.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`CassetteBuilder::open`].
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
-        Self::builder(path).open()
-    }
-
-    /// Says how a cassette is to be opened.
-    pub fn builder(path: impl Into<PathBuf>) -> CassetteBuilder {
-        CassetteBuilder::new(path.into())
-    }
-
     /// Puts the cassette around a transport: a [`tower::Service`] from `http::Request` to
     /// `http::Response`. Bodies of requests are cloned to be recorded.
     pub fn around<S>(&self, transport: S) -> Taped<S> {

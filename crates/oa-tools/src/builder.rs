@@ -40,6 +40,32 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
     }
 }
 
+impl FnTool {
+    /// Creates a tool of a schema, whole or shorthand, and an async closure.
+    ///
+    /// ```
+    /// use oa_tools::FnTool;
+    /// use serde_json::json;
+    ///
+    /// let greet = FnTool::new("greet", "Greets", json!({ "name": "string" }), |args| async move {
+    ///     Ok(json!(format!("Hello {}", args["name"].as_str().unwrap_or_default())))
+    /// });
+    /// assert_eq!(greet.input_schema()["required"], json!(["name"]));
+    /// ```
+    pub fn new<F, Fut>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        schema: Value,
+        handler: F,
+    ) -> Self
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        tool(name, description).schema(schema).build(handler)
+    }
+}
+
 /// A tool in the making: parameters first, then what it does with one of the `build` methods.
 ///
 /// Nothing here fails: the first mistake is kept, and reported by

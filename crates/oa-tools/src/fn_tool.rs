@@ -6,12 +6,10 @@ use oa_types::ToolSpec;
 use serde_json::{Map, Value};
 
 use crate::arguments::{ArgumentError, check_arguments};
-use crate::builder::tool;
 use crate::context::ToolContext;
 use crate::error::Error;
 use crate::name::check_name;
 use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
-use crate::tool_error::ToolError;
 
 /// A tool made of a closure: where every way of [`tool`](crate::tool()) ends.
 ///
@@ -44,30 +42,6 @@ pub(crate) enum Handler {
 pub(crate) type Reads = fn(&Value) -> Result<(), ArgumentError>;
 
 impl FnTool {
-    /// Creates a tool of a schema, whole or shorthand, and an async closure.
-    ///
-    /// ```
-    /// use oa_tools::FnTool;
-    /// use serde_json::json;
-    ///
-    /// let greet = FnTool::new("greet", "Greets", json!({ "name": "string" }), |args| async move {
-    ///     Ok(json!(format!("Hello {}", args["name"].as_str().unwrap_or_default())))
-    /// });
-    /// assert_eq!(greet.input_schema()["required"], json!(["name"]));
-    /// ```
-    pub fn new<F, Fut>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        schema: Value,
-        handler: F,
-    ) -> Self
-    where
-        F: Fn(Value) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
-    {
-        tool(name, description).schema(schema).build(handler)
-    }
-
     pub(crate) fn from_inner(inner: Inner) -> Self {
         Self(Arc::new(inner))
     }

@@ -49,7 +49,7 @@ impl RequestHead {
     ///
     /// [`InvalidUri`](crate::ErrorKind::InvalidUri).
     pub fn new(parts: Parts) -> Result<Self, Error> {
-        let peer = Peer::new(&parts.uri)?;
+        let peer = Peer::new(&parts.uri).map_err(Error::invalid_uri)?;
         let host = peer.host_header();
         Ok(Self::of(parts, Arc::new(peer), host))
     }

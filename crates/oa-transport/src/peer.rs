@@ -3,8 +3,6 @@ use std::fmt;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 
-use crate::error::Error;
-
 /// Whom a connection leads to: what idle connections are kept by.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Peer {
@@ -15,21 +13,17 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    pub(crate) fn new(uri: &Uri) -> Result<Self, Error> {
-        let scheme = uri.scheme().ok_or_else(|| {
-            Error::invalid_uri(
-                "the request's URI is not absolute: it begins with no http://".to_owned(),
-            )
-        })?;
+    /// Reads whom an address leads to, or says why it leads nowhere.
+    pub(crate) fn new(uri: &Uri) -> Result<Self, String> {
+        let scheme =
+            uri.scheme().ok_or("the request's URI is not absolute: it begins with no http://")?;
         let is_https = *scheme == Scheme::HTTPS;
         if !is_https && *scheme != Scheme::HTTP {
-            return Err(Error::invalid_uri(format!(
-                "the request's URI is neither http nor https: {scheme}"
-            )));
+            return Err(format!("the request's URI is neither http nor https: {scheme}"));
         }
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
         if host.is_empty() {
-            return Err(Error::invalid_uri("the request's URI names no host".to_owned()));
+            return Err("the request's URI names no host".to_owned());
         }
         let peer = Self {
             is_https,
@@ -37,9 +31,9 @@ impl Peer {
             port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
         };
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(Error::invalid_uri(format!(
+            return Err(format!(
                 "the request's URI holds a user name or password, which belong into a header: {peer}"
-            )));
+            ));
         }
         Ok(peer)
     }

@@ -103,7 +103,7 @@ impl Transport {
 
 impl Whom {
     fn new(uri: &Uri) -> Result<Self, Error> {
-        let peer = Peer::new(uri)?;
+        let peer = Peer::new(uri).map_err(Error::invalid_uri)?;
         Ok(Self {
             scheme: uri.scheme().cloned(),
             authority: uri.authority().cloned(),

@@ -5,7 +5,6 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, Serializer};
 
 use crate::error::Error;
-use crate::usage::Usage;
 
 /// An amount of money, in the currency in which prices are given.
 ///
@@ -57,6 +56,10 @@ impl Cost {
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
+
+    pub(crate) fn saturating_mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
 }
 
 /// As [`saturating_add`](Cost::saturating_add) does.
@@ -96,62 +99,5 @@ impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let amount = f64::deserialize(deserializer)?;
         Self::new(amount).map_err(D::Error::custom)
-    }
-}
-
-/// The price of a model's tokens.
-///
-/// ```
-/// use oa_types::{Price, Usage};
-///
-/// let price = Price::per_million(0.15, 0.60)?;
-/// let mut usage = Usage::default();
-/// (usage.prompt_tokens, usage.completion_tokens) = (Some(2_000), Some(100));
-/// assert_eq!(price.cost(&usage).unwrap().to_string(), "0.00036");
-/// # Ok::<(), oa_types::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Price {
-    /// Of one token of a request.
-    input: Cost,
-    /// Of one token of an answer.
-    output: Cost,
-}
-
-impl Price {
-    /// Creates a price from that of a million tokens of requests, and of answers.
-    ///
-    /// # Errors
-    ///
-    /// `Config` if one of them is negative or not a finite number.
-    pub fn per_million(input: f64, output: f64) -> Result<Self, Error> {
-        let of_one = |amount: f64| {
-            Cost::new(amount / 1e6)
-                .map_err(|_| Error::config(format!("not the price of a million tokens: {amount}")))
-        };
-        Ok(Self { input: of_one(input)?, output: of_one(output)? })
-    }
-
-    /// Returns whether tokens cost nothing.
-    #[must_use]
-    pub fn is_free(&self) -> bool {
-        *self == Self { input: Cost::ZERO, output: Cost::ZERO }
-    }
-
-    /// Returns what an answer costs; `None` if the server did not count its tokens.
-    ///
-    /// Tokens from the server's cache cost as much as others. If only the total is known, all tokens count at the
-    /// higher price, so that the result is never less than the real cost.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
-        let times = |price: Cost, tokens: u64| Cost(price.0.saturating_mul(tokens));
-        let rest = |part: u64| usage.total_tokens.map_or(0, |total| total.saturating_sub(part));
-        let (input, output) = match (usage.prompt_tokens, usage.completion_tokens) {
-            (Some(input), Some(output)) => (input, output),
-            (Some(input), None) => (input, rest(input)),
-            (None, Some(output)) => (rest(output), output),
-            (None, None) => return Some(times(self.input.max(self.output), usage.total_tokens?)),
-        };
-        Some(times(self.input, input).saturating_add(times(self.output, output)))
     }
 }

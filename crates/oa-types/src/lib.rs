@@ -28,6 +28,7 @@ mod assistant;
 mod cost;
 mod finish;
 mod outcome;
+mod price;
 mod tool;
 mod usage;
 
@@ -45,7 +46,7 @@ pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
-pub use crate::cost::{Cost, Price};
+pub use crate::cost::Cost;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
@@ -55,5 +56,6 @@ pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
+pub use crate::price::Price;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

@@ -7,8 +7,9 @@ use oa_types::{
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
+use crate::contract::expect;
+use crate::contract::fixture::{at, create};
 use crate::contract::random::Random;
-use crate::contract::{at, create, expect};
 use crate::store::SessionStore;
 
 /// Returns a valid conversation of up to thirty messages, the same for the same seed: every kind of

@@ -9,9 +9,10 @@ use std::{env, io, thread};
 use oa_types::{ContentBlock, Message, TextBlock};
 
 use crate::append::Append;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::random::Random;
 use crate::contract::turns::turn;
-use crate::contract::{at, block_on, create, expect, id};
+use crate::contract::{block_on, expect};
 use crate::error::ErrorKind;
 use crate::id::SessionId;
 use crate::list::List;

@@ -1,7 +1,8 @@
 use serde_json::Map;
 
+use crate::contract::expect;
+use crate::contract::fixture::{at, id};
 use crate::contract::turns::{append, turn};
-use crate::contract::{at, expect, id};
 use crate::error::ErrorKind;
 use crate::list::List;
 use crate::session::{NewSession, SessionInfo};

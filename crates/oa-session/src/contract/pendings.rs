@@ -1,8 +1,9 @@
 use oa_types::{Message, ToolUseBlock};
 use serde_json::json;
 
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::turns::{append, turn};
-use crate::contract::{at, create, expect, id};
 use crate::error::ErrorKind;
 use crate::pending::Pending;
 use crate::session::{NewSession, SessionInfo};

@@ -4,7 +4,8 @@ use oa_types::{Message, TextBlock, ToolResultBlock, ToolUseBlock};
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
-use crate::contract::{at, create, expect, id};
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::error::ErrorKind;
 use crate::revision::Revision;
 use crate::session::{NewSession, SessionInfo};

@@ -5,8 +5,9 @@ use std::task::Poll;
 use oa_types::Message;
 
 use crate::append::Append;
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::turns::turn;
-use crate::contract::{at, create, expect, id};
 use crate::error::ErrorKind;
 use crate::store::SessionStore;
 
