@@ -102,7 +102,7 @@ fn what_cannot_be_offered_is_refused_when_options_are_built() {
     for (vain, name) in [
         (in_text().tool_choice(ToolChoice::Required), "tool_choice"),
         (in_text().parallel_tool_calls(false), "parallel_tool_calls"),
-        (in_text().recognise_calls(true), "recognise_calls"),
+        (in_text().recognize_calls(true), "recognize_calls"),
     ] {
         assert_eq!(refused(vain), format!("{name} has no effect where calls are text"));
     }

@@ -59,7 +59,7 @@ pub struct AgentOptionsBuilder {
     permissions: Permissions,
     unanswered: Option<(Wait, Permission)>,
     tool_mode: ToolMode,
-    recognises_calls: bool,
+    recognizes_calls: bool,
     turn: oa_turn::Options,
     max_run_time: Option<Duration>,
     price: Option<Price>,
@@ -248,8 +248,8 @@ impl AgentOptionsBuilder {
     /// Has calls recognised in text that the server should have read and did not, in the forms that
     /// models are trained to (QUIRKS row 31). Off by default, because text that only quotes a call would be
     /// run as one. Where calls are text anyway it is an error at [`build`](Self::build).
-    pub fn recognise_calls(mut self, recognise: bool) -> Self {
-        self.recognises_calls = recognise;
+    pub fn recognize_calls(mut self, recognise: bool) -> Self {
+        self.recognizes_calls = recognise;
         self
     }
 

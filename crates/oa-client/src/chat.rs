@@ -209,7 +209,7 @@ fn arriving(
         Some(spoken) if !settings.tool_mode.is_text() && spoken.tools.is_empty() => None,
         Some(spoken) => Some(spoken.dialect.grammar(Arc::clone(&spoken.tools))),
         None => settings
-            .recognises_calls
+            .recognizes_calls
             .then(|| TaggedJson::new().grammar(settings.request.tools.as_slice().into())),
     };
     if grammar.is_some() {

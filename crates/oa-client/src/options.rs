@@ -261,8 +261,8 @@ impl AgentOptions {
 
     /// Returns whether calls are recognised in text.
     #[must_use]
-    pub fn recognise_calls(&self) -> bool {
-        self.0.recognises_calls
+    pub fn recognize_calls(&self) -> bool {
+        self.0.recognizes_calls
     }
 
     /// Returns the names of the tools that are allowed, as they were given; `None` if all are.

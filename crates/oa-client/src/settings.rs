@@ -67,7 +67,7 @@ pub(crate) struct Settings {
     pub(crate) retry_budget: Arc<Budget>,
     pub(crate) tool_mode: ToolMode,
     /// Whether calls are looked for in text that the server should have read.
-    pub(crate) recognises_calls: bool,
+    pub(crate) recognizes_calls: bool,
     /// What calls are made in where they are text.
     pub(crate) spoken: Option<Arc<Spoken>>,
     /// What the form of an answer is in words, where it may be asked for so.

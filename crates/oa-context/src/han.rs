@@ -1,4 +1,4 @@
-//! Which Chinese characters vocabularies know, and which of those they join with their neighbours.
+//! Which Chinese characters vocabularies know, and which of those they join with their neighbors.
 //!
 //! A character that stands in many words of a vocabulary costs about two thirds of a token, one that only
 //! stands for itself a whole one, and one that a vocabulary does not have is spelt in bytes. Both lists

@@ -20,12 +20,12 @@ use crate::truncate::{Cut, Truncation};
 /// # let mut history: Vec<Message> =
 /// #     (0..10).flat_map(|_| [Message::user("What about bees?"), answer()]).collect();
 ///
-/// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+/// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
 /// let counter = Estimator::new();
 /// match policy.plan(&history, &[], &counter) {
 ///     Plan::Keep => {}
 ///     Plan::Drop(cut) => history = cut.apply(&history),
-///     Plan::Summarise(mut summary) => {
+///     Plan::Summarize(mut summary) => {
 ///         while let Some(request) = summary.next_request() {
 ///             summary.push(model(request));
 ///         }
@@ -55,7 +55,7 @@ pub enum Overflow {
     #[default]
     DropOldest,
     /// The oldest exchanges go, and a model's summary of them takes their place.
-    Summarise,
+    Summarize,
 }
 
 /// What is to be done about a conversation.
@@ -69,8 +69,8 @@ pub enum Plan {
     /// It is too long, and nothing of it may go: the system's messages, the last prompt, and the last answer
     /// with its results.
     Stuck,
-    /// Some messages go, and a model is asked to summarise them.
-    Summarise(Summary),
+    /// Some messages go, and a model is asked to summarize them.
+    Summarize(Summary),
 }
 
 impl ContextPolicy {
@@ -132,7 +132,7 @@ impl ContextPolicy {
                 let cut = cut(target);
                 if cut.is_whole() { Plan::Stuck } else { Plan::Drop(cut) }
             }
-            Overflow::Summarise => {
+            Overflow::Summarize => {
                 // A fifth of what stays is for the summary.
                 let room = target / 5;
                 let cut = cut(target - room);
@@ -141,14 +141,14 @@ impl ContextPolicy {
                 }
                 let asked = share(self.limit, self.target.min(self.trigger));
                 let instructions = self.instructions.clone();
-                Plan::Summarise(Summary::new(messages, cut, instructions, room, asked, counter))
+                Plan::Summarize(Summary::new(messages, cut, instructions, room, asked, counter))
             }
         }
     }
 }
 
 const INSTRUCTIONS: &str = "\
-Summarise the conversation below, so that an assistant which has read only your summary can go on with it. \
+Summarize the conversation below, so that an assistant which has read only your summary can go on with it. \
 Keep what was asked and decided, facts, names, numbers, paths and results that may still matter, and what \
 is left to be done. Leave out greetings and what turned out to be wrong. Write in the conversation's own \
 language, in short plain sentences, without an introduction.";

@@ -143,7 +143,7 @@ impl Kind {
 
     fn picture(character: char) -> Self {
         match character {
-            // The joiner, the selector of colour, keycaps, shades of skin, flags of regions.
+            // The joiner, the selector of color, keycaps, shades of skin, flags of regions.
             '\u{200D}' | '\u{FE0F}' | '\u{20E3}' => Self::EmojiJoiner,
             '\u{1F3FB}'..='\u{1F3FF}' | '\u{E0020}'..='\u{E007F}' => Self::EmojiJoiner,
             '\u{2300}'..='\u{23FF}' | '\u{2600}'..='\u{27BF}' | '\u{2B00}'..='\u{2BFF}' => {

@@ -11,11 +11,11 @@ use crate::truncate::Cut;
 /// A summary under way: which requests a model is to answer, and what takes the place of the messages that go.
 ///
 /// Ask [`next_request`](Self::next_request), push the answer, and so on until there is none; then
-/// [`finish`](Self::finish). What is to be summarised may be longer than the model's context itself: then it
+/// [`finish`](Self::finish). What is to be summarized may be longer than the model's context itself: then it
 /// is read in parts, each with the summary so far. A model that fails is no reason to lose more than the
 /// summary: [`give_up`](Self::give_up) is the plan without it.
 #[derive(Clone, Debug)]
-#[must_use = "nothing is summarised until its requests are answered"]
+#[must_use = "nothing is summarized until its requests are answered"]
 pub struct Summary {
     cut: Cut,
     instructions: String,
@@ -57,7 +57,7 @@ impl Summary {
         let before = if written.is_empty() {
             String::new()
         } else {
-            format!("What came before, summarised; carry it over:\n{written}\n\n")
+            format!("What came before, summarized; carry it over:\n{written}\n\n")
         };
         let text = format!(
             "{instructions}\n\nUse at most {words} words.\n\n{before}The conversation:\n{part}"
@@ -109,5 +109,5 @@ const HEADING: &str = "(Earlier parts of this conversation were left out. A summ
 const FOOTING: &str = "(Here the conversation goes on.)";
 /// Tokens of a request beside the instructions, the summary so far and the part.
 const FRAME: usize = 60;
-/// A part that is smaller says too little to be summarised.
+/// A part that is smaller says too little to be summarized.
 const SMALLEST_PART: usize = 100;

@@ -1,4 +1,4 @@
-//! A conversation as text, for a model that is to summarise it.
+//! A conversation as text, for a model that is to summarize it.
 
 use oa_types::{ContentBlock, Message};
 use serde_json::Value;

@@ -111,7 +111,7 @@ impl RetryPolicy {
     }
 }
 
-/// Spreads a number over all 64 bits (the finaliser of SplitMix64).
+/// Spreads a number over all 64 bits (the finalizer of SplitMix64).
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -14,7 +14,7 @@ impl ToolEvent {
     /// [Full results](crate::ExecutionResult::full_result) of truncated calls are not part of it.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("values with text keys always serialise")
+        serde_json::to_string(self).expect("values with text keys always serialize")
     }
 
     /// Reads what [`to_json`](Self::to_json) wrote.

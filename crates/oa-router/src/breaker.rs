@@ -27,7 +27,7 @@ pub struct BreakerConfig {
     pub open_for: Duration,
     /// The longest it is open. 30 seconds by default.
     pub max_open: Duration,
-    /// The longest `Retry-After` that is honoured. 10 minutes by default.
+    /// The longest `Retry-After` that is honored. 10 minutes by default.
     pub max_retry_after: Duration,
 }
 
@@ -57,7 +57,7 @@ impl BreakerConfig {
         self
     }
 
-    /// Sets the longest `Retry-After` that is honoured.
+    /// Sets the longest `Retry-After` that is honored.
     #[must_use]
     pub fn max_retry_after(mut self, time: Duration) -> Self {
         self.max_retry_after = time;

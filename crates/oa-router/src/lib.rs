@@ -84,7 +84,7 @@
 //! | how long a conversation waits for its server | 2 seconds | [`patience`](RouterBuilder::patience) |
 //! | failures in a row that open a circuit | 3 | [`BreakerConfig::failures`] |
 //! | how long it is open, the first time and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
-//! | a `Retry-After` that is honoured | 600 seconds | [`BreakerConfig::max_retry_after`] |
+//! | a `Retry-After` that is honored | 600 seconds | [`BreakerConfig::max_retry_after`] |
 //! | requests at once after a trial | 2, and one more for each answer that begins, up to 32 | fixed |
 //! | words about one server in an error, and how many are named | 120 characters, 8 | fixed |
 //!

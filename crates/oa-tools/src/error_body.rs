@@ -52,6 +52,6 @@ impl ErrorBody {
     /// Returns the body as JSON.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        serde_json::to_value(self).expect("texts always serialise")
+        serde_json::to_value(self).expect("texts always serialize")
     }
 }

@@ -51,7 +51,7 @@ fn options(flags: u8, server: &MemoryServer) -> AgentOptions {
         1 => options.tool_mode(ToolMode::TaggedJson),
         2 => options.tool_mode(ToolMode::React),
         3 => options.tool_mode(ToolMode::Markers),
-        4 => options.recognise_calls(true),
+        4 => options.recognize_calls(true),
         5 if flags & 1 != 0 => options.tool_mode(ToolMode::MarkersFilledIn),
         _ => options,
     };

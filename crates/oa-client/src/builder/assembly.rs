@@ -101,7 +101,7 @@ impl AgentOptionsBuilder {
             retry_budget: Arc::new(Budget::new(self.retry.budget)),
             retry: self.retry,
             tool_mode: self.tool_mode,
-            recognises_calls: self.recognises_calls,
+            recognizes_calls: self.recognizes_calls,
             spoken: None,
             form: None,
             envelope: None,
@@ -167,8 +167,8 @@ impl AgentOptionsBuilder {
             (tool_choice && is_text, "tool_choice has no effect where calls are text"),
             (parallel && is_text, "parallel_tool_calls has no effect where calls are text"),
             (
-                self.recognises_calls && is_text,
-                "recognise_calls has no effect where calls are text",
+                self.recognizes_calls && is_text,
+                "recognize_calls has no effect where calls are text",
             ),
         ] {
             if is_vain {

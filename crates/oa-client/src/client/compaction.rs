@@ -32,7 +32,7 @@ pub enum Compaction {
     /// It is too long, and nothing of it may go; history is as it was.
     Stuck,
     /// So many messages are gone, and a summary of them stands in the first prompt that is left.
-    Summarised {
+    Summarized {
         /// How many.
         messages: usize,
         /// What all answers cost that it took. They count in
@@ -58,11 +58,11 @@ impl Client {
     /// # async fn main() -> Result<(), oa_client::Error> {
     /// # let model = MemoryServer::new(Script::new().otherwise(Reply::text("Bees. ".repeat(50))));
     /// # let options = AgentOptions::builder().model("any").transport(model).build()?;
-    /// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    /// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     /// let mut client = Client::new(options)?;
     /// for _ in 0..20 {
     ///     client.ask("Tell me about bees.").await?;
-    ///     if let Compaction::Summarised { messages, .. } = client.compact(&policy).await? {
+    ///     if let Compaction::Summarized { messages, .. } = client.compact(&policy).await? {
     ///         println!("{messages} messages became a summary");
     ///     }
     /// }
@@ -126,7 +126,7 @@ impl Client {
         let (left, usage) = match policy.plan(&messages, &settings.request.tools, counter) {
             Plan::Drop(cut) => (cut.apply(&messages), None),
             Plan::Stuck => return Ok(Compaction::Stuck),
-            Plan::Summarise(summary) => match self.summarise(summary).await? {
+            Plan::Summarize(summary) => match self.summarise(summary).await? {
                 Some((summary, usage)) => (summary.finish(&messages), Some(usage)),
                 None => return Ok(Compaction::Interrupted),
             },
@@ -136,7 +136,7 @@ impl Client {
         self.set_history(left.into_iter().skip(before).collect());
         Ok(match usage {
             None => Compaction::Dropped { messages: gone },
-            Some(usage) => Compaction::Summarised { messages: gone, usage },
+            Some(usage) => Compaction::Summarized { messages: gone, usage },
         })
     }
 
@@ -187,7 +187,7 @@ impl Settings {
         let mut settings = self.clone();
         settings.set_tools(Registry::default());
         (settings.hooks, settings.system_prompt) = (Hooks::new(), None);
-        (settings.tool_mode, settings.recognises_calls) = (ToolMode::Native, false);
+        (settings.tool_mode, settings.recognizes_calls) = (ToolMode::Native, false);
         let request = &mut settings.request;
         (request.tool_choice, request.parallel_tool_calls) = (None, None);
         request.response_format = None;

@@ -22,13 +22,13 @@ struct Play {
     sticky: bool,
     failures: u32,
     /// For each server.
-    replies: Vec<Vec<Behaviour>>,
+    replies: Vec<Vec<Behavior>>,
     /// When each client begins, when it is interrupted if at all, and how often it asks.
     clients: Vec<(u64, Option<u64>, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Behaviour {
+enum Behavior {
     Answer(u64),
     Break,
     Fail(u16),
@@ -39,7 +39,7 @@ enum Behaviour {
     Silence,
 }
 
-impl Behaviour {
+impl Behavior {
     fn reply(self) -> Reply {
         let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\ndata: x";
         match self {
@@ -55,21 +55,21 @@ impl Behaviour {
     }
 }
 
-fn behaviour() -> impl Strategy<Value = Behaviour> {
+fn behavior() -> impl Strategy<Value = Behavior> {
     prop_oneof![
-        6 => (0..500_u64).prop_map(Behaviour::Answer),
-        1 => Just(Behaviour::Break),
-        1 => prop::sample::select(vec![400, 401, 404, 500, 503]).prop_map(Behaviour::Fail),
-        1 => Just(Behaviour::HangUp),
-        1 => (0..900_u64).prop_map(Behaviour::LateHead),
-        1 => Just(Behaviour::Lost),
-        1 => Just(Behaviour::RetryAfter),
-        1 => Just(Behaviour::Silence),
+        6 => (0..500_u64).prop_map(Behavior::Answer),
+        1 => Just(Behavior::Break),
+        1 => prop::sample::select(vec![400, 401, 404, 500, 503]).prop_map(Behavior::Fail),
+        1 => Just(Behavior::HangUp),
+        1 => (0..900_u64).prop_map(Behavior::LateHead),
+        1 => Just(Behavior::Lost),
+        1 => Just(Behavior::RetryAfter),
+        1 => Just(Behavior::Silence),
     ]
 }
 
 fn play() -> impl Strategy<Value = Play> {
-    let replies = prop::collection::vec(prop::collection::vec(behaviour(), 1..12), 1..5);
+    let replies = prop::collection::vec(prop::collection::vec(behavior(), 1..12), 1..5);
     let interrupt = prop::option::weighted(0.4, 0..2_000_u64);
     let clients = prop::collection::vec((0..1_500_u64, interrupt, 1..4_u32), 1..25);
     let policy = prop_oneof![Just(Policy::Failover), Just(Policy::LeastBusy)];
@@ -86,12 +86,12 @@ fn play() -> impl Strategy<Value = Play> {
     )
 }
 
-fn server(behaviours: Vec<Behaviour>) -> MemoryServer {
+fn server(behaviors: Vec<Behavior>) -> MemoryServer {
     // Over and over.
-    let next = Mutex::new(behaviours.into_iter().cycle());
+    let next = Mutex::new(behaviors.into_iter().cycle());
     MemoryServer::new(Script::new().otherwise(Reply::by(move |_| {
-        let behaviour = next.lock().expect("nothing panics here").next();
-        behaviour.map_or_else(Reply::hang_up, Behaviour::reply)
+        let behavior = next.lock().expect("nothing panics here").next();
+        behavior.map_or_else(Reply::hang_up, Behavior::reply)
     })))
 }
 

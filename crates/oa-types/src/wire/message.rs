@@ -333,5 +333,5 @@ fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     if !matches!(out.last(), None | Some(b'[')) {
         out.push(b',');
     }
-    serde_json::to_writer(out, value).expect("values with text keys always serialise");
+    serde_json::to_writer(out, value).expect("values with text keys always serialize");
 }

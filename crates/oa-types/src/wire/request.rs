@@ -155,7 +155,7 @@ impl Tail<'_> {
 
     fn write(&mut self, name: &str, value: &impl Serialize) {
         self.bytes.push(b',');
-        let why = "values with text keys always serialise";
+        let why = "values with text keys always serialize";
         serde_json::to_writer(&mut self.bytes, name).expect(why);
         self.bytes.push(b':');
         serde_json::to_writer(&mut self.bytes, value).expect(why);

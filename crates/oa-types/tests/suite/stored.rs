@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn stored(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("it serialises")
+    serde_json::to_string(value).expect("it serializes")
 }
 
 #[test]
@@ -56,8 +56,7 @@ fn messages_have_their_shape() {
 
 #[test]
 fn members_that_a_later_version_adds_are_no_error() {
-    let text =
-        r#"{"role":"user","content":[{"type":"text","text":"Hi","colour":"red"}],"later":1}"#;
+    let text = r#"{"role":"user","content":[{"type":"text","text":"Hi","color":"red"}],"later":1}"#;
     assert_eq!(serde_json::from_str::<Message>(text).unwrap(), Message::user("Hi"));
 }
 
