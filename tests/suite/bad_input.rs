@@ -67,17 +67,17 @@ fn refused(build: oa_client::Result<AgentOptions>) -> String {
 fn an_option_that_cannot_work_is_refused_when_options_are_built() {
     let builder = || AgentOptions::builder().model("any");
     let url = |url: &str| refused(builder().base_url(url).build());
-    assert_snapshot!(url("localhost:1234"), @r#"the base URL does not begin with http:// or https://: "localhost:1234""#);
-    assert_snapshot!(url("ftp://host/v1"), @r#"the base URL does not begin with http:// or https://: "ftp://host/v1""#);
-    assert_snapshot!(url("http:///v1"), @r#"the base URL names no host: "http:///v1""#);
-    assert_snapshot!(url("http://host:port/v1"), @r#"the base URL has a port that is no number from 0 to 65535: "http://host:port/v1""#);
-    assert_snapshot!(url("http://me:secret@host/v1"), @r#"the base URL holds a user name or password, which belong into api_key or header: "****@host/v1""#);
-    assert_snapshot!(url("http://host/v1?key=1"), @r#"the base URL has a query or fragment: "http://host/v1?****""#);
-    assert_snapshot!(url("http://host/v1\r\nx: y"), @r#"the base URL has spaces or control characters: "http://host/v1\r\nx: y""#);
-    assert_snapshot!(refused(AgentOptions::builder().model(" ").build()), @"the model's name is empty");
-    assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model's name has control characters");
-    assert_snapshot!(refused(builder().temperature(2.5).build()), @"the temperature is not from 0 to 2: 2.5");
-    assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"the temperature is not from 0 to 2: NaN");
+    assert_snapshot!(url("localhost:1234"), @r#"the base URL must begin with http:// or https://: "localhost:1234""#);
+    assert_snapshot!(url("ftp://host/v1"), @r#"the base URL must begin with http:// or https://: "ftp://host/v1""#);
+    assert_snapshot!(url("http:///v1"), @r#"the base URL has no host: "http:///v1""#);
+    assert_snapshot!(url("http://host:port/v1"), @r#"the base URL has an invalid port (must be 0 to 65535): "http://host:port/v1""#);
+    assert_snapshot!(url("http://me:secret@host/v1"), @r#"the base URL contains a user name or password (use api_key or header instead): "****@host/v1""#);
+    assert_snapshot!(url("http://host/v1?key=1"), @r#"the base URL must not have a query or fragment: "http://host/v1?****""#);
+    assert_snapshot!(url("http://host/v1\r\nx: y"), @r#"the base URL contains whitespace or control characters: "http://host/v1\r\nx: y""#);
+    assert_snapshot!(refused(AgentOptions::builder().model(" ").build()), @"the model name is empty");
+    assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model name contains control characters");
+    assert_snapshot!(refused(builder().temperature(2.5).build()), @"temperature must be from 0 to 2, not 2.5");
+    assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"temperature must be from 0 to 2, not NaN");
     assert_snapshot!(refused(builder().top_p(0.0).build()), @"top_p is not above 0 and up to 1: 0");
     assert_snapshot!(refused(builder().stop("").build()), @"a stop text is empty");
     assert_snapshot!(refused(builder().header("bad name", "x").build()), @r#"not a header name: "bad name""#);

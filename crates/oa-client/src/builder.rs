@@ -15,7 +15,7 @@ use oa_hooks::{Hooks, Permission, Permissions};
 use oa_tools::{Registry, State, Tool};
 use oa_transport::RequestBody;
 use oa_turn::Mode;
-use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_types::wire::{RequestOptions as Wire, ToolChoice};
 use oa_types::{Price, Temperature};
 use serde_json::Value;
 use tower::Service;

@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use oa_transport::{RequestBody, RequestHead};
 use oa_types::Message;
-use oa_types::wire::{ChatRequest, Form, write_message};
+use oa_types::wire::{MessageFormat, RequestOptions, write_message};
 
 use crate::endpoint::Destination;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl Envelope {
     pub(crate) fn new(
         destination: &Destination,
         system_prompts: [Option<Arc<str>>; 2],
-        request: &ChatRequest,
+        request: &RequestOptions,
     ) -> Result<Self> {
         let Destination { base_url, api_key, headers: extra, .. } = destination;
         let uri = |path: &str| {
@@ -75,7 +75,7 @@ impl Envelope {
         let head = |system_prompt: Option<&str>| {
             let mut head = request.head();
             if let Some(prompt) = system_prompt {
-                write_message(&Message::system(prompt), &Form::default(), &mut head);
+                write_message(&Message::system(prompt), &MessageFormat::default(), &mut head);
             }
             Bytes::from(head)
         };
@@ -154,7 +154,7 @@ impl Envelope {
         let mut head = self.heads[place][..self.prompt_at].to_vec();
         let prompt = self.system_prompts[place].as_deref();
         let parts: Vec<&str> = prompt.into_iter().chain([instructions]).collect();
-        write_message(&Message::system(parts.join("\n\n")), &Form::default(), &mut head);
+        write_message(&Message::system(parts.join("\n\n")), &MessageFormat::default(), &mut head);
         Bytes::from(head)
     }
 

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use oa_types::wire::{Form, instructions};
+use oa_types::wire::{MessageFormat, instructions};
 use oa_types::{Message, MessageRole};
 
 use crate::dialect::Spoken;
@@ -9,7 +9,7 @@ use crate::dialect::Spoken;
 /// How a conversation is written for a server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manner {
-    pub(crate) form: Form,
+    pub(crate) form: MessageFormat,
     /// Whether a word of the assistant has to stand between a tool's and the user's (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
     /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a word of the user is put

@@ -1,12 +1,12 @@
 use oa_aggregate::ThinkTags;
-use oa_types::wire::{Form, TokenLimit};
+use oa_types::wire::{MessageFormat, TokenLimit};
 
 use crate::thinking::ThinkingField;
 
 /// A server's quirks about requests and thinking; the defaults are what every local server takes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Profile {
-    pub(crate) form: Form,
+    pub(crate) form: MessageFormat,
     pub(crate) token_limit: TokenLimit,
     /// Whether usage is asked for.
     pub(crate) asks_for_usage: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Profile {
 impl Default for Profile {
     fn default() -> Self {
         Self {
-            form: Form::default(),
+            form: MessageFormat::default(),
             token_limit: TokenLimit::default(),
             asks_for_usage: true,
             think_tags: ThinkTags::default(),

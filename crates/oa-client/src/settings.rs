@@ -9,7 +9,7 @@ use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
 use oa_transport::Timeouts;
-use oa_types::wire::ChatRequest as Wire;
+use oa_types::wire::RequestOptions as Wire;
 use oa_types::{ModelName, Price};
 use tower::Service;
 

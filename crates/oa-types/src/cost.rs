@@ -7,11 +7,11 @@ use serde::ser::{Serialize, Serializer};
 use crate::error::Error;
 use crate::usage::Usage;
 
-/// An amount of money, in the currency in which prices are given.
+/// An amount of money, in the currency of the prices.
 ///
-/// Counted in integers, in millionths of a millionth of the unit. That is the price of one token where a million cost a
-/// millionth, so that costs of single tokens are exact, sums do not depend on their order, and a budget ends at the
-/// same answer each time. Amounts beyond 18 million units stay at that maximum.
+/// Stored as an integer number of 10⁻¹² units: the price of one token where a million tokens cost one millionth
+/// of a unit. So the cost of a single token is exact, sums do not depend on their order, and a budget runs out
+/// at the same answer every time. Saturates at 18 million units.
 ///
 /// ```
 /// use oa_types::Cost;
@@ -25,41 +25,41 @@ use crate::usage::Usage;
 #[derive(Clone, Copy, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Cost(u64);
 
-/// How many of [`Cost`]'s integers are one unit of the currency.
+/// Steps of [`Cost`]'s integer per unit of the currency.
 const UNIT: f64 = 1e12;
 
 impl Cost {
-    /// No money.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// Creates an amount, rounded to what can be counted.
+    /// Creates an amount, rounded to the nearest 10⁻¹².
     ///
     /// # Errors
     ///
-    /// `Config` if it is negative or not a finite number.
+    /// `Config` if it is negative or not finite.
     pub fn new(amount: f64) -> Result<Self, Error> {
         if amount.is_finite() && amount >= 0.0 {
             // A conversion to an integer saturates.
             Ok(Self((amount * UNIT).round() as u64))
         } else {
-            Err(Error::config(format!("not an amount of money: {amount}")))
+            Err(Error::config(format!("a cost must be a finite number of 0 or more, not {amount}")))
         }
     }
 
-    /// Returns the amount as a number, for output and for statistics.
+    /// Returns the amount as a float, for display and statistics.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / UNIT
     }
 
-    /// Returns the sum, or the maximum if it is larger than that.
+    /// Returns the sum, saturating at the maximum.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
-/// As [`saturating_add`](Cost::saturating_add) does.
+/// The same as [`saturating_add`](Cost::saturating_add).
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         *self = self.saturating_add(other);
@@ -85,7 +85,7 @@ impl fmt::Debug for Cost {
     }
 }
 
-/// As a number of units.
+/// Serialized as a number of units.
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.to_f64())
@@ -112,36 +112,39 @@ impl<'de> Deserialize<'de> for Cost {
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Price {
-    /// Of one token of a request.
+    /// The price of one request token.
     input: Cost,
-    /// Of one token of an answer.
+    /// The price of one answer token.
     output: Cost,
 }
 
 impl Price {
-    /// Creates a price from that of a million tokens of requests, and of answers.
+    /// Creates a price from the prices of a million request tokens and a million answer tokens.
     ///
     /// # Errors
     ///
-    /// `Config` if one of them is negative or not a finite number.
+    /// `Config` if either is negative or not finite.
     pub fn per_million(input: f64, output: f64) -> Result<Self, Error> {
         let of_one = |amount: f64| {
-            Cost::new(amount / 1e6)
-                .map_err(|_| Error::config(format!("not the price of a million tokens: {amount}")))
+            Cost::new(amount / 1e6).map_err(|_| {
+                Error::config(format!(
+                    "a price per million tokens must be a finite number of 0 or more, not {amount}"
+                ))
+            })
         };
         Ok(Self { input: of_one(input)?, output: of_one(output)? })
     }
 
-    /// Returns whether tokens cost nothing.
+    /// Returns true if all tokens are free.
     #[must_use]
     pub fn is_free(&self) -> bool {
         *self == Self { input: Cost::ZERO, output: Cost::ZERO }
     }
 
-    /// Returns what an answer costs; `None` if the server did not count its tokens.
+    /// Returns the cost of an answer, or `None` if the server did not count its tokens.
     ///
-    /// Tokens from the server's cache cost as much as others. If only the total is known, all tokens count at the
-    /// higher price, so that the result is never less than the real cost.
+    /// Cached tokens cost as much as others. If only the total is known, all tokens count at the higher price, so the
+    /// result is never below the actual cost.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         let times = |price: Cost, tokens: u64| Cost(price.0.saturating_mul(tokens));

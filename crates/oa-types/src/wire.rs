@@ -1,7 +1,7 @@
-//! The JSON that goes to chat-completions servers, and the errors that come back.
+//! The JSON sent to chat-completions servers, and their errors.
 //!
-//! A request is head, messages, tail: [`ChatRequest::head`] and [`ChatRequest::tail`] enclose the
-//! messages, each of which [`write_message`] turns into bytes once, however often it is sent.
+//! A request consists of head, messages and tail. [`RequestOptions::head`] and [`RequestOptions::tail`] enclose
+//! the messages; [`write_message`] encodes each message once, however often it is sent.
 
 mod error;
 mod message;
@@ -10,5 +10,7 @@ mod request;
 mod tool_name;
 
 pub use self::error::ServerError;
-pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, instructions, write_message};
-pub use self::request::{ChatRequest, TokenLimit, ToolChoice};
+pub use self::message::{
+    CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message,
+};
+pub use self::request::{RequestOptions, TokenLimit, ToolChoice};

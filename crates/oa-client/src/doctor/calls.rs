@@ -1,7 +1,7 @@
 //! Whether tools are called, and whether their results are taken.
 
 use oa_tools::check_arguments;
-use oa_types::wire::{ChatRequest, ToolChoice};
+use oa_types::wire::{RequestOptions, ToolChoice};
 use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn weather() -> ToolSpec {
 
 pub(super) async fn forced(chart: &mut Chart) -> Finding {
     const PROBE: Probe = Probe::ForcedCalls;
-    let choose = |request: &mut ChatRequest| {
+    let choose = |request: &mut RequestOptions| {
         request.tools = vec![weather()];
         request.tool_choice = Some(ToolChoice::Required);
     };
@@ -55,7 +55,7 @@ pub(super) async fn forced(chart: &mut Chart) -> Finding {
         return Finding::new(PROBE, Verdict::Ok, described(chart, &observed, &called));
     }
     // Some servers read calls only where nothing is streamed.
-    let whole = |request: &mut ChatRequest| {
+    let whole = |request: &mut RequestOptions| {
         choose(request);
         request.include_usage = false;
         request.extra_body.insert("stream".to_owned(), Value::Bool(false));
@@ -73,7 +73,7 @@ pub(super) async fn forced(chart: &mut Chart) -> Finding {
 
 pub(super) async fn auto(chart: &mut Chart) -> Finding {
     const PROBE: Probe = Probe::AutoCalls;
-    let offer = |request: &mut ChatRequest| request.tools = vec![weather()];
+    let offer = |request: &mut RequestOptions| request.tools = vec![weather()];
     let observed = match chart.patient.chat(&[Message::user(PROMPT)], offer).await {
         Ok(observed) => observed,
         Err(error) => {
@@ -102,7 +102,7 @@ pub(super) async fn auto(chart: &mut Chart) -> Finding {
 
 pub(super) async fn parallel(chart: &mut Chart) -> Finding {
     const PROBE: Probe = Probe::ParallelCalls;
-    let offer = |request: &mut ChatRequest| {
+    let offer = |request: &mut RequestOptions| {
         request.tools = vec![weather()];
         request.parallel_tool_calls = Some(true);
     };
@@ -136,7 +136,7 @@ pub(super) async fn results(chart: &Chart) -> Finding {
     result.name = Some(call.name.clone());
     let history =
         [Message::user(PROMPT), Message::assistant(vec![call.into()]), Message::tool(result)];
-    let offer = |request: &mut ChatRequest| request.tools = vec![weather()];
+    let offer = |request: &mut RequestOptions| request.tools = vec![weather()];
     let observed = match chart.patient.chat(&history, offer).await {
         Ok(observed) => observed,
         Err(error) => return chart.refused(PROBE, &error, Lack::Tools),

@@ -6,7 +6,7 @@ use http::{HeaderMap, Request, StatusCode};
 use oa_aggregate::ThinkTags;
 use oa_transport::{RequestBody, Timeouts, Watch};
 use oa_types::Message;
-use oa_types::wire::{ChatRequest, TokenLimit, write_message};
+use oa_types::wire::{RequestOptions, TokenLimit, write_message};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -110,7 +110,7 @@ impl Patient {
     pub(super) async fn chat(
         &self,
         messages: &[Message],
-        change: impl FnOnce(&mut ChatRequest),
+        change: impl FnOnce(&mut RequestOptions),
     ) -> Result<Observed> {
         let settings = &self.settings;
         let mut request = settings.request.clone();

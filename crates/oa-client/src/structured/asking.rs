@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_types::wire::ChatRequest as Wire;
+use oa_types::wire::RequestOptions as Wire;
 use serde_json::{Value, json};
 
 /// The ways, from the one that holds a model to most on.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use oa_tools::{Registry, tool};
 use oa_turn::{Answer, Mode};
-use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_types::wire::{RequestOptions as Wire, ToolChoice};
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
 };

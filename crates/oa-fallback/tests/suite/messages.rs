@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use oa_fallback::{Dialect, Markers, React, TaggedJson, plain_message};
-use oa_types::wire::{Form, write_message};
+use oa_types::wire::{MessageFormat, write_message};
 use oa_types::{
     ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ThinkingBlock, ToolResultBlock,
     ToolUseBlock, ToolUseError,
@@ -108,7 +108,7 @@ fn a_plain_conversation_needs_no_function_calling() {
         let mut bytes = Vec::new();
         for message in plain(&*dialect, &history()) {
             assert_ne!(message.role, MessageRole::Tool);
-            write_message(&message, &Form::default(), &mut bytes);
+            write_message(&message, &MessageFormat::default(), &mut bytes);
         }
         let json = String::from_utf8(bytes).unwrap();
         assert!(!json.contains("tool_calls") && !json.contains("tool_call_id"), "{json}");

@@ -1,4 +1,4 @@
-//! The serde shape of messages and blocks is part of the contract: users store them.
+//! The serde format of messages and blocks is part of the contract, because users store them.
 
 use insta::assert_snapshot;
 use oa_types::{
@@ -74,7 +74,7 @@ fn plain_string_content_is_read() {
     );
     let answer = Message::assistant(vec![TextBlock::new("Hello.").into()]);
     assert_eq!(read(r#"{"role":"assistant","content":"Hello.","refusal":null}"#), answer);
-    // From a value too, whose strings are owned.
+    // From a `Value` too, whose strings are owned.
     let value = json!({"role": "user", "content": "Hi"});
     assert_eq!(serde_json::from_value::<Message>(value).unwrap(), Message::user("Hi"));
 }
