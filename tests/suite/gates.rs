@@ -319,7 +319,9 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     client.approve_with("1", json!({})).unwrap();
     client.continue_turn().await.unwrap();
     read(&mut client).await;
-    assert!(log.lines().is_empty() && result(&client).contains("a permission rule denies this call"));
+    assert!(
+        log.lines().is_empty() && result(&client).contains("a permission rule denies this call")
+    );
 }
 
 #[tokio::test]

@@ -397,7 +397,7 @@ impl<'a> Check<'a> {
     fn problem(&mut self, path: &Path<'_>, message: impl FnOnce() -> String) {
         if self.error.problems.len() < PROBLEMS {
             let problem = ArgumentProblem { path: path.to_string(), message: message() };
-            // Several schemas that hold for a value may say the same of it.
+            // Several schemas may report the same problem.
             if self.error.problems.contains(&problem) {
                 return;
             }
