@@ -203,11 +203,11 @@ async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
 async fn an_answer_that_breaks_off_says_how_much_had_come() {
     let text = "word ".repeat(100);
     let shorter = |line: String| line.replacen("word ", "", 1).replace("word ", "");
-    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
-    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection reset [received: 3000]"#);
-    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @r#""", Stream: the answer of 127.0.0.1:PORT broke off after 0 bytes: connection closed, 17491 bytes were announced [received: 0] [retryable]"#);
-    assert_snapshot!(served(Reply::hang_up()).await, @r#""", Stream: 127.0.0.1:PORT closed the connection before an answer [received: 0] [retryable]"#);
-    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @r#""", Stream: cannot read the answer of 127.0.0.1:PORT as HTTP/1.1 [received: 0]"#);
+    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the response from 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
+    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @r#""word", Stream: the response from 127.0.0.1:PORT broke off after 3000 bytes: connection reset [received: 3000]"#);
+    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @r#""", Stream: the response from 127.0.0.1:PORT broke off after 0 bytes: connection closed, 17491 bytes expected [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::hang_up()).await, @r#""", Stream: 127.0.0.1:PORT closed the connection before responding [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @r#""", Stream: the response from 127.0.0.1:PORT is not HTTP/1.1 [received: 0]"#);
 }
 
 #[tokio::test]
