@@ -1,4 +1,4 @@
-//! What is to be done about a conversation that is too long.
+//! Plans for conversations that are too long.
 
 use oa_context::{ContextPolicy, Estimator, Overflow, Plan, TokenCounter, Truncation};
 use oa_types::{Message, TextBlock, ToolSpec};
@@ -86,7 +86,7 @@ fn a_summary_takes_the_place_of_what_goes() {
     assert!(first.contains("goes on.)Question "), "{first}");
     assert!(matches!(policy.plan(&kept, &[], &counter), Plan::Keep));
 
-    // What was summarized once is summarized with the rest the next time.
+    // An existing summary is summarized again with the rest.
     let mut longer = kept;
     longer.extend(exchanges(12));
     let Plan::Summarize(again) = policy.plan(&longer, &[], &counter) else {
