@@ -1,4 +1,4 @@
-//! What holds whatever happens, in whatever order: counted after random failures, delays and interrupts.
+//! Laws for random failures, delays and interrupts in any order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngSeed};
 
 use crate::{lasting, over, pause};
 
-/// What servers do, one after the other.
+/// A sequence of server behaviors and clients.
 #[derive(Clone, Debug)]
 struct Play {
     caps: usize,
@@ -23,7 +23,7 @@ struct Play {
     failures: u32,
     /// For each server.
     replies: Vec<Vec<Behavior>>,
-    /// When each client begins, when it is interrupted if at all, and how often it asks.
+    /// For each client: its start, its interrupt if any, and its number of prompts.
     clients: Vec<(u64, Option<u64>, u32)>,
 }
 
@@ -87,7 +87,7 @@ fn play() -> impl Strategy<Value = Play> {
 }
 
 fn server(behaviors: Vec<Behavior>) -> MemoryServer {
-    // Over and over.
+    // Repeats forever.
     let next = Mutex::new(behaviors.into_iter().cycle());
     MemoryServer::new(Script::new().otherwise(Reply::by(move |_| {
         let behavior = next.lock().expect("nothing panics here").next();
@@ -95,12 +95,12 @@ fn server(behaviors: Vec<Behavior>) -> MemoryServer {
     })))
 }
 
-/// How many of the requests that a server got are not over.
+/// The number of a server's unfinished requests.
 fn open(server: &MemoryServer) -> usize {
     server.requests().iter().filter(|request| !request.is_over() && !request.aborted()).count()
 }
 
-/// One client: what came of each prompt.
+/// Runs one client and returns the result of each prompt.
 async fn talk(router: Router, play: (u64, Option<u64>, u32)) -> Vec<&'static str> {
     let (begin, interrupt, prompts) = play;
     pause(begin).await;
@@ -125,7 +125,7 @@ async fn talk(router: Router, play: (u64, Option<u64>, u32)) -> Vec<&'static str
     outcomes
 }
 
-/// Plays it through and counts. Errors say what does not hold.
+/// Runs a play and counts the outcomes. Errors name the violated law.
 async fn run(play: Play) -> Result<BTreeMap<&'static str, usize>, TestCaseError> {
     let servers: Vec<_> = play.replies.into_iter().map(server).collect();
     let router = over(&servers).policy(play.policy).cap(play.caps).queue(play.queue);
@@ -135,7 +135,7 @@ async fn run(play: Play) -> Result<BTreeMap<&'static str, usize>, TestCaseError>
     let prompts: u32 = play.clients.iter().map(|(_, _, prompts)| prompts).sum();
     let tasks: Vec<_> =
         play.clients.into_iter().map(|client| tokio::spawn(talk(router.clone(), client))).collect();
-    // Looked at every few milliseconds, and whenever a server is asked.
+    // Checked every few milliseconds and whenever a server is used.
     let broken = Arc::new(Mutex::new(None));
     while tasks.iter().any(|task| !task.is_finished()) {
         for (status, server) in router.status().iter().zip(&servers) {
