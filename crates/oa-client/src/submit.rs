@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::pin::pin;
 use std::task::Poll;
 
-use oa_hooks::{UserPromptSubmitEvent, Verdict};
+use oa_hooks::{HookOutcome, UserPromptSubmitEvent};
 use oa_types::{ContentBlock, Message, Outcome, TextBlock};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -117,9 +117,9 @@ impl Driver {
             Err(cut) => return Ok(Err(cut)),
         };
         match verdict.map_err(error::hook)? {
-            Verdict::Allow => {}
-            Verdict::Block { reason } => return Err(error::blocked(&reason)),
-            Verdict::Modify(change) => {
+            HookOutcome::Allow => {}
+            HookOutcome::Block { reason } => return Err(error::blocked(&reason)),
+            HookOutcome::Modify(change) => {
                 // Pictures stay; the words are the hook's.
                 prompt.content.retain(|block| matches!(block, ContentBlock::Image(_)));
                 prompt.content.insert(0, TextBlock::new(change.value).into());

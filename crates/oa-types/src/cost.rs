@@ -6,11 +6,11 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::error::Error;
 
-/// An amount of money, in the currency in which prices are given.
+/// An amount of money, in the currency of the prices.
 ///
-/// Counted in integers, in millionths of a millionth of the unit. That is the price of one token where a million cost a
-/// millionth, so that costs of single tokens are exact, sums do not depend on their order, and a budget ends at the
-/// same answer each time. Amounts beyond 18 million units stay at that maximum.
+/// Stored as an integer number of 10⁻¹² units: the price of one token where a million tokens cost one millionth
+/// of a unit. So the cost of a single token is exact, sums do not depend on their order, and a budget runs out
+/// at the same answer every time. Saturates at 18 million units.
 ///
 /// ```
 /// use oa_types::Cost;
@@ -24,34 +24,34 @@ use crate::error::Error;
 #[derive(Clone, Copy, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Cost(u64);
 
-/// How many of [`Cost`]'s integers are one unit of the currency.
+/// Steps of [`Cost`]'s integer per unit of the currency.
 const UNIT: f64 = 1e12;
 
 impl Cost {
-    /// No money.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// Creates an amount, rounded to what can be counted.
+    /// Creates an amount, rounded to the nearest 10⁻¹².
     ///
     /// # Errors
     ///
-    /// `Config` if it is negative or not a finite number.
+    /// `Config` if it is negative or not finite.
     pub fn new(amount: f64) -> Result<Self, Error> {
         if amount.is_finite() && amount >= 0.0 {
             // A conversion to an integer saturates.
             Ok(Self((amount * UNIT).round() as u64))
         } else {
-            Err(Error::config(format!("not an amount of money: {amount}")))
+            Err(Error::config(format!("a cost must be a finite number of 0 or more, not {amount}")))
         }
     }
 
-    /// Returns the amount as a number, for output and for statistics.
+    /// Returns the amount as a float, for display and statistics.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / UNIT
     }
 
-    /// Returns the sum, or the maximum if it is larger than that.
+    /// Returns the sum, saturating at the maximum.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -62,7 +62,7 @@ impl Cost {
     }
 }
 
-/// As [`saturating_add`](Cost::saturating_add) does.
+/// The same as [`saturating_add`](Cost::saturating_add).
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         *self = self.saturating_add(other);
@@ -88,7 +88,7 @@ impl fmt::Debug for Cost {
     }
 }
 
-/// As a number of units.
+/// Serialized as a number of units.
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.to_f64())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use oa_testkit::Strict;
 use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
-use oa_types::wire::{CallIds, Form, write_message};
+use oa_types::wire::{CallIds, MessageFormat, write_message};
 use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -170,7 +170,7 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
 /// What a strict server says to the history as it is sent.
 fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
-    let mut form = Form::default();
+    let mut form = MessageFormat::default();
     form.call_ids = CallIds::UpTo64;
     for message in turn.history().iter() {
         write_message(message, &form, &mut out);

@@ -1,4 +1,4 @@
-//! What answers cost.
+//! The cost of answers.
 
 use oa_types::{Cost, Price, Usage};
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ proptest! {
             added += one;
         }
         prop_assert_eq!(added.cost.unwrap_or_default(), ahead);
-        // Below a thousand units nothing is lost when it is stored.
+        // Below a thousand units nothing is lost in storage.
         if ahead < Cost::new(1e3).unwrap() {
             let json = serde_json::to_string(&ahead).unwrap();
             prop_assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), ahead);

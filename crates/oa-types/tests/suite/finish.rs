@@ -1,9 +1,9 @@
-//! Why an answer ended, as a server says it.
+//! Finish reasons, as servers send them.
 
 use oa_types::FinishReason;
 use proptest::prelude::*;
 
-/// Those of which only the caller's side knows.
+/// The reasons that only the client produces.
 const OF_THE_CALLER: [FinishReason; 8] = [
     FinishReason::ApprovalPending,
     FinishReason::Interrupted,

@@ -9,7 +9,7 @@ fn a_clone_is_shared_and_never_changes() {
     assert_eq!((snapshot.len(), history.len()), (1, 2));
     drop(snapshot);
 
-    // With no clone left nothing is copied.
+    // Without other clones, nothing is copied.
     history.make_mut().reserve(10);
     let place = history.as_ptr();
     drop(history.clone());
