@@ -61,7 +61,6 @@ mod calls;
 mod details;
 mod echo;
 mod ids;
-mod repair;
 mod repeat;
 mod signed;
 mod speech;

@@ -1,6 +1,6 @@
 //! Blocks of thinking with their signatures, which go back to the server (QUIRKS row 108).
 
-use oa_types::held;
+use oa_json::held;
 use serde_json::Value;
 
 use crate::budget::{Budget, COPIES};

@@ -119,9 +119,7 @@ pub use crate::response_format::ResponseFormat;
 pub use crate::retry::{RetryConfig, retry_with_backoff};
 pub use crate::server_profile::ServerProfile;
 pub use crate::stream::BlockStream;
-pub use crate::structured::{
-    OutputMode, Partial, PartialJson, PartialJsonError, SendFor, Structured, StructuredStream,
-};
+pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;
 pub use crate::thinking::Thinking;
 pub use crate::tokenize::{count_text_tokens, count_tokens};

@@ -2,8 +2,6 @@
 
 mod asking;
 mod output;
-mod partial;
-mod passage;
 mod reader;
 mod stream;
 
@@ -23,7 +21,6 @@ use crate::settings::Settings;
 
 pub(crate) use crate::structured::asking::{Asking, Form, refuses_form};
 pub(crate) use crate::structured::output::{Judged, Output};
-pub use crate::structured::partial::{PartialJson, PartialJsonError};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
 /// How a model is told in what form to answer.

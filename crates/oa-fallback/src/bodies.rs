@@ -2,10 +2,10 @@
 
 use crate::arguments;
 use crate::balance::{Balance, Lines};
+use crate::bare::Bare;
 use crate::grammar::{Body, End, Reading};
 use crate::object;
 use crate::tools::Tools;
-use crate::value::Bare;
 
 const OPEN: &str = "the answer ended in the middle of the call";
 

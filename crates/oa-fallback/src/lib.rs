@@ -76,12 +76,13 @@ mod scanner;
 
 mod arguments;
 mod balance;
+mod bare;
 mod bodies;
 mod closing;
 mod convert;
 mod object;
+mod quote;
 mod tools;
-mod value;
 
 mod fill;
 mod plain;

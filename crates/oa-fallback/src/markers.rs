@@ -3,6 +3,7 @@ use std::sync::Arc;
 use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 
 use crate::arguments;
+use crate::bare::Bare;
 use crate::bodies::{Named, Ready};
 use crate::dialect::{Dialect, result_text};
 use crate::grammar::{After, Found, Grammar, Place, Reading, Stop};
@@ -130,7 +131,7 @@ impl Grammar for MarkerGrammar {
             Some(':') => head.literal(":")?,
             Some(']') => {
                 head.literal("]")?;
-                let input = arguments::read("", crate::value::Bare::Text, None);
+                let input = arguments::read("", Bare::Text, None);
                 return Ok(Found::Call(Box::new(Ready(Reading::of(name, input)))));
             }
             // A known tool is meant, but not said so that it can be read.

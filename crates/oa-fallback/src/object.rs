@@ -1,9 +1,11 @@
 //! Calls as JSON objects with a name and arguments.
 
+use oa_json::read_lenient;
 use serde_json::{Map, Value};
 
+use crate::bare::limits;
 use crate::grammar::Reading;
-use crate::value::{Bare, Reader, Token, quote};
+use crate::quote::quote;
 
 const NAMES: [&str; 4] = ["name", "function", "tool", "action"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
@@ -28,8 +30,8 @@ fn json(text: &str) -> Result<Value, String> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let relaxed = Reader::whole(text, Bare::Word).and_then(Token::into_json);
-    relaxed.map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
+    read_lenient(text, limits())
+        .map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
 }
 
 fn call(value: Value) -> Reading {

@@ -1,12 +1,11 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use oa_types::held;
+use oa_json::{LenientValue, held};
 
 use crate::call::{Call, MalformedCall, Scanned};
 use crate::grammar::{After, Body, End, Found, Grammar, Place, Reading, Stop};
 use crate::head::Head;
-use crate::value::Token;
 
 /// How much white space before a call is held back to go with it, in bytes.
 const SPACE: usize = 64;
@@ -479,7 +478,7 @@ impl Scanner {
 /// one or stands in a text is not known yet.
 fn held_by(text: &str) -> usize {
     /// A value as it was written, with a name.
-    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<Token>());
+    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<LenientValue>());
     let by_sign = |byte: u8| match byte {
         b',' => held::ITEM + WRITTEN,
         b':' | b'=' => held::MEMBER + WRITTEN,

@@ -34,7 +34,6 @@ mod name;
 
 #[doc(hidden)]
 pub mod contain;
-pub mod held;
 pub mod wire;
 
 mod error;

@@ -101,6 +101,8 @@ pub use oa_fallback as fallback;
 #[doc(inline)]
 pub use oa_hooks as hooks;
 #[doc(inline)]
+pub use oa_json as json;
+#[doc(inline)]
 pub use oa_redact as redact;
 #[cfg(feature = "router")]
 #[doc(inline)]

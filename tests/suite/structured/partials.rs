@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use oa_testkit::{Cut, Reply};
-use open_agent::client::PartialJson;
+use open_agent::json::PartialReader;
 use open_agent::{AgentEvent, ErrorKind, json};
 
 use super::{OSLO, Place, oslo};
@@ -195,7 +195,7 @@ fn the_work_grows_as_the_text_does() {
         let items: Vec<_> = (0..items).map(|item| json!({"n": item, "t": "so it is"})).collect();
         let text = json!({ "items": items, "text": "word ".repeat(items.len()) }).to_string();
         let measured = allocation_counter::measure(|| {
-            let mut json = PartialJson::new();
+            let mut json = PartialReader::new();
             for at in 0..text.len() {
                 json.push(&text[at..=at]);
                 assert!(json.value().is_some());

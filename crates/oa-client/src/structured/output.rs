@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use oa_json::{ErrorKind as JsonErrorKind, Limits, find_object};
 use oa_tools::{Registry, tool};
 use oa_turn::{Answer, Mode};
 use oa_types::wire::{ChatRequest as Wire, ToolChoice};
@@ -11,7 +12,6 @@ use oa_types::{
 use serde_json::Value;
 
 use super::asking::{Asking, Form, words};
-use super::passage::Passage;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
@@ -290,11 +290,17 @@ impl Output {
 
 impl Said {
     fn of_text(text: &str) -> Self {
-        let mut passage = Passage::default();
-        passage.push(text);
-        match passage.finish() {
+        match find_object(text, Limits::default()) {
             Ok(object) => Self::Object(object),
-            Err(error) => Self::Broken { error, raw: text.to_owned() },
+            Err(error) => {
+                // In words for the model.
+                let error = match error.kind() {
+                    JsonErrorKind::Missing => "there is no JSON object in the answer".to_owned(),
+                    JsonErrorKind::Ambiguous => error.to_string(),
+                    _ => format!("this is not JSON: {error}"),
+                };
+                Self::Broken { error, raw: text.to_owned() }
+            }
         }
     }
 

@@ -289,7 +289,7 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
 /// What has arrived of an answer.
 ///
 /// The values of one answer only grow: texts become longer, lists and objects get more behind what they
-/// have, what is complete does not change (see [`PartialJson`](crate::PartialJson)). A server that sends the
+/// have, what is complete does not change (see [`PartialReader`](oa_json::PartialReader)). A server that sends the
 /// arguments of a call more than once is not held to that; the answer at the end is right all the same.
 #[derive(Debug)]
 pub struct Partial<'a, T> {

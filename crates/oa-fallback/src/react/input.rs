@@ -2,8 +2,8 @@ use crate::arguments;
 use crate::balance::{Balance, Lines as Across};
 use crate::bodies::left_open;
 use crate::grammar::{Body, End, Reading};
+use crate::quote::quote;
 use crate::tools::Tools;
-use crate::value::quote;
 
 /// What the model writes behind an input, and what ends it therefore.
 const LABELS: [&str; 5] = ["observation:", "thought:", "action:", "final answer:", "question:"];

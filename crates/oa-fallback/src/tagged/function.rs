@@ -17,8 +17,8 @@ use crate::convert::convert_text;
 use crate::grammar::{Body, End, Found, Place, Reading, Stop};
 use crate::head::Head;
 use crate::object;
+use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
-use crate::value::quote;
 
 pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
     if head.maybe(hermes::OPEN)? {

@@ -13,8 +13,8 @@ use crate::closing::Closing;
 use crate::convert::convert_text;
 use crate::grammar::{Body, End, Found, Place, Reading, Stop};
 use crate::head::Head;
+use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
-use crate::value::quote;
 
 pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
     head.literal(hermes::OPEN)?;

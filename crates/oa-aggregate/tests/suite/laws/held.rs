@@ -2,7 +2,7 @@
 
 use allocation_counter::measure;
 use oa_aggregate::{Aggregator, ArgumentRepair, ErrorKind, Limits, Options, TextMode, ThinkTags};
-use oa_types::held;
+use oa_json::held;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;

@@ -1,9 +1,9 @@
-//! The memory that JSON takes once it is a tree.
+//! The memory that JSON takes once it is a [`Value`].
 //!
-//! A [`Value`] is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 of a list. Whoever
-//! reads JSON that somebody else wrote compares these figures with a limit, rather than the length of the text.
+//! A value is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 bytes in an array. To bound
+//! JSON that somebody else wrote, compare these figures with a limit, not the length of the text.
 //!
-//! Both functions return upper bounds, whichever kind of map `serde_json` is built with.
+//! All functions return upper bounds, whichever kind of map `serde_json` is built with.
 
 use serde_json::{Map, Value};
 
@@ -53,7 +53,7 @@ pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJE
 /// Text that is not JSON has no value; for it the result bounds what is built until that is noticed.
 ///
 /// ```
-/// use oa_types::held;
+/// use oa_json::held;
 ///
 /// assert_eq!(held::by_json("\"plain text\""), 12);
 /// assert!(held::by_json("[0,0,0,0]") > 100);
@@ -132,7 +132,7 @@ pub fn member(name: &str) -> usize {
 }
 
 /// Returns what a map grows by with a member: the first, the second, and so on.
-fn by_member(count: usize) -> usize {
+pub(crate) fn by_member(count: usize) -> usize {
     match count {
         // A table begins with four places, and doubles when seven of eight are taken.
         1 if IS_ORDERED => ordered(3, 4),
