@@ -206,9 +206,9 @@ fn backslash(raw: &[u8]) -> Option<usize> {
     const EACH: u64 = u64::from_le_bytes([1; 8]);
     let (words, rest) = raw.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word) ^ EACH * b'\\' as u64;
+        let word = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b'\\'; 8]);
         // A high bit for each byte that is zero, exact up to the lowest of them.
-        let zeros = word.wrapping_sub(EACH) & !word & EACH << 7;
+        let zeros = word.wrapping_sub(EACH) & !word & u64::from_le_bytes([0x80; 8]);
         if zeros != 0 {
             return Some(number * 8 + zeros.trailing_zeros() as usize / 8);
         }

@@ -56,8 +56,10 @@ fn push(reader: &mut PartialReader, text: &str, size: usize) {
     });
 }
 
-/// Every way to read a text whole, with what it leaves of it.
-const WAYS: [(&str, fn(&str, Limits) -> Option<ErrorKind>); 6] = [
+/// A way to read a text whole, which returns why it could not.
+type Way = (&'static str, fn(&str, Limits) -> Option<ErrorKind>);
+
+const WAYS: [Way; 6] = [
     ("partial, by bytes", |text, limits| {
         let mut reader = PartialReader::with_limits(limits);
         push(&mut reader, text, 1);
@@ -127,9 +129,12 @@ fn nuisances(size: usize) -> Vec<(&'static str, String)> {
     texts
 }
 
+/// A way to read a text, with what it costs alone.
+type Reading = (&'static str, fn(&str));
+
 #[test]
 fn work_grows_as_the_text_does() {
-    let ways: [(&str, fn(&str)); 4] = [
+    let ways: [Reading; 4] = [
         ("by bytes", |text| {
             let mut finder = ObjectFinder::with_limits(limits(usize::MAX));
             let mut reader = PartialReader::with_limits(limits(usize::MAX));

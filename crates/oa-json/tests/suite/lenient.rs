@@ -23,7 +23,7 @@ fn reads(text: &str, value: Value) {
 
 #[track_caller]
 fn refuses(text: &str, kind: ErrorKind, message: &str) {
-    let error = read(text).unwrap_err();
+    let error = read(text).expect_err(text);
     assert_eq!(error.kind(), kind, "{text}: {error}");
     assert!(error.to_string().contains(message), "{text}: {error}");
 }

@@ -19,7 +19,7 @@ fn check(text: &str, expected: Value) {
 
 #[track_caller]
 fn refuses(text: &str, kind: ErrorKind) {
-    let error = repair(text).unwrap_err();
+    let error = repair(text).expect_err(text);
     assert_eq!(error.kind(), kind, "{text}: {error}");
 }
 
