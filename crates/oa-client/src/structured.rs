@@ -186,7 +186,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
         let asking = asking.filter(|_| !by_tool);
-        let output = Output::new(format, tool, asking, mode, tries, Box::new(judge));
+        let held_bytes = base.limits.answer.held_bytes;
+        let output = Output::new(format, tool, asking, mode, tries, held_bytes, Box::new(judge));
         let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";

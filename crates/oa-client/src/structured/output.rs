@@ -26,6 +26,7 @@ pub(crate) struct Output {
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
+    limits: Limits,
     tries: u32,
     /// Where in history answers that did not fit stand, with what was said about them.
     failed: Vec<Range<usize>>,
@@ -87,8 +88,11 @@ impl Output {
         asking: Option<Asking>,
         mode: Mode,
         most: u32,
+        held_bytes: usize,
         judge: Box<Judge>,
     ) -> Self {
+        let mut limits = Limits::default();
+        limits.held_bytes = held_bytes;
         Self {
             format,
             tool,
@@ -96,6 +100,7 @@ impl Output {
             mode,
             judge,
             most,
+            limits,
             tries: 0,
             failed: Vec::new(),
             is_found: false,
@@ -174,8 +179,8 @@ impl Output {
         let own: Vec<&ContentBlock> =
             message.content.iter().filter(|block| is_own(block)).collect();
         let (said, is_text) = match own[..] {
-            [] => (Said::of_text(&message.text()), true),
-            [first, ..] => (Said::of_calls(first, &own), false),
+            [] => (Said::of_text(&message.text(), self.limits), true),
+            [first, ..] => (Said::of_calls(first, &own, self.limits), false),
         };
         let (error, raw) = match said {
             Said::Object(object) => {
@@ -289,8 +294,8 @@ impl Output {
 }
 
 impl Said {
-    fn of_text(text: &str) -> Self {
-        match find_object(text, Limits::default()) {
+    fn of_text(text: &str, limits: Limits) -> Self {
+        match find_object(text, limits) {
             Ok(object) => Self::Object(object),
             Err(error) => {
                 // In words for the model.
@@ -305,7 +310,7 @@ impl Said {
     }
 
     /// Several calls are one if they say the same.
-    fn of_calls(first: &ContentBlock, all: &[&ContentBlock]) -> Self {
+    fn of_calls(first: &ContentBlock, all: &[&ContentBlock], limits: Limits) -> Self {
         match first {
             ContentBlock::ToolUseError(ToolUseError { error, raw_data, .. }) => {
                 Self::Broken { error: error.clone(), raw: raw_data.clone() }
@@ -321,7 +326,7 @@ impl Said {
                 let error = "called more than once, with different arguments".to_owned();
                 Self::Broken { error, raw: input.to_string() }
             }
-            other => Self::of_text(other.as_text().unwrap_or_default()),
+            other => Self::of_text(other.as_text().unwrap_or_default(), limits),
         }
     }
 }

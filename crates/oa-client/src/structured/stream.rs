@@ -75,7 +75,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         let format = output.format().clone();
         let tool = output.tool().map(str::to_owned);
         let stage = Stage::New { prompt, output };
-        let (is_begun, reader) = (false, Reader::default());
+        let (is_begun, reader) = (false, Reader::new(base.limits.answer.held_bytes));
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
