@@ -244,7 +244,7 @@ impl Settings {
         let format = output.format();
         let request = &mut settings.request;
         if self.turn.fill_in {
-            let message = "an answer of a form cannot be had with ToolMode::MarkersFilledIn";
+            let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
             return Err(Error::config(message));
         }
         if !format.is_of_object() {

@@ -93,7 +93,7 @@ pub(crate) fn read_input(
     sole(LenientValue::Word(text.to_owned()), schema)
 }
 
-/// What to do instead.
+/// The advice in errors about names.
 const ADVICE: &str = "write each argument as name=value";
 
 /// Reads a name and the sign behind it; nothing is read if the next argument has none.

@@ -1,6 +1,6 @@
 use oa_json::{LenientReader, LenientValue, Limits};
 
-/// Which text a dialect lets stand without quotes.
+/// The text that a dialect allows without quotes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Bare {
     /// Everything but commas, brackets, double quotes, `=` and line breaks.
@@ -26,8 +26,8 @@ pub(crate) fn whole(text: &str) -> Result<LenientValue, String> {
     LenientValue::read(text, limits()).map_err(|error| error.to_string())
 }
 
-/// The limits of readers here: none, because the scanner knows how much memory is left, and asks before it has a call
-/// read whether what the text may come to fits.
+/// Returns the limits of readers: none. The scanner knows how much memory is left, and checks before a call is read
+/// that its value fits.
 pub(crate) fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.held_bytes = usize::MAX;

@@ -11,8 +11,7 @@ use crate::quote::{quote, shorten};
 /// How deep schemas are followed.
 const DEPTH: u8 = 64;
 
-/// Makes a value of what was written, as the schema wants it. Where that leaves a doubt it is an error
-/// that names the field.
+/// Converts a written value to a type that the schema allows. If that leaves a doubt, the error names the field.
 pub(crate) fn convert(
     written: LenientValue,
     schema: Option<&Value>,
@@ -92,7 +91,7 @@ fn convert_at(
     }
 }
 
-/// Makes a value of text that stands between tags: text where the schema allows text, else JSON.
+/// Converts text between tags: to a string where the schema allows strings, else by reading it as JSON.
 pub(crate) fn convert_text(
     text: &str,
     schema: Option<&Value>,
@@ -115,7 +114,7 @@ pub(crate) fn convert_text(
     }
 }
 
-/// What text in quotes says where no text is wanted: `"3"`, `"[1, 2]"`.
+/// Returns the value that text in quotes spells where the schema allows no string: `"3"`, `"[1, 2]"`.
 fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
     let text = text.trim();
     if text.starts_with(['[', '{']) {

@@ -66,8 +66,8 @@ impl Error {
         self.0.kind
     }
 
-    /// Returns the path to the member or item that could not be read, such as `city` or `stops[2].name`. It is empty for
-    /// the text as a whole, and for errors of everything but [`PartialReader`](crate::PartialReader).
+    /// Returns the path to the member or item that could not be read, such as `city` or `stops[2].name`. It is empty
+    /// for the text as a whole, and for errors of everything but [`PartialReader`](crate::PartialReader).
     #[must_use]
     pub fn path(&self) -> &str {
         &self.0.path

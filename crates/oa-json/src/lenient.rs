@@ -173,9 +173,9 @@ impl<'a> LenientReader<'a> {
     /// # Errors
     ///
     /// [`Unfinished`](crate::ErrorKind::Unfinished) where the text ends too early,
-    /// [`Duplicate`](crate::ErrorKind::Duplicate) for a name that comes twice, [`TooDeep`](crate::ErrorKind::TooDeep) and
-    /// [`TooLarge`](crate::ErrorKind::TooLarge) where a limit is exceeded, and [`Syntax`](crate::ErrorKind::Syntax) for
-    /// everything else. What follows an error is undefined.
+    /// [`Duplicate`](crate::ErrorKind::Duplicate) for a name that comes twice, [`TooDeep`](crate::ErrorKind::TooDeep)
+    /// and [`TooLarge`](crate::ErrorKind::TooLarge) where a limit is exceeded, and
+    /// [`Syntax`](crate::ErrorKind::Syntax) for everything else. What follows an error is undefined.
     pub fn value(&mut self) -> Result<LenientValue> {
         self.0.value()
     }

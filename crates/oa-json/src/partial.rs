@@ -139,8 +139,8 @@ impl PartialReader {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if no value began, [`Unfinished`](ErrorKind::Unfinished) if it is not complete, and
-    /// otherwise the error that stopped the reader.
+    /// [`Missing`](ErrorKind::Missing) if no value began, [`Unfinished`](ErrorKind::Unfinished) if it is not
+    /// complete, and otherwise the error that stopped the reader.
     pub fn finish(mut self) -> Result<Value> {
         if matches!(self.state, State::Word(_)) && self.path.depth() == 0 {
             // As if something followed it.

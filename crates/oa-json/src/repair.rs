@@ -7,9 +7,9 @@ use crate::syntax::{Doubt, Syntax};
 /// Reads JSON that is cut off or slightly broken as what was plainly meant.
 ///
 /// Where the text ends, open strings, arrays and objects are closed; a member without its value is dropped. Beside
-/// JSON it understands code fences around the value, comments, superfluous commas, single quotes, bare names, line breaks in
-/// strings, `\'`, half a surrogate pair (as U+FFFD), and Python's `True`, `False` and `None`. JSON that is valid is
-/// read as serde_json reads it.
+/// JSON it understands code fences around the value, comments, superfluous commas, single quotes, bare names, line
+/// breaks in strings, `\'`, half a surrogate pair (as U+FFFD), and Python's `True`, `False` and `None`. JSON that is
+/// valid is read as serde_json reads it.
 ///
 /// What remains is an error, because it is not plain what was meant: an escape that JSON does not have (`C:\Temp`),
 /// text without quotes, a missing comma, a word that is cut off (`tru`), anything but white space and fences behind the
@@ -27,8 +27,8 @@ use crate::syntax::{Doubt, Syntax};
 ///
 /// # Errors
 ///
-/// [`Missing`](ErrorKind::Missing) if there is no value, [`Ambiguous`](ErrorKind::Ambiguous) if something else follows it,
-/// [`TooDeep`](ErrorKind::TooDeep) and [`TooLarge`](ErrorKind::TooLarge) if it exceeds a limit, and
+/// [`Missing`](ErrorKind::Missing) if there is no value, [`Ambiguous`](ErrorKind::Ambiguous) if something else
+/// follows it, [`TooDeep`](ErrorKind::TooDeep) and [`TooLarge`](ErrorKind::TooLarge) if it exceeds a limit, and
 /// [`Syntax`](ErrorKind::Syntax) for everything else.
 pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '`');
