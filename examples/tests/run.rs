@@ -298,7 +298,7 @@ fn fallback() {
         calls,
         "25 km is 15.53 mi; 70 kg is 154.32 lb.",
         "the same in each",
-        "MarkersFilledIn\nHere you are: ",
+        "MarkersInline\nHere you are: ",
         calls,
         "\n25 km = 15.53 mi, and 70 kg = 154.32 lb.",
     ];

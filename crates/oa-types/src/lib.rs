@@ -36,7 +36,6 @@ mod name;
 
 #[doc(hidden)]
 pub mod contain;
-pub mod held;
 pub mod wire;
 
 mod error;

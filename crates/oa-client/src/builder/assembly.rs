@@ -120,7 +120,7 @@ impl AgentOptionsBuilder {
             }
         }
         self.check_choice()?;
-        let fill_in = self.config.turn.fill_in.then_some("ToolMode::MarkersFilledIn");
+        let fill_in = self.config.turn.fill_in.then_some("ToolMode::MarkersInline");
         let auto_only = self.auto_only.first().copied().or(fill_in);
         if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");

@@ -55,7 +55,7 @@ impl Settings {
         let mut settings = self.clone();
         let format = output.format();
         if self.config.turn.fill_in {
-            let message = "an answer of a form cannot be had with ToolMode::MarkersFilledIn";
+            let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
             return Err(Error::config(message));
         }
         if !format.is_of_object() {

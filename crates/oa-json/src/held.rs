@@ -1,9 +1,9 @@
-//! Upper bounds on the memory that parsed JSON takes.
+//! The memory that JSON takes once it is a [`Value`].
 //!
-//! A parsed [`Value`] is larger than its text: `0,` is two bytes of text but 32 to 144 bytes of a list. Code
-//! that reads JSON from a peer must compare these bounds, not the length of the text, with its limit.
+//! A value is larger than the text that spells it: `0,` is two bytes of text and 32 to 144 bytes in an array. To bound
+//! JSON that somebody else wrote, compare these figures with a limit, not the length of the text.
 //!
-//! The bounds hold for both map types that `serde_json` can be built with.
+//! All functions return upper bounds, whichever kind of map `serde_json` is built with.
 
 use serde_json::{Map, Value};
 
@@ -52,7 +52,7 @@ pub const MAX_PER_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJ
 /// For text that is not valid JSON, the bound covers what a parser builds before it notices.
 ///
 /// ```
-/// use oa_types::held;
+/// use oa_json::held;
 ///
 /// assert_eq!(held::by_json("\"plain text\""), 12);
 /// assert!(held::by_json("[0,0,0,0]") > 100);
@@ -144,7 +144,7 @@ pub fn member(name: &str) -> usize {
 }
 
 /// Returns how much a map grows by when it gains its `count`-th member.
-fn by_member(count: usize) -> usize {
+pub(crate) fn by_member(count: usize) -> usize {
     match count {
         // A table starts with four buckets and doubles when seven eighths are taken.
         1 if IS_ORDERED => ordered(3, 4),
