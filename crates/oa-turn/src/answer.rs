@@ -2,31 +2,37 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, Cost, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, Cost, FinishReason, Message, TextBlock, ThinkingBlock,
+    ToolUseBlock, ToolUseError,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::options::Mode;
 use crate::round::Piece;
 
-/// What came of a request.
-#[derive(Clone, Debug)]
+/// The model's answer to a request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Answer {
     /// Text, thinking and calls, in order.
     pub blocks: Vec<ContentBlock>,
     /// Why it ended, in the server's word.
+    #[serde(default)]
     pub finish_reason: FinishReason,
-    /// What the server wants back with the message.
+    /// Members of the message that only its server understands, and wants back.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// What it cost, in tokens; 0 if that is not known.
+    /// Its cost in tokens; 0 if that is not known.
+    #[serde(default)]
     pub tokens: u64,
     /// Its cost in money; zero if that is not known.
+    #[serde(default)]
     pub cost: Cost,
 }
 
 impl Answer {
-    /// An answer of these blocks.
+    /// Creates an answer of these blocks, about which nothing else is known.
     #[must_use]
     pub fn new(blocks: Vec<ContentBlock>) -> Self {
         Self {
@@ -35,6 +41,18 @@ impl Answer {
             extra: Map::new(),
             tokens: 0,
             cost: Cost::ZERO,
+        }
+    }
+}
+
+impl From<&AssistantMessage> for Answer {
+    fn from(message: &AssistantMessage) -> Self {
+        Self {
+            blocks: message.content.clone(),
+            finish_reason: message.finish_reason.clone(),
+            extra: message.extra.clone(),
+            tokens: message.usage.and_then(|usage| usage.total()).unwrap_or_default(),
+            cost: message.usage.and_then(|usage| usage.cost).unwrap_or_default(),
         }
     }
 }

@@ -50,4 +50,4 @@ pub use crate::call::{Call, CallState, Fit};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
-pub use crate::turn::Turn;
+pub use crate::turn::{Turn, TurnSnapshot};

@@ -1,7 +1,9 @@
 use oa_types::Cost;
+use serde::{Deserialize, Serialize};
 
 /// Who answers the model's calls.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mode {
     /// The loop runs them and goes on.
@@ -12,7 +14,8 @@ pub enum Mode {
 }
 
 /// How far one prompt may go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Options {
     /// Who answers calls.

@@ -198,3 +198,10 @@ pub(crate) fn calls_of(message: &Message) -> impl Iterator<Item = &ToolUseBlock>
         _ => None,
     })
 }
+
+pub(crate) fn result_of(message: &Message) -> Option<&ToolResultBlock> {
+    message.content.iter().find_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
+}

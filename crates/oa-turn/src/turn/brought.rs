@@ -2,7 +2,7 @@
 
 use oa_types::{ContentBlock, Message, MessageRole};
 
-use super::Turn;
+use super::{Phase, Turn};
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 
@@ -18,9 +18,7 @@ impl Turn {
         let messages = repair(messages);
         self.round = self.unreviewed_in(&messages);
         self.conversation.set(messages);
-        self.prompt = None;
-        self.continues = false;
-        self.waits = false;
+        self.phase = Phase::IDLE;
         self.forget_failure();
         Ok(())
     }

@@ -16,8 +16,8 @@ impl Turn {
         if !self.fills_in() {
             return false;
         }
-        let filled = self.last.is_none() && self.round.calls.iter().all(Call::went_well);
-        let is_asked_again = self.last.as_ref().is_none_or(|last| self.may_ask(last));
+        let filled = self.progress.last.is_none() && self.round.calls.iter().all(Call::went_well);
+        let is_asked_again = self.progress.last.as_ref().is_none_or(|last| self.may_ask(last));
         if !filled && is_asked_again {
             return false;
         }

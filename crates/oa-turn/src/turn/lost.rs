@@ -9,21 +9,22 @@ impl Turn {
     /// It counts as a round of calls, so that the limits hold.
     pub(super) fn tell_lost_call(&mut self, error: &str) {
         // The answer was asked for without tools: there is no other.
-        if self.last.is_some() {
+        if self.progress.last.is_some() {
             return;
         }
-        if self.budget.rounds >= self.options.max_rounds {
-            self.phase = Phase::Ending(FinishReason::MaxToolIterations);
+        if self.progress.budget.rounds >= self.options.max_rounds {
+            self.phase = Phase::ending(FinishReason::MaxToolIterations);
             return;
         }
-        if self.options.max_tokens.is_some_and(|limit| self.budget.tokens >= limit) {
-            self.phase = Phase::Ending(FinishReason::MaxRunTokens);
+        if self.options.max_tokens.is_some_and(|limit| self.progress.budget.tokens >= limit) {
+            self.phase = Phase::ending(FinishReason::MaxRunTokens);
             return;
         }
         let words =
             format!("Your tool call could not be used ({error}). Please call the tool again.");
         if self.correct(Message::user(words)) {
-            self.budget.rounds += 1;
+            let rounds = &mut self.progress.budget.rounds;
+            *rounds = rounds.saturating_add(1);
         }
     }
 }

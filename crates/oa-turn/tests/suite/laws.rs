@@ -232,7 +232,7 @@ proptest! {
                 Event::Decide(call, choice) => turn.decide(call, decision(choice)),
                 Event::Restore => {
                     let messages = turn.history().to_vec();
-                    prop_assert_eq!(turn.restore(messages).is_ok(), !was_busy);
+                    prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
                 }
                 Event::Fail => turn.fail(),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
@@ -389,7 +389,7 @@ proptest! {
         prop_assert_eq!(repair(repaired.clone()), repaired.clone());
         let mut turn = Turn::new(if auto { Options::auto() } else { Options::default() });
         if resumes {
-            turn.restore(messages.clone()).unwrap();
+            turn.resume(messages.clone()).unwrap();
         } else {
             turn.set_history(messages.clone()).unwrap();
             prop_assert_eq!(turn.history().to_vec(), repaired);
