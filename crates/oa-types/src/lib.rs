@@ -38,6 +38,7 @@ pub mod held;
 pub mod wire;
 
 mod error;
+mod error_record;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
@@ -46,6 +47,7 @@ pub use crate::block::{
 };
 pub use crate::cost::{Cost, Price};
 pub use crate::error::{Error, ErrorKind};
+pub use crate::error_record::ErrorRecord;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
 pub use crate::image::{ImageBlock, ImageDetail};

@@ -2,14 +2,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a tool call.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
     /// A hook or a permission did not let it run.
     Blocked,
-    /// It was cancelled before it had answered.
+    /// It was cancelled before it had answered. If it had started, it may have taken effect.
     Cancelled,
     /// The tool ran and returned an error.
     Failed,
@@ -26,6 +26,9 @@ pub enum Outcome {
     Panicked,
     /// The tool, or the whole run, took too long.
     TimedOut,
+    /// It had started, and its result was lost: the process that ran it has ended. It may have taken effect, in
+    /// whole or in part.
+    Unknown,
     /// There is no such tool.
     UnknownTool,
 }
@@ -56,6 +59,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Panicked => "panicked",
             Self::TimedOut => "timed_out",
+            Self::Unknown => "unknown",
             Self::UnknownTool => "unknown_tool",
         }
     }
