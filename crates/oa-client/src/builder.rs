@@ -240,7 +240,7 @@ impl AgentOptionsBuilder {
     /// Sets how the model calls tools: by the server's function calling, or in text. By default it is function
     /// calling, until the server says that the model has none; from then on it is text.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
-        self.turn.fill_in = matches!(mode, ToolMode::MarkersFilledIn);
+        self.turn.inline_results = matches!(mode, ToolMode::MarkersFilledIn);
         self.tool_mode = mode;
         self
     }

@@ -312,7 +312,7 @@ impl Driver {
             segments,
             last,
             tools,
-            holds_text: self.turn.fills_in(),
+            holds_text: self.turn.inlines_results(),
             id_seed,
             conversation: self.conversation,
             began: Instant::now(),

@@ -245,7 +245,7 @@ impl Settings {
         let mut settings = self.clone();
         let format = output.format();
         let request = &mut settings.request;
-        if self.turn.fill_in {
+        if self.turn.inline_results {
             let message = "an answer of a form cannot be had with ToolMode::MarkersFilledIn";
             return Err(Error::config(message));
         }

@@ -38,6 +38,7 @@ mod answer;
 mod call;
 mod conversation;
 mod guard;
+mod key;
 mod options;
 mod repair;
 mod round;

@@ -40,7 +40,7 @@ pub struct Options {
     pub final_text_only: bool,
     /// Whether results are put into the text where their calls stand: the turn ends with that text, and
     /// without another request. After a call that failed the model is asked as ever. In auto mode alone.
-    pub fill_in: bool,
+    pub inline_results: bool,
 }
 
 impl Options {
@@ -63,7 +63,7 @@ impl Default for Options {
             repeat_guard: Some(3),
             last_answer_without_tools: false,
             final_text_only: false,
-            fill_in: false,
+            inline_results: false,
         }
     }
 }

@@ -3,7 +3,7 @@ mod brought;
 mod correct;
 mod cut;
 mod failure;
-mod fill;
+mod inline;
 mod limits;
 mod lost;
 mod phase;
@@ -29,7 +29,9 @@ use crate::answer::{Answer, Recorded, has_text, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
+use crate::key::key;
 use crate::options::{Mode, Options};
+use crate::repair::{LOST, not_run};
 use crate::round::Round;
 
 /// One conversation and the turn in progress.
@@ -59,6 +61,8 @@ pub struct Turn {
     /// How many answers had calls.
     answers: u64,
     key_seed: Box<str>,
+    /// The tool whose calls are answers.
+    output_tool: Option<Box<str>>,
 }
 
 impl Turn {
@@ -78,7 +82,21 @@ impl Turn {
             turns: 0,
             answers: 0,
             key_seed: Box::default(),
+            output_tool: None,
         }
+    }
+
+    /// Sets the text with which the keys of calls begin; see [`call_key`](Self::call_key).
+    #[must_use]
+    pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
+        self.key_seed = seed.into().into();
+        self
+    }
+
+    /// Names the tool whose calls are not calls but the model's final answer (a form of structured output).
+    /// Nobody looks at their results: [`Action::Review`] leaves them out.
+    pub fn set_output_tool(&mut self, name: Option<String>) {
+        self.output_tool = name.map(String::into_boxed_str);
     }
 
     /// Goes on from the conversation as it stands, with a fresh budget of rounds.
@@ -189,8 +207,7 @@ impl Turn {
             }
             return;
         }
-        self.phase =
-            Phase::Calling { started: false, continues: false, reason: finish_reason };
+        self.phase = Phase::Calling { started: false, continues: false, reason: finish_reason };
         self.progress.guard.begin_round();
         if self.options.mode == Mode::Auto {
             self.hold_to_limits();
@@ -239,6 +256,14 @@ impl Turn {
             self.record(call, content, outcome);
         }
         running
+    }
+
+    /// Answers a call that had started, and whose result is lost: because the process that ran it has ended. The
+    /// model reads that it may have taken effect. Returns false if the call has a result, or has not started.
+    pub fn lose_call(&mut self, call: usize) -> bool {
+        let name = self.calls().get(call).map(|call| &*call.block.name);
+        let content = not_run(name.unwrap_or_default(), LOST);
+        self.finish_call(call, content, Outcome::Unknown)
     }
 
     /// Takes the result of a call as it is to stand, after it was looked at.
@@ -313,13 +338,13 @@ impl Turn {
                     let last = self.progress.last.as_mut().map(|last| last.asked = true);
                     return Some(Action::Request { tools: last.is_none() });
                 }
-                Phase::Continuing { prompt } => match self.round.next_review() {
-                    Some(call) => return Some(Action::Review { call }),
-                    None => {
-                        let prompt = *prompt;
-                        self.phase = Phase::Requesting { sent: false, prompt };
+                Phase::Continuing { prompt } => {
+                    let prompt = *prompt;
+                    if let Some(call) = self.next_review() {
+                        return Some(Action::Review { call });
                     }
-                },
+                    self.phase = Phase::Requesting { sent: false, prompt };
+                }
                 Phase::Calling { started, continues, reason } => {
                     if let Some(call) = self.round.next_undecided() {
                         return Some(Action::Decide { call });
@@ -340,10 +365,13 @@ impl Turn {
                         self.phase = Phase::Ending { reason, rest: Rest::Approval };
                     } else if !mem::replace(started, true) && self.round.has_open() {
                         let calls = self.round.open();
-                        self.progress.budget.calls = self.progress.budget.calls.saturating_add(calls.len() as u32);
+                        self.progress.budget.calls =
+                            self.progress.budget.calls.saturating_add(calls.len() as u32);
                         return Some(Action::Run { calls });
-                    } else if let Some(call) = self.round.next_review() {
+                    } else if let Some(call) = self.next_review() {
                         return Some(Action::Review { call });
+                    } else if !self.out.is_empty() {
+                        // Results that nobody had to look at.
                     } else if self.round.has_open() {
                         return None;
                     } else {
@@ -402,6 +430,19 @@ impl Turn {
         &self.round.calls
     }
 
+    /// Returns the key by which this call is known wherever it runs (an idempotency key); `None` if there is no
+    /// such call.
+    ///
+    /// It is made of the seed, the number of the answer in this turn machine, the call's place and the call
+    /// itself, so that it is the same in a snapshot and whenever the same answers are taken again, and never that
+    /// of another call. A machine that is made anew of messages counts its answers anew: give each such life
+    /// of a conversation a seed of its own, such as its id and the number of the prompt.
+    #[must_use]
+    pub fn call_key(&self, call: usize) -> Option<String> {
+        let block = &self.calls().get(call)?.block;
+        Some(key(&self.key_seed, self.round.number, call, block))
+    }
+
     /// Returns how many rounds of calls this turn has had; one beyond a limit does not count.
     #[must_use]
     pub fn rounds(&self) -> u32 {
@@ -429,8 +470,8 @@ impl Turn {
     /// Whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
     /// has its result.
     #[must_use]
-    pub fn fills_in(&self) -> bool {
-        self.options.fill_in && self.options.mode == Mode::Auto
+    pub fn inlines_results(&self) -> bool {
+        self.options.inline_results && self.options.mode == Mode::Auto
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {
@@ -452,11 +493,24 @@ impl Turn {
         self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
     }
 
+    /// Hands out a result that somebody is to look at.
+    fn next_review(&mut self) -> Option<usize> {
+        loop {
+            let call = self.round.next_review()?;
+            let call_made = &self.round.calls[call];
+            if self.output_tool.as_deref() != Some(&*call_made.block.name) {
+                return Some(call);
+            }
+            let content = call_made.content().cloned().unwrap_or_default();
+            self.review(call, content);
+        }
+    }
+
     /// After a round of calls: another request, or the end.
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
-        if self.fill_in() {
+        if self.put_inline() {
             self.phase = Phase::ending(FinishReason::Stop);
             return;
         }

@@ -176,7 +176,7 @@ impl AgentOptionsBuilder {
             }
         }
         self.check_choice()?;
-        let fill_in = self.turn.fill_in.then_some("ToolMode::MarkersFilledIn");
+        let fill_in = self.turn.inline_results.then_some("ToolMode::MarkersFilledIn");
         let auto_only = self.auto_only.first().copied().or(fill_in);
         if let (Mode::Manual, Some(option)) = (self.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");

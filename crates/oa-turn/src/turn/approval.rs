@@ -1,8 +1,6 @@
 //! The input of calls, and calls that wait until somebody permits them, in this program or a later one.
 
-use oa_types::{
-    ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock,
-};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
 use serde_json::Value;
 
 use super::{Phase, Rest, Turn};
@@ -112,6 +110,7 @@ impl Turn {
             .collect();
         let is_open = calls.iter().any(Call::is_open);
         self.conversation.set(messages);
+        self.answers = self.answers.saturating_add(1);
         self.round = Round::restored(calls, results_at, self.answers);
         let waits = is_open && self.options.mode == Mode::Auto;
         self.phase = Phase::Idle { rest: if waits { Rest::Approval } else { Rest::Done } };

@@ -86,8 +86,7 @@ impl Turn {
     pub fn is_retry(&self, prompt: &Message) -> bool {
         let last = self.history().last().map(|message| message.role);
         let waits = matches!(last, Some(MessageRole::Tool | MessageRole::User));
-        let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase.is_idle())
-        else {
+        let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase.is_idle()) else {
             return false;
         };
         let Asked { place, given } = &failure.asked;

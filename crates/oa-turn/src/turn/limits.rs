@@ -57,13 +57,14 @@ impl Turn {
         let (name, input) = (&asked.block.name, &asked.input);
         let ran = self.options.mode == Mode::Auto && self.progress.last.is_none();
         // What is put into the text is not read by the model, which may well say it several times.
-        let is_text = self.fills_in() && asked.went_well();
+        let is_text = self.inlines_results() && asked.went_well();
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
             return content;
         };
         let count = self.progress.guard.count(name, input, &content);
         if count > limit {
-            self.progress.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
+            self.progress.last =
+                Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
         }
         if count != limit {
             return content;

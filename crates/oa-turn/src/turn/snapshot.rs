@@ -73,6 +73,7 @@ struct State {
     turns: u32,
     answers: u64,
     key_seed: Box<str>,
+    output_tool: Option<Box<str>>,
 }
 
 impl Turn {
@@ -93,6 +94,7 @@ impl Turn {
             turns,
             answers,
             key_seed,
+            output_tool,
         } = self;
         TurnSnapshot(Form::Known(Box::new(State {
             options: *options,
@@ -107,6 +109,7 @@ impl Turn {
             turns: *turns,
             answers: *answers,
             key_seed: key_seed.clone(),
+            output_tool: output_tool.clone(),
         })))
     }
 
@@ -143,6 +146,7 @@ impl Turn {
             turns,
             answers,
             key_seed,
+            output_tool,
         } = state;
         Ok(Self {
             options,
@@ -157,6 +161,7 @@ impl Turn {
             turns,
             answers,
             key_seed,
+            output_tool,
         })
     }
 }

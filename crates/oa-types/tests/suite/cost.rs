@@ -85,7 +85,8 @@ fn an_amount_that_no_number_holds_is_stored_as_its_digits() {
         assert_eq!(serde_json::from_str::<Cost>(json).unwrap(), cost);
     }
     assert_eq!(serde_json::from_str::<Cost>("3").unwrap().to_string(), "3");
-    for wrong in ["\"\"", "\"1.x\"", "\"-1\"", "\"1.0000000000001\"", "\"99999999999\"", "-1", "[]"] {
+    for wrong in ["\"\"", "\"1.x\"", "\"-1\"", "\"1.0000000000001\"", "\"99999999999\"", "-1", "[]"]
+    {
         assert!(serde_json::from_str::<Cost>(wrong).is_err(), "{wrong}");
     }
 }
