@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::options::Mode;
+use crate::repair::has_text;
 use crate::round::Piece;
 
 /// The model's answer to a request.
@@ -145,8 +146,13 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Returns whether a message says something in words. White space alone is refused by some servers.
-pub(crate) fn has_text(message: &Message) -> bool {
-    let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
-    texts.any(|text| !text.chars().all(char::is_whitespace))
+/// Why the model was not understood, where it asked for calls and none of them is known by its name.
+pub(crate) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
+    if !matches!(reason.as_str(), "tool_calls" | "function_call") {
+        return None;
+    }
+    blocks.iter().find_map(|block| match block {
+        ContentBlock::ToolUseError(error) if error.name.is_none() => Some(error.error.clone()),
+        _ => None,
+    })
 }

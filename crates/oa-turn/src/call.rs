@@ -35,7 +35,7 @@ pub enum Fit {
 }
 
 impl Fit {
-    fn is_unchecked(&self) -> bool {
+    pub(crate) fn is_unchecked(&self) -> bool {
         *self == Self::Unchecked
     }
 }

@@ -31,7 +31,10 @@
 //!
 //! Whoever drives a loop of their own. To run an agent, take the facade `open-agent`.
 
+mod drive;
 mod turn;
+
+mod step;
 
 mod action;
 mod answer;
@@ -48,7 +51,13 @@ mod error;
 pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
 pub use crate::call::{Call, CallState, Fit};
+pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
+pub use crate::step::{
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, Cut, DecideOutcome, DecideStep,
+    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
+    StepOutcome,
+};
 pub use crate::turn::{Turn, TurnSnapshot};

@@ -5,8 +5,6 @@ use std::collections::{HashMap, HashSet};
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
-use crate::answer::has_text;
-
 /// The answer to a call whose result nobody has recorded: nobody knows whether it ran.
 const NO_RESULT: &str = "unknown: no result was recorded, so the call may or may not have run";
 
@@ -15,7 +13,7 @@ pub(crate) const LOST: &str =
     "unknown: the call was started, and its result was lost; it may have taken effect";
 
 /// The answer to a call that has no result of its tool, for the model to read.
-pub(crate) fn not_run(tool: &str, error: &str) -> Value {
+pub(crate) fn unanswered(tool: &str, error: &str) -> Value {
     json!({ "error": error, "tool": tool })
 }
 
@@ -130,7 +128,7 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
                     result.name = Some(call.name);
                     Message::tool(result)
                 }
-                None => result_message(&call, not_run(&call.name, NO_RESULT), true),
+                None => result_message(&call, unanswered(&call.name, NO_RESULT), true),
             });
         }
     }
@@ -211,4 +209,10 @@ pub(crate) fn result_of(message: &Message) -> Option<&ToolResultBlock> {
         ContentBlock::ToolResult(result) => Some(result),
         _ => None,
     })
+}
+
+/// Returns whether a message says something in words. White space alone is refused by some servers.
+pub(crate) fn has_text(message: &Message) -> bool {
+    let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
+    texts.any(|text| !text.chars().all(char::is_whitespace))
 }

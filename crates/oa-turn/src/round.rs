@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
-use crate::repair::{calls_of, not_run, result_message, result_of};
+use crate::repair::{calls_of, result_message, result_of, unanswered};
 
 /// The calls of one answer: who has answered them, and what the caller has seen of them.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -103,7 +103,7 @@ impl Round {
     pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() {
-                let content = not_run(&self.calls[call].block.name, error);
+                let content = unanswered(&self.calls[call].block.name, error);
                 self.record(to, call, content, outcome);
             }
         }

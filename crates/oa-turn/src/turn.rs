@@ -2,6 +2,7 @@ mod approval;
 mod brought;
 mod correct;
 mod cut;
+mod failed;
 mod failure;
 mod inline;
 mod limits;
@@ -10,6 +11,7 @@ mod phase;
 mod progress;
 mod prompt;
 mod snapshot;
+mod steps;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -19,19 +21,18 @@ use oa_types::{
 };
 use serde_json::{Value, json};
 
-use self::failure::{Asked, Failure};
-use self::lost::lost_call;
+use self::failed::{Asked, Failure};
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
 pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
-use crate::answer::{Answer, Recorded, has_text, recorded};
+use crate::answer::{Answer, Recorded, lost_call, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::key::key;
 use crate::options::{Mode, Options};
-use crate::repair::{LOST, not_run};
+use crate::repair::{LOST, has_text, unanswered};
 use crate::round::Round;
 
 /// One conversation and the turn in progress.
@@ -60,6 +61,8 @@ pub struct Turn {
     turns: u32,
     /// How many answers had calls.
     answers: u64,
+    /// How many requests were handed out.
+    requests: u64,
     key_seed: Box<str>,
     /// The tool whose calls are answers.
     output_tool: Option<Box<str>>,
@@ -81,6 +84,7 @@ impl Turn {
             failure: None,
             turns: 0,
             answers: 0,
+            requests: 0,
             key_seed: Box::default(),
             output_tool: None,
         }
@@ -262,7 +266,7 @@ impl Turn {
     /// model reads that it may have taken effect. Returns false if the call has a result, or has not started.
     pub fn lose_call(&mut self, call: usize) -> bool {
         let name = self.calls().get(call).map(|call| &*call.block.name);
-        let content = not_run(name.unwrap_or_default(), LOST);
+        let content = unanswered(name.unwrap_or_default(), LOST);
         self.finish_call(call, content, Outcome::Unknown)
     }
 
@@ -335,6 +339,7 @@ impl Turn {
                 }
                 Phase::Requesting { sent, .. } => {
                     *sent = true;
+                    self.requests = self.requests.saturating_add(1);
                     let last = self.progress.last.as_mut().map(|last| last.asked = true);
                     return Some(Action::Request { tools: last.is_none() });
                 }
@@ -403,11 +408,10 @@ impl Turn {
             Phase::Prompting { prompt, handed: true, .. } => {
                 Some(Action::Submit { prompt: Message::clone(prompt) })
             }
-            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
-                let calls = self.round.open();
+            _ => {
+                let calls = self.running();
                 (!calls.is_empty()).then_some(Action::Run { calls })
             }
-            _ => None,
         }
     }
 
@@ -472,6 +476,16 @@ impl Turn {
     #[must_use]
     pub fn inlines_results(&self) -> bool {
         self.options.inline_results && self.options.mode == Mode::Auto
+    }
+
+    /// The calls that were handed out to be run, and have not ended.
+    fn running(&self) -> Vec<usize> {
+        match self.phase {
+            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
+                self.round.open()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {

@@ -3,7 +3,8 @@
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
 use serde_json::Value;
 
-use super::{Phase, Rest, Turn};
+use super::Turn;
+use super::phase::{Phase, Rest};
 use crate::action::Decision;
 use crate::call::{Call, CallState, Fit};
 use crate::error::{Error, ErrorKind};

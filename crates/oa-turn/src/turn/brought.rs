@@ -2,7 +2,8 @@
 
 use oa_types::{ContentBlock, Message, MessageRole};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 

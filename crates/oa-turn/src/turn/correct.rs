@@ -1,6 +1,7 @@
 use oa_types::{FinishReason, Message};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::phase::Phase;
 
 impl Turn {
     /// Goes on behind an answer that was to be the last of its turn: this message is said to the model, and

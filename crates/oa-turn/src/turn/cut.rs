@@ -2,20 +2,23 @@
 
 use oa_types::{ContentBlock, FinishReason, Outcome};
 
-use super::{Phase, Rest, Turn};
+use super::Turn;
+use super::phase::{Phase, Rest};
 use crate::answer::unfinished;
 use crate::options::Mode;
 
 impl Turn {
-    /// Ends the turn because the user wants it so. What had arrived of an answer stays as text.
+    /// Ends the turn because the user wants it so. What had arrived of an answer stays as text, if text is shown
+    /// as it arrives.
     pub fn interrupt(&mut self, partial: Vec<ContentBlock>) {
-        let reason = Some(FinishReason::Interrupted);
+        let (reason, partial) = (Some(FinishReason::Interrupted), self.shown(partial));
         self.cut(partial, "cancelled: the user interrupted", Outcome::Cancelled, reason);
     }
 
     /// Ends the turn because a budget that the driver keeps (time) is used up. What had arrived of an
-    /// answer stays as text.
+    /// answer stays as text, if text is shown as it arrives.
     pub fn stop(&mut self, reason: FinishReason, partial: Vec<ContentBlock>) {
+        let partial = self.shown(partial);
         self.cut(partial, "not run: the budget is used up", Outcome::NotRun, Some(reason));
     }
 
@@ -23,6 +26,11 @@ impl Turn {
     /// of an answer stays as text.
     pub fn abandon(&mut self, partial: Vec<ContentBlock>) {
         self.cut(partial, "not run: the user went on without it", Outcome::NotRun, None);
+    }
+
+    /// The part of an answer that the caller has seen. The rest is no part of the conversation.
+    pub(super) fn shown(&self, partial: Vec<ContentBlock>) -> Vec<ContentBlock> {
+        if self.shows_text() { partial } else { Vec::new() }
     }
 
     /// Ends what is in progress, in the middle of whatever it is.

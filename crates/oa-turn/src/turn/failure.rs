@@ -1,35 +1,12 @@
 //! Turns that failed, and prompts that are sent again after that.
 
 use oa_types::{ContentBlock, Message, MessageRole, Outcome};
-use serde::{Deserialize, Serialize};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::failed::{Asked, Failure};
+use super::phase::Phase;
 use crate::answer::unfinished;
 use crate::error::Error;
-
-/// A prompt that stands in history.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Asked {
-    pub(super) place: usize,
-    /// The prompt as the caller gave it, if it stands otherwise in history.
-    pub(super) given: Option<Box<Message>>,
-}
-
-/// A turn that failed in the middle of an answer, so that its prompt stands in history.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Failure {
-    pub(super) asked: Asked,
-    /// The part of the answer that the caller has seen.
-    broken: Option<Message>,
-    /// `broken` stands in history, before a prompt whose answer has not begun.
-    is_recorded: bool,
-}
-
-impl Failure {
-    pub(super) fn is_recorded(&self) -> bool {
-        self.is_recorded
-    }
-}
 
 impl Turn {
     /// Ends the turn because a request, a hook or the driver failed. A prompt whose answer had not begun is
@@ -59,7 +36,7 @@ impl Turn {
             // The answer began, and there was no failure before it that is still to be made good.
             _ if self.failure.is_none() => {
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
-                let broken = Some(partial).filter(|_| is_broken).and_then(unfinished);
+                let broken = Some(self.shown(partial)).filter(|_| is_broken).and_then(unfinished);
                 self.failure = self
                     .asked
                     .clone()

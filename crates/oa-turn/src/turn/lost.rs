@@ -1,8 +1,9 @@
 //! Calls of which too little is known to answer them.
 
-use oa_types::{ContentBlock, FinishReason, Message};
+use oa_types::{FinishReason, Message};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::phase::Phase;
 
 impl Turn {
     /// Tells the model that its call was lost, and asks again: a call without a name cannot have a result.
@@ -27,15 +28,4 @@ impl Turn {
             *rounds = rounds.saturating_add(1);
         }
     }
-}
-
-/// Why the model was not understood, where it asked for calls and none of them is known by its name.
-pub(super) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
-    if !matches!(reason.as_str(), "tool_calls" | "function_call") {
-        return None;
-    }
-    blocks.iter().find_map(|block| match block {
-        ContentBlock::ToolUseError(error) if error.name.is_none() => Some(error.error.clone()),
-        _ => None,
-    })
 }

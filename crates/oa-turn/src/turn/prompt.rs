@@ -2,8 +2,9 @@
 
 use oa_types::{ContentBlock, Message, MessageRole, Outcome, TextBlock};
 
-use super::failure::Asked;
-use super::{Phase, Turn};
+use super::Turn;
+use super::failed::Asked;
+use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 
 impl Turn {

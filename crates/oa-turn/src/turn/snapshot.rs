@@ -8,12 +8,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::failure::{Asked, Failure};
+use super::Turn;
+use super::failed::{Asked, Failure};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
-use super::{Conversation, Round, Turn};
+use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
+use crate::round::Round;
 
 /// The version of the form in which snapshots are written. A change of [`State`] or of what it holds that an
 /// older reader, or this one with older data, would take otherwise needs another.
@@ -72,6 +74,7 @@ struct State {
     failure: Option<Box<Failure>>,
     turns: u32,
     answers: u64,
+    requests: u64,
     key_seed: Box<str>,
     output_tool: Option<Box<str>>,
 }
@@ -93,6 +96,7 @@ impl Turn {
             failure,
             turns,
             answers,
+            requests,
             key_seed,
             output_tool,
         } = self;
@@ -108,6 +112,7 @@ impl Turn {
             failure: failure.clone(),
             turns: *turns,
             answers: *answers,
+            requests: *requests,
             key_seed: key_seed.clone(),
             output_tool: output_tool.clone(),
         })))
@@ -145,6 +150,7 @@ impl Turn {
             failure,
             turns,
             answers,
+            requests,
             key_seed,
             output_tool,
         } = state;
@@ -160,6 +166,7 @@ impl Turn {
             failure,
             turns,
             answers,
+            requests,
             key_seed,
             output_tool,
         })
@@ -189,7 +196,7 @@ impl State {
             return Err("a prompt is missing");
         }
         // A failure takes them back: they are the last messages, behind all results.
-        let taken_back = match (phase.prompt(), failed.is_some_and(Failure::is_recorded)) {
+        let taken_back = match (phase.prompt(), failed.is_some_and(|failed| failed.is_recorded)) {
             (Some(prompt), is_recorded) => {
                 if prompt + 1 != len {
                     return Err("the prompt is not the last message");
