@@ -135,7 +135,8 @@ pub trait Perform {
         async move {
             let error = || {
                 let message = "no call waits for an approval";
-                ApprovalOutcome::Failed { error: ErrorRecord::new("invalid_input", message) }
+                let error = ErrorRecord::new("invalid_input", message);
+                ApprovalOutcome::Failed { error: Box::new(error) }
             };
             Ok(step.calls.first().map_or_else(error, |call| {
                 let block = &call.call.block;
@@ -178,7 +179,7 @@ pub trait Perform {
 pub enum DriveError<E> {
     /// The turn has failed, as an outcome tells. It has ended, and can be gone on from as after
     /// [`Turn::fail`].
-    Failed(ErrorRecord),
+    Failed(Box<ErrorRecord>),
     /// Nothing is in progress: no turn was begun.
     Idle,
     /// A step was not performed. The turn stands where it stood, and can be driven on.

@@ -105,7 +105,7 @@ pub enum PromptOutcome {
     /// The gate failed: the prompt is not sent.
     Failed {
         /// The failure.
-        error: ErrorRecord,
+        error: Box<ErrorRecord>,
     },
     /// It is sent with these words in the place of its own. Its images stay.
     Replace {
@@ -153,7 +153,7 @@ pub enum AskOutcome {
     /// There is no answer, or it broke off.
     Failed {
         /// The failure.
-        error: ErrorRecord,
+        error: Box<ErrorRecord>,
         /// True if the answer had begun: then the prompt stays in history, otherwise it is taken back.
         has_begun: bool,
         /// The part of the answer that had arrived.
@@ -192,7 +192,7 @@ pub enum DecideOutcome {
     /// Nobody could decide: the call must not run, and the turn fails.
     Failed {
         /// The failure.
-        error: ErrorRecord,
+        error: Box<ErrorRecord>,
     },
 }
 
@@ -224,7 +224,7 @@ pub enum ApprovalOutcome {
     /// Nobody could be asked: the call must not run, and the turn fails.
     Failed {
         /// The failure.
-        error: ErrorRecord,
+        error: Box<ErrorRecord>,
     },
 }
 
@@ -285,7 +285,7 @@ pub enum ReviewOutcome {
     /// Nobody could look at it: it stays as it is, and the turn fails.
     Failed {
         /// The failure.
-        error: ErrorRecord,
+        error: Box<ErrorRecord>,
     },
     /// The result stays as it is.
     Keep,

@@ -38,7 +38,7 @@ impl Turn {
     /// The failure that the outcome tells of: then the turn has ended, as by [`fail`](Self::fail). Also `blocked` for
     /// a prompt that is not let through, and `invalid_input` for one that is changed into none, and for an approval of
     /// a call that nobody is asked about.
-    pub fn take(&mut self, outcome: StepOutcome) -> Result<(), ErrorRecord> {
+    pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
             StepOutcome::Ask(outcome) => self.take_answer(outcome),
@@ -52,12 +52,12 @@ impl Turn {
         }
     }
 
-    fn take_prompt(&mut self, outcome: PromptOutcome) -> Result<(), ErrorRecord> {
+    fn take_prompt(&mut self, outcome: PromptOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             PromptOutcome::Allow => self.accept_prompt(None).map_err(|error| invalid(&error)),
             PromptOutcome::Block { reason } => {
                 let message = format!("a hook blocked the prompt: {reason}");
-                self.fails(ErrorRecord::new("blocked", message))
+                self.fails(Box::new(ErrorRecord::new("blocked", message)))
             }
             PromptOutcome::Cut { cut } => self.take_cut(cut),
             PromptOutcome::Failed { error } => self.fails(error),
@@ -67,7 +67,7 @@ impl Turn {
         }
     }
 
-    fn take_answer(&mut self, outcome: AskOutcome) -> Result<(), ErrorRecord> {
+    fn take_answer(&mut self, outcome: AskOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             AskOutcome::Answered { answer, correction } => {
                 self.answer(answer);
@@ -94,7 +94,7 @@ impl Turn {
         }
     }
 
-    fn take_decision(&mut self, outcome: DecideOutcome) -> Result<(), ErrorRecord> {
+    fn take_decision(&mut self, outcome: DecideOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             DecideOutcome::Cut { cut } => self.take_cut(cut),
             DecideOutcome::Decided { decision, fit } => {
@@ -112,7 +112,7 @@ impl Turn {
         }
     }
 
-    fn take_approval(&mut self, outcome: ApprovalOutcome) -> Result<(), ErrorRecord> {
+    fn take_approval(&mut self, outcome: ApprovalOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             ApprovalOutcome::Cut { cut } => self.take_cut(cut),
             ApprovalOutcome::Decided { id, decision } => {
@@ -139,7 +139,7 @@ impl Turn {
         }
     }
 
-    fn take_review(&mut self, outcome: ReviewOutcome) -> Result<(), ErrorRecord> {
+    fn take_review(&mut self, outcome: ReviewOutcome) -> Result<(), Box<ErrorRecord>> {
         let Some(Action::Review { call }) = self.pending_action() else { return Ok(()) };
         let content = self.calls()[call].content().cloned().unwrap_or_default();
         match outcome {
@@ -160,7 +160,7 @@ impl Turn {
         }
     }
 
-    fn take_cut(&mut self, cut: Cut) -> Result<(), ErrorRecord> {
+    fn take_cut(&mut self, cut: Cut) -> Result<(), Box<ErrorRecord>> {
         match cut {
             Cut::Interrupted => self.interrupt(Vec::new()),
             Cut::Stopped { reason } => self.stop(reason, Vec::new()),
@@ -168,7 +168,7 @@ impl Turn {
         Ok(())
     }
 
-    fn fails(&mut self, error: ErrorRecord) -> Result<(), ErrorRecord> {
+    fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
         self.fail();
         Err(error)
     }
@@ -209,6 +209,6 @@ impl Turn {
     }
 }
 
-fn invalid(error: &Error) -> ErrorRecord {
-    ErrorRecord::new("invalid_input", error.to_string())
+fn invalid(error: &Error) -> Box<ErrorRecord> {
+    Box::new(ErrorRecord::new("invalid_input", error.to_string()))
 }
