@@ -198,7 +198,7 @@ impl State {
         // A failure takes them back: they are the last messages, behind all results.
         let taken_back = match (phase.prompt(), failed.is_some_and(|failed| failed.is_recorded)) {
             (Some(prompt), is_recorded) => {
-                if prompt + 1 != len {
+                if prompt.checked_add(1) != Some(len) {
                     return Err("the prompt is not the last message");
                 }
                 1 + usize::from(is_recorded)

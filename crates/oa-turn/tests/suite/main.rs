@@ -5,6 +5,7 @@ mod cuts;
 mod events;
 mod histories;
 mod inline_results;
+mod journal;
 mod laws;
 mod rules;
 mod shapes;
