@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::Change;
+use oa_hooks::{Change, Verdict};
 use serde_json::Value;
 
 use crate::answer::{AnswerStream, Closing};
@@ -36,6 +36,8 @@ pub(crate) enum Done {
     /// Of calls, by their places and in their order; the first is the one that was handed out.
     Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
     Delta(AgentEvent),
+    /// Of a prompt.
+    Prompt(Result<Verdict<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     /// Of a result, by the place of its call.
     Review(usize, Result<Option<Change<Value>>, oa_hooks::Error>),
