@@ -1,8 +1,8 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Error;
 
@@ -51,7 +51,19 @@ impl Cost {
         self.0 as f64 / UNIT
     }
 
-    /// Returns the sum, saturating at the maximum.
+    /// Reads the digits that [`Display`](fmt::Display) has written.
+    fn from_digits(digits: &str) -> Option<Self> {
+        let (units, rest) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if units.is_empty() || rest.len() > 12 || !is_digits(units) || !is_digits(rest) {
+            return None;
+        }
+        let units: u64 = units.parse().ok()?;
+        let rest: u64 = format!("{rest:0<12}").parse().ok()?;
+        units.checked_mul(UNIT as u64)?.checked_add(rest).map(Self)
+    }
+
+    /// Returns the sum, or the maximum if it is larger than that.
     #[must_use]
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -88,16 +100,30 @@ impl fmt::Debug for Cost {
     }
 }
 
-/// Serialized as a number of units.
+/// As a number of units, or as its digits in a string where a number would not be exact.
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.to_f64())
+        let amount = self.to_f64();
+        if Self::new(amount).is_ok_and(|read| read == *self) {
+            serializer.serialize_f64(amount)
+        } else {
+            serializer.collect_str(self)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let amount = f64::deserialize(deserializer)?;
-        Self::new(amount).map_err(D::Error::custom)
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Amount {
+            Number(f64),
+            Digits(String),
+        }
+        match Amount::deserialize(deserializer)? {
+            Amount::Number(amount) => Self::new(amount).map_err(D::Error::custom),
+            Amount::Digits(digits) => Self::from_digits(&digits)
+                .ok_or_else(|| D::Error::custom(format!("not an amount of money: {digits:?}"))),
+        }
     }
 }

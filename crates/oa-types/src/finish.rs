@@ -146,15 +146,27 @@ impl fmt::Display for FinishReason {
     }
 }
 
+/// As a word. Each reason is read as the same: a server's word that is spelled like a reason of another kind is
+/// written behind `other:`.
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        match self {
+            Self::Other(word) if word.starts_with(OTHER) || Self::from(&**word) != *self => {
+                serializer.collect_str(&format_args!("{OTHER}{word}"))
+            }
+            _ => serializer.serialize_str(self.as_str()),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for FinishReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
-        Ok(Self::from(&*word))
+        Ok(match word.strip_prefix(OTHER) {
+            Some(word) => Self::Other(word.into()),
+            None => Self::from(&*word),
+        })
     }
 }
+
+const OTHER: &str = "other:";

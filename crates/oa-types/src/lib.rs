@@ -39,6 +39,7 @@ pub mod contain;
 pub mod wire;
 
 mod error;
+mod error_record;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
@@ -47,6 +48,7 @@ pub use crate::block::{
 };
 pub use crate::cost::Cost;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::error_record::ErrorRecord;
 pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;

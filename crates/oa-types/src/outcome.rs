@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// A hook or permission rule refused it.
     Blocked,
-    /// It was canceled before it finished.
+    /// It was canceled before it finished. If it had started, it may have taken effect.
     Cancelled,
     /// The tool returned an error.
     Failed,
@@ -25,6 +25,9 @@ pub enum Outcome {
     Panicked,
     /// The tool or the whole run timed out.
     TimedOut,
+    /// It had started, and its result was lost: the process that ran it has ended. It may have taken effect, in
+    /// whole or in part.
+    Unknown,
     /// No tool has this name.
     UnknownTool,
 }
@@ -55,6 +58,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Panicked => "panicked",
             Self::TimedOut => "timed_out",
+            Self::Unknown => "unknown",
             Self::UnknownTool => "unknown_tool",
         }
     }

@@ -36,6 +36,19 @@ proptest! {
         let kept = if word.is_empty() { "unspecified" } else { &word };
         prop_assert_eq!(reason.as_str(), kept);
     }
+
+    #[test]
+    fn a_reason_is_read_as_it_was_written(word in word(), is_escaped in any::<bool>()) {
+        let word = if is_escaped { format!("other:{word}") } else { word };
+        for reason in [
+            FinishReason::from_server(&word),
+            FinishReason::from(&*word),
+            FinishReason::Other(word.into()),
+        ] {
+            let json = serde_json::to_string(&reason).unwrap();
+            prop_assert_eq!(serde_json::from_str::<FinishReason>(&json).unwrap(), reason);
+        }
+    }
 }
 
 #[test]

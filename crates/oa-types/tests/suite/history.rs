@@ -43,6 +43,7 @@ fn outcomes_are_words() {
         (Outcome::Ok, "ok"),
         (Outcome::Panicked, "panicked"),
         (Outcome::TimedOut, "timed_out"),
+        (Outcome::Unknown, "unknown"),
         (Outcome::UnknownTool, "unknown_tool"),
     ];
     for (outcome, word) in words {

@@ -2,6 +2,7 @@
 
 mod contain;
 mod cost;
+mod error_record;
 mod finish;
 mod history;
 mod images;
