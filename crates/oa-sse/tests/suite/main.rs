@@ -24,7 +24,8 @@ pub(crate) enum End {
     Lenient,
 }
 
-/// Feeds `chunks` to `parser`, some as `Bytes` and some as slices, and collects everything that comes out.
+/// Feeds `chunks` to `parser`, some as `Bytes` and some as slices, releases some of them, and collects everything that
+/// comes out.
 pub(crate) fn run<'a>(
     mut parser: Parser,
     chunks: impl IntoIterator<Item = &'a [u8]>,
@@ -38,6 +39,9 @@ pub(crate) fn run<'a>(
             parser.push(chunk.to_vec().into());
         }
         drain(&mut parser, &mut seen);
+        if chunk.len().is_multiple_of(3) {
+            parser.release();
+        }
     }
     match end {
         End::Strict => parser.finish(),
@@ -58,6 +62,9 @@ fn drain(parser: &mut Parser, seen: &mut Vec<Seen>) {
                     id: event.last_event_id().to_owned(),
                 };
                 assert_eq!(event.data_bytes(), event.raw_data());
+                let is_text = !event.event().contains('\u{fffd}');
+                assert_eq!(event.is_named(&event.event()), is_text);
+                assert!(!event.is_named("some other"));
                 let owned = event.into_owned();
                 let kept = Seen::Event {
                     event: owned.event().into_owned(),
