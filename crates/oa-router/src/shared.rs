@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use oa_client::AnyChat;
+use oa_chat::AnyChat;
 
 use crate::desk::Desk;
 

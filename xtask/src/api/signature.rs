@@ -119,6 +119,11 @@ impl Scope<'_, '_> {
                 at += 1;
                 continue;
             }
+            // Of a field of a variant.
+            if token.is("#") && code.is(at + 1, "[") {
+                at = code.close(at + 1).unwrap_or(at + 1) + 1;
+                continue;
+            }
             // Where rustfmt breaks lines it adds commas; `(T,)` has its own.
             if token.is(",")
                 && (is_last(at)

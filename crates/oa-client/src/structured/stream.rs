@@ -7,9 +7,9 @@ use oa_types::{FinishReason, Message};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::held::{Held, Structured};
 use super::output::Output;
 use super::reader::Reader;
-use super::{Held, Structured};
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::response_format::ResponseFormat;

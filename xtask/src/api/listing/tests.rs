@@ -45,7 +45,7 @@ fn types_show_what_others_can_name() {
     );
     check("pub struct A(pub u8, pub(crate) u8, u8);", &["struct A(u8, _, _)"]);
     check(
-        "pub enum A { B, C(u8, (u16,)), D { e: u8 }, #[doc(hidden)] F }",
+        "pub enum A { B, C(u8, (u16,)), D { #[serde(default)] e: u8 }, #[doc(hidden)] F }",
         &["enum A", "    B", "    C(u8, (u16,))", "    D { e: u8 }"],
     );
     check(
