@@ -124,6 +124,8 @@ fn names_are_whole_paths_wherever_they_come_from() {
         names.foreign.keys().collect::<Vec<_>>(),
         ["bytes::Bytes", "http::Uri", "oa_b::words::B"]
     );
+    let bounds = "use http::Uri; pub fn a<T>(b: T) where Uri: From<T>, T: Iterator<Item: Send> {}";
+    assert!(listed(bounds, "").0.contains("where http::Uri: From<T>, T: Iterator<Item: Send>"));
     assert!(listed("pub fn a(b: Absent) {}", "").1.unknown.contains_key("Absent"));
 }
 
