@@ -119,6 +119,11 @@ impl Scope<'_, '_> {
                 at += 1;
                 continue;
             }
+            // Of a field of a variant.
+            if token.is("#") && code.is(at + 1, "[") {
+                at = code.close(at + 1).unwrap_or(at + 1) + 1;
+                continue;
+            }
             // Where rustfmt breaks lines it adds commas; `(T,)` has its own.
             if token.is(",")
                 && (is_last(at)
@@ -164,8 +169,13 @@ impl Scope<'_, '_> {
         }
         let written = path.join("::");
         let goes_on = start > 0 && (code.is(start - 1, "::") || code.is(start - 1, "."));
-        // `name: Type` and `Item = Type` are no paths.
-        let is_label = path.len() == 1 && (code.is(at, ":") || code.is(at, "="));
+        // `name: Type` and `Item = Type` are no paths; `where Type: Bound` is one.
+        let is_bound = || {
+            let library = self.surface.libraries.get(self.library);
+            let is_type = path[0].starts_with(char::is_uppercase);
+            is_type && library.is_some_and(|of| of.code.resolve(self.module, &path).is_some())
+        };
+        let is_label = path.len() == 1 && (code.is(at, "=") || (code.is(at, ":") && !is_bound()));
         let is_own = self.generics.contains(&path[0])
             || (KEYWORDS.contains(&path[0].as_str()) && path[0] != "crate")
             || (path.len() == 1 && path[0] == "self");

@@ -18,7 +18,6 @@ const SHARED: [&str; 5] = ["Error", "ErrorKind", "Limits", "Options", "Result"];
 const UNCHANGED: &[(&str, usize)] = &[
     ("Answer", 2),
     ("Call", 2),
-    ("ChatRequest", 2),
     ("Outcome", 2),
     ("Progress", 2),
     ("Unreadable", 2),

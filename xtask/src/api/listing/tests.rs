@@ -45,7 +45,7 @@ fn types_show_what_others_can_name() {
     );
     check("pub struct A(pub u8, pub(crate) u8, u8);", &["struct A(u8, _, _)"]);
     check(
-        "pub enum A { B, C(u8, (u16,)), D { e: u8 }, #[doc(hidden)] F }",
+        "pub enum A { B, C(u8, (u16,)), D { #[serde(default)] e: u8 }, #[doc(hidden)] F }",
         &["enum A", "    B", "    C(u8, (u16,))", "    D { e: u8 }"],
     );
     check(
@@ -124,6 +124,8 @@ fn names_are_whole_paths_wherever_they_come_from() {
         names.foreign.keys().collect::<Vec<_>>(),
         ["bytes::Bytes", "http::Uri", "oa_b::words::B"]
     );
+    let bounds = "use http::Uri; pub fn a<T>(b: T) where Uri: From<T>, T: Iterator<Item: Send> {}";
+    assert!(listed(bounds, "").0.contains("where http::Uri: From<T>, T: Iterator<Item: Send>"));
     assert!(listed("pub fn a(b: Absent) {}", "").1.unknown.contains_key("Absent"));
 }
 
