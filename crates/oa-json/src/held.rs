@@ -7,15 +7,15 @@
 
 use serde_json::{Map, Value};
 
-/// As deep as `serde_json` reads.
+/// The depth to which `serde_json` reads.
 const DEPTH: usize = 128;
 
 const VALUE: usize = size_of::<Value>();
 
-/// A list and its first item: it has room for four.
+/// The memory of a list with its first item, in bytes: it has room for four.
 pub const LIST: usize = 4 * VALUE;
 
-/// Each further item of a list, which may have twice the room that it needs.
+/// The memory of each further item of a list, in bytes: a list may have twice the room that it needs.
 pub const ITEM: usize = 2 * VALUE;
 
 /// True if maps keep the order of their members, as they do with the feature `preserve_order`: each is a list and
@@ -37,20 +37,20 @@ const fn ordered(members: usize, buckets: usize) -> usize {
 /// places for fourteen.
 const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
 
-/// An object and its first eleven members.
+/// The memory of an object and its first eleven members, in bytes.
 pub const OBJECT: usize =
     if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
 
-/// Each further member of an object: a list and its table may have twice the room that they need; nodes may be
-/// half empty, and other nodes point to them.
+/// The memory of each further member of an object, in bytes: a list and its table may have twice the room that they
+/// need; nodes may be half empty, and other nodes point to them.
 pub const MEMBER: usize = if IS_ORDERED { 2 * ENTRY + 4 * BUCKET } else { OBJECT / 4 };
 
-/// No byte of JSON takes more than this.
+/// The most memory that a byte of JSON can take, in bytes.
 pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
 
-/// Returns how many bytes the value that `json` spells takes in memory at most.
+/// Returns an upper bound on the memory of the value that `json` spells, in bytes.
 ///
-/// Text that is not JSON has no value; for it the result bounds what is built until that is noticed.
+/// For text that is not JSON it bounds what is built until that is noticed.
 ///
 /// ```
 /// use oa_json::held;
@@ -93,15 +93,13 @@ pub fn by_json(json: &str) -> usize {
     held
 }
 
-/// Returns whether the value that `json` spells takes no more than so many bytes in memory.
-///
-/// Short text is not looked at.
+/// Returns whether the value that `json` spells takes at most so many bytes of memory. Short text is not looked at.
 #[must_use]
 pub fn fits(json: &str, bytes: usize) -> bool {
     json.len() <= bytes / MOST_A_BYTE || by_json(json) <= bytes
 }
 
-/// Returns how many bytes a value takes in memory at most, itself not included.
+/// Returns an upper bound on the memory of a value, in bytes, itself not included.
 #[must_use]
 pub fn by_value(value: &Value) -> usize {
     match value {
@@ -115,7 +113,7 @@ pub fn by_value(value: &Value) -> usize {
     }
 }
 
-/// Returns how many bytes the members of an object take in memory at most.
+/// Returns an upper bound on the memory of the members of an object, in bytes.
 #[must_use]
 pub fn by_members(members: &Map<String, Value>) -> usize {
     let members = members.iter().zip(1..);
@@ -125,13 +123,13 @@ pub fn by_members(members: &Map<String, Value>) -> usize {
     members.map(member).sum()
 }
 
-/// Returns how many bytes a member of this name takes in a map at most, beside its value.
+/// Returns an upper bound on the memory of a member of this name, in bytes, its value not included.
 #[must_use]
 pub fn member(name: &str) -> usize {
     OBJECT + name.len()
 }
 
-/// Returns what a map grows by with a member: the first, the second, and so on.
+/// Returns the memory that a map grows by with a member, in bytes: the first, the second, and so on.
 pub(crate) fn by_member(count: usize) -> usize {
     match count {
         // A table begins with four places, and doubles when seven of eight are taken.
