@@ -79,7 +79,7 @@ async fn budget(
     let mut client = Client::new(options.build()?)?;
     for question in QUESTIONS {
         let before = estimate_tokens(client.history());
-        if let Compaction::Summarised { messages, .. } = client.compact(&policy).await? {
+        if let Compaction::Summarized { messages, .. } = client.compact(&policy).await? {
             let now = estimate_tokens(client.history());
             terminal.line(&format!(
                 "  A summary took the place of {messages} messages: {before} tokens became {now}."

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use open_agent::client::TimeoutKind;
+use open_agent::transport::TimeoutKind;
 use open_agent::{Client, ContentBlock, ErrorKind, FinishReason, json, query};
 use serde_json::Value;
 use tower::service_fn;

@@ -2,7 +2,7 @@ use std::mem::take;
 
 use bytes::Bytes;
 use oa_aggregate::{Answer, ContentBlock, Delta, FinishReason, Forms, Problem};
-use oa_client::{Pipeline, PipelineOptions};
+use oa_chat::{Pipeline, PipelineOptions};
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;

@@ -5,7 +5,7 @@ mod histories;
 
 use std::sync::LazyLock;
 
-use oa_client::{Provider, SystemRole, ToolMode};
+use oa_chat::{Provider, SystemRole, ToolMode};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, Strict};
 use open_agent::{
     AgentOptions, Client, ContentBlock, ErrorKind, HookDecision, Hooks, ImageBlock, Message,
@@ -200,7 +200,7 @@ async fn a_leading_answer_is_sent_as_the_provider_allows() {
 async fn a_name_that_contradicts_its_call_is_corrected() {
     let server = strict([Reply::text("One.")]);
     let mut result = ToolResultBlock::new("c", json!(1));
-    result.name = Some("other".to_owned());
+    result.name = Some("other".into());
     let history = vec![
         Message::user("Hi."),
         Message::assistant(vec![ToolUseBlock::new("c", "echo", json!({})).into()]),

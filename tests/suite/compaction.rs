@@ -75,7 +75,7 @@ async fn a_summary_takes_the_place_of_what_goes() {
     let before = client.turn_metadata();
     let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarise);
     let done = client.compact(&policy).await.unwrap();
-    let Compaction::Summarised { messages, usage } = done else { panic!("{done:?}") };
+    let Compaction::Summarized { messages, usage } = done else { panic!("{done:?}") };
     assert_eq!(messages, 20 - client.history().len());
     let asked = server.requests().split_off(10);
     assert_eq!(usage.completion_tokens, Some(7 * asked.len() as u64));
@@ -229,7 +229,7 @@ proptest! {
             let policy = ContextPolicy::new(limit).with_overflow(overflow);
             let done = client.compact(&policy).await.unwrap();
             match done {
-                Compaction::Dropped { messages } | Compaction::Summarised { messages, .. } => {
+                Compaction::Dropped { messages } | Compaction::Summarized { messages, .. } => {
                     prop_assert_eq!(client.history().len(), before.len() - messages);
                 }
                 _ => prop_assert_eq!(client.history(), &before),
@@ -275,5 +275,5 @@ async fn an_interrupt_between_two_answers_of_a_summary_counts_and_one_after_it_d
     assert!(dropped.is_err());
     client.interrupt();
     assert!(!client.interrupt_handle().is_interrupted(), "nothing is in progress");
-    assert!(matches!(client.compact(&policy).await.unwrap(), Compaction::Summarised { .. }));
+    assert!(matches!(client.compact(&policy).await.unwrap(), Compaction::Summarized { .. }));
 }

@@ -126,7 +126,7 @@ async fn who_answers_is_told_which_conversation_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_are_told_how_an_answer_ends_and_nothing_of_one_that_is_given_up() {
+async fn services_are_told_the_outcome_of_every_answer() {
     let server = MemoryServer::new(Script::from([
         Reply::text("Whole."),
         Reply::sse("data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\ndata: {")
@@ -140,12 +140,14 @@ async fn services_are_told_how_an_answer_ends_and_nothing_of_one_that_is_given_u
         async move {
             let mut answer = endpoint.oneshot(request).await?;
             let again = note.clone();
-            answer.on_end(move |failure| {
+            answer.on_end(move |outcome| {
                 let _held = held;
-                again.note(
-                    failure
-                        .map_or_else(|| "ended".to_owned(), |error| format!("{:?}", error.kind())),
-                );
+                assert_eq!((outcome.model, outcome.server), ("any", "http://gpu:8000/v1"));
+                again.note(match outcome.error {
+                    Some(error) => format!("{:?}", error.kind()),
+                    None if outcome.interrupted => "interrupted".to_owned(),
+                    None => format!("ended by {}", outcome.finish_reason),
+                });
             });
             answer.on_end(move |_| note.note("and the second is told"));
             Ok::<_, open_agent::Error>(answer)
@@ -160,7 +162,8 @@ async fn services_are_told_how_an_answer_ends_and_nothing_of_one_that_is_given_u
     client.receive().await.unwrap();
     client.interrupt();
     assert_eq!(client.receive().await.unwrap(), None);
-    let told = ["ended", "and the second is told", "Stream", "and the second is told"];
+    let second = "and the second is told";
+    let told = ["ended by stop", second, "Stream", second, "interrupted", second];
     assert_eq!(log.lines(), told);
     // That of the services, and this one.
     assert_eq!(Arc::strong_count(&dropped), 2);

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use oa_client::{AgentOptions, Client, Error, RetryConfig, query};
+use oa_chat::RetryConfig;
+use oa_client::{AgentOptions, Client, Error, query};
 use oa_testkit::Framing;
 use oa_tools::{FnTool, tool};
 use oa_types::{ContentBlock, FinishReason, Message};

@@ -1,6 +1,7 @@
 //! The manual's table of limits against the code.
 
-use oa_client::{ExecutorOptions, Limits};
+use oa_chat::Limits;
+use oa_executor::ExecutorOptions;
 use open_agent::{AgentOptions, ImageBlock, RetryConfig};
 
 const TABLE: &str = include_str!("../../crates/open-agent/src/guide/limits.md");

@@ -1,7 +1,8 @@
 //! What one answer takes in memory, from its bytes to history, whatever a server fills it with.
 
 use allocation_counter::measure;
-use oa_client::{AgentOptions, Client, Limits, RetryConfig, ToolMode};
+use oa_chat::{Limits, RetryConfig, ToolMode};
+use oa_client::{AgentOptions, Client};
 use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use open_agent::aggregate::ThinkTags;
 use serde_json::Value;

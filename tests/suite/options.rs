@@ -91,7 +91,7 @@ fn numbers_that_let_nothing_happen_are_refused() {
         ),
     ];
     for (name, zero, less, more) in times {
-        let expected = format!("{name} is not above 0: None is for ever");
+        let expected = format!("{name} must be above 0; use None for no limit");
         assert_eq!(refused(zero(options())), expected);
         assert_eq!(refused(less(options())), expected);
         more(options()).build().unwrap();
@@ -99,7 +99,7 @@ fn numbers_that_let_nothing_happen_are_refused() {
     let endpoint = Endpoint::builder().base_url("http://gpu/v1").connect_timeout(0);
     assert_eq!(
         endpoint.build().unwrap_err().to_string(),
-        "connect_timeout is not above 0: None is for ever"
+        "connect_timeout must be above 0; use None for no limit"
     );
 }
 

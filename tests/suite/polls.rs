@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use oa_client::{AgentOptionsBuilder, RequestBody, TimeoutKind, list_models};
+use oa_client::{AgentOptionsBuilder, list_models};
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
+use oa_transport::{RequestBody, TimeoutKind};
 use open_agent::{
     AgentOptions, Client, ErrorKind, FinishReason, ResponseFormat, RetryConfig, ToolMode, json,
 };

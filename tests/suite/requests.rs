@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{Request as HttpRequest, Response};
 use http_body_util::Full;
 use oa_testkit::{MemoryServer, Reply, Request, Script, Strict};
-use open_agent::client::RequestBody;
+use open_agent::transport::RequestBody;
 use open_agent::{
     AgentOptions, Client, ErrorKind, FinishReason, ImageBlock, Message, MessageRole, RetryConfig,
     TextBlock, ThinkingBlock, ToolChoice, ToolResultBlock, ToolUseBlock, json,

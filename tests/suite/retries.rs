@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oa_testkit::{MemoryServer, Reply, Script};
-use open_agent::client::TimeoutKind;
+use open_agent::transport::TimeoutKind;
 use open_agent::{
     AgentOptions, AgentOptionsBuilder, Client, Error, ErrorKind, FinishReason, Message, Result,
     RetryConfig, ToolMode, json, query, retry_with_backoff,

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use oa_client::{AgentOptions, Client, ErrorKind, RetryConfig, query};
+use oa_chat::RetryConfig;
+use oa_client::{AgentOptions, Client, ErrorKind, query};
 use oa_hooks::{HookDecision, Hooks};
 use oa_tools::{FnTool, ToolError, tool};
 use oa_types::{ContentBlock, FinishReason, MessageRole};

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use oa_aggregate::Forms;
-use oa_client::PipelineOptions;
+use oa_chat::PipelineOptions;
 use suite::{Fixture, Outcome, all, recorded};
 
 /// Larger streams are cut at a sample of their offsets.

@@ -151,7 +151,7 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
         unfit(&error),
         "no answer that fits in 3 tries: there is no JSON object in the answer"
     );
-    assert_eq!(error.said(), Some("Three."));
+    assert_eq!(error.model_output(), Some("Three."));
     assert!(!error.is_retryable());
     assert_eq!(told(client.history()), ["user: Where?", "assistant: Three."]);
     assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
@@ -164,7 +164,7 @@ async fn tries_are_bounded_and_the_last_answer_stays() {
         unfit(&error),
         "no answer that fits in 1 try: there is no JSON object in the answer"
     );
-    assert_eq!(error.said().unwrap().chars().count(), 2003, "what it said is bounded");
+    assert_eq!(error.model_output().unwrap().chars().count(), 2003, "what it said is bounded");
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn who_refuses_is_not_asked_again() {
         let server = strict([reply, Reply::text("Hi.")]);
         let mut client = client(manual(&server));
         let error = client.send_for::<Place>("Where?").await.unwrap_err();
-        assert_eq!((&*unfit(&error), error.said()), (why, said));
+        assert_eq!((&*unfit(&error), error.model_output()), (why, said));
         assert_eq!(server.requests().len(), 1);
         assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
     }
@@ -202,7 +202,7 @@ async fn a_cut_answer_is_tried_once_more_with_a_hint() {
     {
         let mut client = self::client(manual(&server));
         let error = client.send_for::<Place>("Where?").tries(tries).await.unwrap_err();
-        assert_eq!((&*unfit(&error), error.said()), (CUT_OFF, Some(r#"{"city": "Os"#)));
+        assert_eq!((&*unfit(&error), error.model_output()), (CUT_OFF, Some(r#"{"city": "Os"#)));
         assert_eq!(server.requests().len(), tries.min(2) as usize);
         assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
     }
@@ -278,7 +278,7 @@ async fn the_time_for_a_prompt_is_for_all_its_tries() {
     let mut client = client(manual(&server).max_run_time(Duration::from_secs(10)));
     let error = client.send_for::<Place>("Where?").await.unwrap_err();
     assert_eq!(unfit(&error), "the turn ended before there was an answer: max_run_time");
-    assert_eq!((error.said(), server.requests().len()), (Some("Oslo."), 3));
+    assert_eq!((error.model_output(), server.requests().len()), (Some("Oslo."), 3));
     assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
 }
 

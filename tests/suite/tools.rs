@@ -1,10 +1,12 @@
 //! `query` offers tools and asks hooks; it runs nothing.
 
-use oa_client::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, ToolChoice, ToolMode, query};
+use oa_chat::ToolMode;
+use oa_client::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, query};
 use oa_hooks::{HookDecision, HookError, Hooks};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::{FnTool, tool};
 use oa_types::ContentBlock;
+use oa_types::wire::ToolChoice;
 use serde_json::json;
 
 fn add() -> FnTool {
@@ -102,7 +104,7 @@ fn what_cannot_be_offered_is_refused_when_options_are_built() {
     for (vain, name) in [
         (in_text().tool_choice(ToolChoice::Required), "tool_choice"),
         (in_text().parallel_tool_calls(false), "parallel_tool_calls"),
-        (in_text().recognise_calls(true), "recognise_calls"),
+        (in_text().recognize_calls(true), "recognize_calls"),
     ] {
         assert_eq!(refused(vain), format!("{name} has no effect where calls are text"));
     }

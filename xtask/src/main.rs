@@ -9,6 +9,7 @@ mod fuzz;
 mod layers;
 mod msrv;
 mod package;
+mod rust;
 mod server;
 mod step;
 mod tally;
@@ -31,6 +32,7 @@ cargo xtask COMMAND
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails
+  circles [CRATE]         the files that import each other in circles, with each import
   conformance             the client against a real server: OPEN_AGENT_BASE_URL, or one started here
   deny                    licences, duplicate versions and sources of dependencies
   features                each feature of each crate alone, none, and all, and all
@@ -61,6 +63,10 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         ["ci", options @ ..] => return ci::run(ci::Options::parse(options)?),
+        ["circles", name @ ..] if name.len() < 2 => {
+            tidy::print_circles(&Workspace::load()?, name.first().copied())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         ["conformance"] => conformance::run,
         ["deny"] => deny::run,
         ["features"] => features::run,

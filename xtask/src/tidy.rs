@@ -1,5 +1,6 @@
 //! What the compiler does not check: layers, manifests, names, and the docs that must exist.
 
+mod circles;
 mod crates;
 mod graph;
 mod manifest;
@@ -50,6 +51,7 @@ const RULES: &[(&str, Rule)] = &[
     ("layers", graph::layers),
     ("external-crates", graph::external_crates),
     ("pure-layers", graph::pure_layers),
+    ("circles", circles::circles),
     ("crate-folder", crates::folder),
     ("crate-readme", crates::readme),
     ("crate-docs", crates::docs),
@@ -80,4 +82,9 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         1 => Err("1 finding".to_owned()),
         _ => Err(format!("{count} findings")),
     }
+}
+
+/// Shows which files of a crate import each other in circles.
+pub(crate) fn print_circles(workspace: &Workspace, name: Option<&str>) -> Result<()> {
+    circles::print(&Tree::load(workspace)?, name)
 }

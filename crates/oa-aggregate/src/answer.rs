@@ -60,7 +60,7 @@ impl From<Answer> for AssistantMessage {
         message.usage = answer.usage;
         message.model = answer.model;
         message.id = answer.id;
-        message.extra = answer.extra;
+        message.extra = answer.extra.into();
         message
     }
 }

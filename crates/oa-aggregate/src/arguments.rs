@@ -24,8 +24,33 @@ pub(crate) struct Arguments {
 pub(crate) struct Resolution(pub(crate) Map<String, Value>);
 
 impl Arguments {
-    /// Makes room for a fragment that is appended next.
+    /// Appends a fragment, if the budget has room for it, and tells where it lies.
     #[inline]
+    pub(crate) fn append(
+        &mut self,
+        fragment: &str,
+        budget: &mut Budget,
+    ) -> Result<(usize, usize), Error> {
+        let has_room = self.ends.len() < self.ends.capacity()
+            && fragment.len() <= self.text.capacity() - self.text.len();
+        // Apart from the other case, so that nothing is asked twice.
+        if has_room {
+            return Ok(self.push(fragment));
+        }
+        self.reserve_and_push(fragment, budget)
+    }
+
+    #[cold]
+    fn reserve_and_push(
+        &mut self,
+        fragment: &str,
+        budget: &mut Budget,
+    ) -> Result<(usize, usize), Error> {
+        self.reserve(fragment, budget)?;
+        Ok(self.push(fragment))
+    }
+
+    /// Makes room for a fragment that is appended next.
     pub(crate) fn reserve(&mut self, fragment: &str, budget: &mut Budget) -> Result<(), Error> {
         budget.reserve_one(&mut self.ends)?;
         budget.reserve(&mut self.text, fragment.len(), 1)

@@ -46,11 +46,53 @@ enum Pending {
     Words { part: usize, start: usize, end: usize },
 }
 
+/// The deltas that have not been handed out, in order.
+///
+/// Whoever takes deltas after each payload finds at most one, nearly always: that one needs no memory on the heap
+/// and no arithmetic of a ring.
+#[derive(Debug, Default)]
+struct Queue {
+    /// The first; while there is none, nothing waits behind it either.
+    first: Option<Pending>,
+    behind: VecDeque<Pending>,
+}
+
+impl Queue {
+    /// Makes room for one more.
+    #[inline]
+    fn reserve(&mut self, budget: &mut Budget) -> Result<(), Error> {
+        if self.first.is_none() { Ok(()) } else { budget.reserve_next(&mut self.behind) }
+    }
+
+    #[inline]
+    fn push(&mut self, pending: Pending) {
+        if self.first.is_none() {
+            self.first = Some(pending);
+        } else {
+            self.push_behind(pending);
+        }
+    }
+
+    #[inline(never)]
+    fn push_behind(&mut self, pending: Pending) {
+        self.behind.push_back(pending);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Pending> {
+        let first = self.first.take()?;
+        if !self.behind.is_empty() {
+            self.first = self.behind.pop_front();
+        }
+        Some(first)
+    }
+}
+
 /// The answer as it grows. Deltas are slices of it: what arrives is stored once, and lent.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) parts: Vec<Part>,
-    pending: VecDeque<Pending>,
+    pending: Queue,
     text_bytes: usize,
     /// The first part that is thinking.
     thinking: Option<usize>,
@@ -78,7 +120,7 @@ impl Blocks {
             // It stands in the answer once more.
             budget.hold(2 * words.len())?;
         }
-        budget.reserve_next(&mut self.pending)?;
+        self.pending.reserve(budget)?;
         let count = self.parts.len();
         let (start, end) = match self.parts.last_mut() {
             Some(Part::Words(last)) if last.voice == voice => last.add(words, budget)?,
@@ -101,7 +143,7 @@ impl Blocks {
             }
         };
         let part = self.parts.len() - 1;
-        self.pending.push_back(Pending::Words { part, start, end });
+        self.pending.push(Pending::Words { part, start, end });
         Ok(())
     }
 
@@ -126,9 +168,9 @@ impl Blocks {
 
     pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
         budget.hold_block()?;
-        budget.reserve_next(&mut self.pending)?;
+        self.pending.reserve(budget)?;
         self.parts.push(Part::Call);
-        self.pending.push_back(Pending::CallStart(call));
+        self.pending.push(Pending::CallStart(call));
         Ok(())
     }
 
@@ -140,21 +182,21 @@ impl Blocks {
         budget: &mut Budget,
     ) -> Result<(), Error> {
         if start < end {
-            budget.reserve_next(&mut self.pending)?;
-            self.pending.push_back(Pending::CallArguments { call, start, end });
+            self.pending.reserve(budget)?;
+            self.pending.push(Pending::CallArguments { call, start, end });
         }
         Ok(())
     }
 
     pub(crate) fn problem(&mut self, problem: usize, budget: &mut Budget) -> Result<(), Error> {
-        budget.reserve_next(&mut self.pending)?;
-        self.pending.push_back(Pending::Problem(problem));
+        self.pending.reserve(budget)?;
+        self.pending.push(Pending::Problem(problem));
         Ok(())
     }
 
     /// A problem has another place from now on.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
-        for pending in &mut self.pending {
+        for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
             if let Pending::Problem(place) = pending
                 && *place == from
             {
@@ -169,7 +211,7 @@ impl Blocks {
         calls: &'a [Call],
         problems: &'a [Problem],
     ) -> Option<Delta<'a>> {
-        Some(match self.pending.pop_front()? {
+        Some(match self.pending.pop()? {
             Pending::CallStart(call) => {
                 Delta::CallStart { call, name: calls[call].name.as_deref() }
             }

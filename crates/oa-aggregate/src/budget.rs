@@ -67,7 +67,16 @@ impl Budget {
     /// Appends to a text that the message keeps.
     #[inline]
     pub(crate) fn append(&mut self, text: &mut String, more: &str) -> Result<(), Error> {
-        self.reserve(text, more.len(), COPIES)?;
+        if more.len() <= text.capacity() - text.len() {
+            text.push_str(more);
+            return Ok(());
+        }
+        self.grow_and_append(text, more)
+    }
+
+    #[cold]
+    fn grow_and_append(&mut self, text: &mut String, more: &str) -> Result<(), Error> {
+        self.grow(text, more.len(), COPIES)?;
         text.push_str(more);
         Ok(())
     }

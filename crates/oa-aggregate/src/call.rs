@@ -38,6 +38,15 @@ impl Call {
         Self { index: fragment.index, legacy: fragment.legacy, ..Self::default() }
     }
 
+    /// Returns true if a fragment has nothing for this call but a piece of arguments.
+    #[inline]
+    pub(crate) fn knows_all_but_arguments(&self, fragment: &Fragment<'_>) -> bool {
+        // In the order of `take`: an id is set once, and the name that is known is not added to.
+        fragment.extra.is_none()
+            && (fragment.id.is_none() || self.id.is_some())
+            && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
+    }
+
     /// Takes what a fragment adds but for its id, and a piece of arguments, and tells where that lies.
     #[inline]
     pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> (usize, usize) {
@@ -92,7 +101,7 @@ impl Call {
         let why = match (resolution, &self.name) {
             (Ok(Resolution(input)), Some(name)) => {
                 let mut block = ToolUseBlock::new(id, name, Value::Object(input));
-                block.extra = self.extra;
+                block.extra = self.extra.into();
                 return Ok(block);
             }
             (Ok(_), None) => "the call has no tool name".to_owned(),

@@ -119,7 +119,7 @@ impl Decoder {
             }
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut target = Target::within(room);
+        let mut target = Target::within(room, text.len());
         let mut reader = Reader::new(text, &mut self.skipped);
         let mut chunk = Chunk::default();
         let is_error = read_chunk(&mut reader, &mut chunk, &mut target)
@@ -138,7 +138,7 @@ impl Decoder {
     /// Reads the delta of a payload whose frame is told by comparison.
     fn read_in_frame<'a>(&mut self, payload: &'a [u8], room: usize) -> Option<Chunk<'a>> {
         let frame = self.forms.find_frame(payload)?;
-        let mut target = Target::within(room);
+        let mut target = Target::within(room, payload.len());
         let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
         let is_object = read_delta(&mut reader, chunk.add_choice(), &mut target).ok()?;
@@ -256,7 +256,7 @@ fn read_choice<'a>(
         target.seen.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
-        let mut inside = Target::within(target.room);
+        let mut inside = target.inside();
         choice.is_message = read_delta(&mut reader, choice, &mut inside)?;
         (target.room, target.is_cut) = (inside.room, target.is_cut | inside.is_cut);
     }
@@ -375,7 +375,9 @@ fn read_delta<'a>(
             _ => reader.skip()?,
         }
     }
-    reasoning.tell(choice, target);
+    if reasoning.is_present() {
+        reasoning.tell(choice, target);
+    }
     target.text = content;
     choice.text = content.map(Str::text).filter(|text| !text.is_empty());
     Ok(true)
@@ -565,7 +567,7 @@ pub(crate) fn present(raw: &str, target: &mut Target<'_>) -> Option<Value> {
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };
-    target.hold(held::by_value(&value));
+    target.hold_value(&value);
     match &value {
         Value::Null | Value::Bool(false) => None,
         Value::String(text) if text.is_empty() => None,

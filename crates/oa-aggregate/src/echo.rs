@@ -15,6 +15,13 @@ use crate::think::{CLOSE, OPEN, half_tag};
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     state: State,
+    /// Apart, since few streams need it.
+    repeat: Option<Box<Repeat>>,
+}
+
+/// What is held back, and how far it has been looked at.
+#[derive(Debug, Default)]
+struct Repeat {
     held: String,
     /// The room, in bytes, of text that is no longer held back.
     released: usize,
@@ -41,7 +48,7 @@ enum State {
 impl Echo {
     /// Returns how many bytes are held back.
     pub(crate) fn held(&self) -> usize {
-        self.held.len()
+        self.repeat.as_ref().map_or(0, |repeat| repeat.held.len())
     }
 
     /// Returns true once text is no longer looked at.
@@ -58,14 +65,18 @@ impl Echo {
     pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         match self.state {
             State::Over => Ok(()),
-            State::Ahead | State::Holding => budget.reserve(&mut self.held, text.len(), COPIES),
+            State::Ahead | State::Holding => {
+                budget.reserve(&mut self.repeat().held, text.len(), COPIES)
+            }
         }
     }
 
     /// Stops counting what was let go of.
     pub(crate) fn release(&mut self, budget: &mut Budget) {
-        if self.state == State::Over {
-            budget.release(COPIES * mem::take(&mut self.released));
+        if self.state == State::Over
+            && let Some(repeat) = &mut self.repeat
+        {
+            budget.release(COPIES * mem::take(&mut repeat.released));
         }
     }
 
@@ -90,8 +101,15 @@ impl Echo {
             }
             State::Holding => {}
         }
-        self.held.push_str(text);
-        self.look(thinking.trim_start()).map(Cow::Owned)
+        let repeat = self.repeat();
+        repeat.held.push_str(text);
+        match repeat.look(thinking.trim_start()) {
+            Look::Holding => None,
+            Look::Over(text) => {
+                self.state = State::Over;
+                text.map(Cow::Owned)
+            }
+        }
     }
 
     /// Lets go of what is held back: something else follows, or nothing. What repeats the thinking, as far
@@ -100,19 +118,34 @@ impl Echo {
         if self.state != State::Holding {
             return None;
         }
-        let thought = self.thought.map(|start| self.held[start..].trim_end());
+        self.state = State::Over;
+        let repeat = self.repeat();
+        let thought = repeat.thought.map(|start| repeat.held[start..].trim_end());
         let is_repeat = thought.is_some_and(|thought| thinking.trim_start().starts_with(thought));
-        let held = self.end();
+        let held = repeat.end();
         (!is_repeat).then_some(held)
     }
 
-    /// Finds out whether what is held back still repeats the thinking; the answer is what is let go.
-    fn look(&mut self, thinking: &str) -> Option<String> {
+    fn repeat(&mut self) -> &mut Repeat {
+        self.repeat.get_or_insert_default()
+    }
+}
+
+/// What became of text that is held back.
+enum Look {
+    Holding,
+    /// It is let go, or as much of it as is no repeat.
+    Over(Option<String>),
+}
+
+impl Repeat {
+    /// Finds out whether what is held back still repeats the thinking.
+    fn look(&mut self, thinking: &str) -> Look {
         let Some(start) = self.thought.or_else(|| self.find_thought()) else {
             // Half a tag may become one; a whole one may be followed by white space only.
             let begin = self.held.trim_start();
             let may_be = OPEN.starts_with(begin) || begin.starts_with(OPEN);
-            return (!may_be).then(|| self.end());
+            return if may_be { Look::Holding } else { Look::Over(Some(self.end())) };
         };
         self.thought = Some(start);
         let rest = &self.held[start..];
@@ -124,19 +157,19 @@ impl Echo {
         let agrees = sure.as_bytes().get(self.agreed..common)
             == thinking.as_bytes().get(self.agreed..common);
         if !agrees {
-            return Some(self.end());
+            return Look::Over(Some(self.end()));
         }
         if let Some(close) = close {
             if sure != thinking.trim_end() {
-                return Some(self.end());
+                return Look::Over(Some(self.end()));
             }
             let behind = start + close + CLOSE.len();
             let behind = self.end().split_off(behind);
-            return (!behind.is_empty()).then_some(behind);
+            return Look::Over(Some(behind).filter(|behind| !behind.is_empty()));
         }
         self.searched = rest.len() - half_tag(rest, CLOSE);
         self.agreed = common;
-        None
+        Look::Holding
     }
 
     /// Where the thought begins: at the first character behind the tag that is not blank.
@@ -146,7 +179,6 @@ impl Echo {
     }
 
     fn end(&mut self) -> String {
-        self.state = State::Over;
         self.released = self.held.capacity();
         mem::take(&mut self.held)
     }

@@ -15,8 +15,7 @@ pub(crate) fn in_member(raw: &str, target: &Target<'_>) -> Option<ServerError> {
     if !held::fits(raw, target.room / COPIES) {
         return Some(too_large());
     }
-    let mut within = Target::within(target.room);
-    present(raw, &mut within).filter(|error| *error != 0).map(ServerError::from_value)
+    present(raw, &mut target.inside()).filter(|error| *error != 0).map(ServerError::from_value)
 }
 
 /// Reads the error of a choice as [`in_member`] does. It is counted: there may be many of them.

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use oa_json::held;
 use oa_types::Usage;
+use oa_types::wire::ServerError;
+use serde_json::Value;
 
 use crate::chunk::{Choice, Chunk, Fragment};
 use crate::details::{Growing, Grown};
@@ -54,6 +57,8 @@ pub(crate) struct Target<'a> {
     pub(crate) seen: Seen,
     /// The number of bytes that may still be held of a payload.
     pub(crate) room: usize,
+    /// The payload is so short that nothing in it can take all of that, and need not be counted.
+    is_ample: bool,
     /// There was more than that.
     pub(crate) is_cut: bool,
 }
@@ -151,14 +156,34 @@ fn own(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
     })
 }
 
+/// More than anything that is made of a payload takes for each byte of it: of JSON no byte makes more than
+/// [`MOST_A_BYTE`](held::MOST_A_BYTE), of which errors are held four times, and choices and fragments take less.
+const MOST_FOR_A_BYTE: usize = 8 * held::MOST_A_BYTE;
+
+const _: () = assert!(3 * size_of::<Choice<'_>>() + 3 * size_of::<ServerError>() < MOST_FOR_A_BYTE);
+
 impl Target<'_> {
-    /// For a payload of which so many bytes may be held.
-    pub(crate) fn within(room: usize) -> Self {
-        Self { room, ..Self::default() }
+    /// For a payload of that length, of which so many bytes may be held.
+    pub(crate) fn within(room: usize, payload: usize) -> Self {
+        let is_ample = payload <= room / MOST_FOR_A_BYTE;
+        Self { room, is_ample, ..Self::default() }
+    }
+
+    /// For a part of the payload.
+    pub(crate) fn inside(&self) -> Self {
+        Self { room: self.room, is_ample: self.is_ample, ..Self::default() }
+    }
+
+    /// Counts a value that is to be held; false if it does not fit.
+    pub(crate) fn hold_value(&mut self, value: &Value) -> bool {
+        self.is_ample || self.hold(held::by_value(value))
     }
 
     /// Counts bytes that are to be held; false if they do not fit.
     pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+        if self.is_ample {
+            return true;
+        }
         let left = self.room.checked_sub(bytes);
         self.room = left.unwrap_or(self.room);
         self.is_cut |= left.is_none();
@@ -173,8 +198,8 @@ impl Target<'_> {
 
     /// Forgets all but what it counts: another choice or delta is to be read.
     pub(crate) fn forget_words(&mut self) {
-        let Self { seen, room, is_cut, .. } = *self;
-        *self = Self { seen, room, is_cut, ..Self::default() };
+        let Self { seen, room, is_ample, is_cut, .. } = *self;
+        *self = Self { seen, room, is_ample, is_cut, ..Self::default() };
     }
 }
 

@@ -61,6 +61,7 @@ mod calls;
 mod details;
 mod echo;
 mod ids;
+mod opaque;
 mod repeat;
 mod signed;
 mod speech;

@@ -1,5 +1,5 @@
 /// Bounds on the memory that a peer can make the aggregator hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
     /// Arguments of one call, in bytes as the server sent them. 4 MiB by default.

@@ -1,6 +1,7 @@
 //! Where a delta has its thinking: servers name it in many ways, and often say it twice.
 
 use std::borrow::Cow;
+use std::mem;
 
 use serde_json::Value;
 
@@ -54,47 +55,50 @@ impl<'a> Reasoning<'a> {
         Ok(())
     }
 
+    /// Returns true if the delta has thinking under any name, be it nothing but an empty string.
+    #[inline]
+    pub(crate) fn is_present(&self) -> bool {
+        let is_named = self.named.iter().any(|said| !matches!(said, Said::Nothing));
+        is_named || !self.details.is_empty() || !self.blocks.is_empty()
+    }
+
     /// Hands the thinking to the choice: that of the first name that is not silent, never two of them.
     ///
     /// The target is told which string it was, if another chunk that differs there alone has its thinking
     /// there, too. Where one name falls silent the next one counts, so that no single place decides once
     /// two of them speak.
-    pub(crate) fn tell(self, choice: &mut Choice<'a>, target: &mut Target<'a>) {
+    pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, target: &mut Target<'a>) {
         let Self { named, details, blocks } = self;
-        let speaking = named.iter().filter(|said| said.speaks()).count();
-        let is_plain = !named.iter().any(|said| matches!(said, Said::Structure(_)));
-        target.is_ambiguous = speaking > 1 || !is_plain;
         let mut silent = None;
         for said in named {
+            let is_first = choice.thinking.is_none();
             match said {
                 Said::Nothing => {}
-                _ if choice.thinking.is_some() => {}
-                Said::String(string) if string.raw.is_empty() => silent = silent.or(Some(string)),
-                Said::String(string) => {
-                    target.thinking = Some(string);
+                Said::String(string) if string.raw.is_empty() => {
+                    if is_first && silent.is_none() {
+                        silent = Some(*string);
+                    }
+                }
+                Said::String(string) if is_first => {
+                    target.thinking = Some(*string);
                     choice.thinking = Some(string.text());
                 }
-                Said::Structure(words) if words.is_empty() => {}
-                Said::Structure(words) => choice.thinking = Some(Cow::Owned(words)),
+                Said::String(_) => target.is_ambiguous = true,
+                Said::Structure(words) => {
+                    target.is_ambiguous = true;
+                    if is_first && !words.is_empty() {
+                        choice.thinking = Some(Cow::Owned(mem::take(words)));
+                    }
+                }
             }
         }
         target.thinking = target.thinking.or(silent);
         if choice.thinking.is_none() && !details.is_empty() {
-            choice.thinking = Some(Cow::Owned(details));
+            choice.thinking = Some(Cow::Owned(mem::take(details)));
         }
         if choice.thinking.is_none() && !blocks.is_empty() {
-            choice.thinking = Some(Cow::Owned(blocks));
+            choice.thinking = Some(Cow::Owned(mem::take(blocks)));
             choice.rare().thinks_in_blocks = true;
-        }
-    }
-}
-
-impl Said<'_> {
-    fn speaks(&self) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::String(string) => !string.raw.is_empty(),
-            Self::Structure(words) => !words.is_empty(),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Blocks of thinking with their signatures, which go back to the server (QUIRKS row 108).
 
+use std::mem;
+
 use oa_json::held;
 use serde_json::Value;
 
@@ -67,8 +69,8 @@ impl SignedBlocks {
     }
 
     /// Returns the blocks that a server takes back: a thought whose signature did not come is none.
-    pub(crate) fn finish(self) -> Vec<Value> {
-        let mut list = self.list;
+    pub(crate) fn finish(&mut self) -> Vec<Value> {
+        let mut list = mem::take(&mut self.list);
         list.retain(|block| !is_thinking(block) || !signature(block).is_empty());
         for block in &mut list {
             if is_thinking(block)

@@ -20,7 +20,8 @@ pub(crate) struct Speech {
     pub(crate) blocks: Blocks,
     text: TextFilter,
     thinking: TextFilter,
-    thought: Thought,
+    /// There once something marked has come.
+    thought: Option<Box<Thought>>,
     echo: Echo,
     splitter: Option<Splitter>,
     /// One of the gates that few streams need may be shut.
@@ -30,12 +31,13 @@ pub(crate) struct Speech {
 }
 
 impl Speech {
+    #[inline]
     pub(crate) fn new(quirks: Quirks, limit: usize) -> Self {
         Self {
             blocks: Blocks::default(),
             text: TextFilter::new(quirks.text),
             thinking: TextFilter::from_the_start(quirks.text),
-            thought: Thought::default(),
+            thought: None,
             echo: Echo::default(),
             splitter: Splitter::new(quirks.think_tags),
             wary: true,
@@ -71,6 +73,7 @@ impl Speech {
         self.check_room(text)?;
         self.wary = true;
         let Self { blocks, thought, limit, .. } = self;
+        let thought = thought.get_or_insert_default();
         thought.reserve_marked(text, budget)?;
         thought.push_marked(text, &mut |voice, words| blocks.say(voice, words, *limit, budget))
     }
@@ -79,6 +82,15 @@ impl Speech {
     #[inline]
     pub(crate) fn think(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
         self.flush_text(budget)?;
+        if self.thinking.is_settled() {
+            return self.blocks.say(Voice::Thinking, words, self.limit, budget);
+        }
+        self.think_first(words, budget)
+    }
+
+    /// Takes thinking while it may turn out to repeat itself.
+    #[inline(never)]
+    fn think_first(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, thinking, limit, .. } = self;
         let limit = *limit;
         if thinking.held() + words.len() > limit {
@@ -87,6 +99,9 @@ impl Speech {
         reserve(thinking, words, blocks, limit, budget)?;
         thinking.push(words, &mut |words| blocks.say(Voice::Thinking, words, limit, budget))?;
         self.wary |= self.thinking.held() > 0;
+        if self.thinking.is_settled() {
+            self.thinking.hand_over(&mut self.text);
+        }
         Ok(())
     }
 
@@ -124,6 +139,7 @@ impl Speech {
     fn let_all_go(&mut self, budget: &mut Budget) -> Result<(), Error> {
         self.flush_but_thought(budget)?;
         let Self { blocks, thought, limit, .. } = self;
+        let Some(thought) = thought else { return Ok(()) };
         thought.flush(&mut |voice, words| blocks.say(voice, words, *limit, budget))
     }
 
@@ -147,7 +163,7 @@ impl Speech {
     /// it cannot begin to repeat thinking.
     #[inline(never)]
     fn is_plain(&mut self, text: &str) -> bool {
-        if self.thought.is_open() || self.thinking.held() > 0 || self.echo.held() > 0 {
+        if self.is_thought_open() || self.thinking.held() > 0 || self.echo.held() > 0 {
             return false;
         }
         let begin = text.trim_start();
@@ -166,8 +182,9 @@ impl Speech {
     fn add_text_warily(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         self.check_room(text)?;
         let mut text = Cow::Borrowed(text);
-        if self.thought.is_open() {
-            let Self { blocks, thought, limit, .. } = self;
+        if let Self { blocks, thought: Some(thought), limit, .. } = self
+            && thought.is_open()
+        {
             thought.reserve_plain(&text, budget)?;
             let plain = thought
                 .push_plain(&text, &mut |voice, words| blocks.say(voice, words, *limit, budget))?;
@@ -186,8 +203,15 @@ impl Speech {
         })?;
         self.pass_echo(&pieces, budget)?;
         budget.release(pieces.capacity());
-        self.thought.release(budget);
+        if let Some(thought) = &mut self.thought {
+            thought.release(budget);
+        }
         Ok(())
+    }
+
+    /// Returns true while what comes next may close what the server marked.
+    fn is_thought_open(&self) -> bool {
+        self.thought.as_ref().is_some_and(|thought| thought.is_open())
     }
 
     /// Says text unless it repeats thinking.
@@ -200,7 +224,7 @@ impl Speech {
         self.flush_thinking(budget)?;
         self.say_text(&text, budget)?;
         self.echo.release(budget);
-        self.wary = !self.echo.is_over() || self.thought.is_open();
+        self.wary = !self.echo.is_over() || self.is_thought_open();
         Ok(())
     }
 
@@ -244,7 +268,8 @@ impl Speech {
     /// Checks that what is held back and what comes are no longer than an answer may be, together.
     fn check_room(&self, text: &str) -> Result<(), Error> {
         let split = self.splitter.as_ref().map_or(0, Splitter::held);
-        let held = self.text.held() + split + self.echo.held() + self.thought.held();
+        let held = self.text.held() + split + self.echo.held();
+        let held = held + self.thought.as_ref().map_or(0, |thought| thought.held());
         if held + text.len() > self.limit {
             return Err(Error::new(ErrorKind::TextTooLong, self.limit));
         }

@@ -13,12 +13,11 @@ use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
 use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
-use crate::details::Details;
 use crate::error::{Error, ErrorKind, Problem, Unreadable, beginning};
 use crate::form::{Says, Told};
 use crate::ids;
+use crate::opaque::Opaque;
 use crate::quirks::ChoiceIndex;
-use crate::signed::SignedBlocks;
 use crate::speech::Speech;
 use crate::template::Template;
 
@@ -38,9 +37,7 @@ pub(crate) struct State {
     pub(crate) unreadable: Option<Unreadable>,
     /// The problem that says that the server gave up, until the server has said why.
     unexplained: Option<usize>,
-    details: Details,
-    signed: SignedBlocks,
-    extra: Map<String, Value>,
+    opaque: Option<Box<Opaque>>,
     id: Option<String>,
     model: Option<String>,
     pub(crate) done: bool,
@@ -50,6 +47,8 @@ pub(crate) struct State {
 }
 
 impl State {
+    // Made where it stays: it need not move.
+    #[inline]
     pub(crate) fn new(options: Options) -> Self {
         Self {
             options,
@@ -63,9 +62,7 @@ impl State {
             problems: Vec::new(),
             unreadable: None,
             unexplained: None,
-            details: Details::default(),
-            signed: SignedBlocks::default(),
-            extra: Map::new(),
+            opaque: None,
             id: None,
             model: None,
             done: false,
@@ -101,7 +98,8 @@ impl State {
             }
             if let Some(detail) = told.detail {
                 let length = detail.json_length();
-                let known = self.details.grow(detail, &mut self.budget)?;
+                let opaque = self.opaque.get_or_insert_default();
+                let known = opaque.details.grow(detail, &mut self.budget)?;
                 self.keep(length.saturating_sub(known))?;
             }
             if let Some(reason) = &told.form.finish_reason {
@@ -194,7 +192,8 @@ impl State {
     fn is_new(&mut self, choice: &Choice<'_>) -> bool {
         let in_blocks = choice.rare.as_ref().is_some_and(|rare| rare.thinks_in_blocks);
         self.thinks_in_blocks |= in_blocks && self.speech.blocks.thinking().is_empty();
-        !in_blocks || (self.thinks_in_blocks && !self.signed.has_said(choice.thinking_blocks()))
+        let has_said = |opaque: &Opaque| opaque.signed.has_said(choice.thinking_blocks());
+        !in_blocks || (self.thinks_in_blocks && !self.opaque.as_deref().is_some_and(has_said))
     }
 
     /// Returns whether a message is the last word on what deltas have said before it. Of a server that sends nothing
@@ -233,9 +232,11 @@ impl State {
         }
         self.budget.release(copies);
         if let Some(rare) = &choice.rare {
-            let has_details = !self.details.list.is_empty();
+            let known = self.opaque.as_deref();
+            let has_details = known.is_some_and(|known| !known.details.list.is_empty());
             let details = if has_details { &[][..] } else { &rare.details[..] };
-            let signed = if self.signed.is_empty() { &rare.thinking_blocks[..] } else { &[] };
+            let is_signed = known.is_some_and(|known| !known.signed.is_empty());
+            let signed = if is_signed { &[][..] } else { &rare.thinking_blocks[..] };
             self.keep_for_server(rare, details, signed, 0)?;
         }
         for fragment in choice.calls().filter(|fragment| fragment.name.is_some()) {
@@ -303,17 +304,20 @@ impl State {
         }
         let mut known = 0;
         for detail in details {
-            known += self.details.merge(detail, detail_form, &mut self.budget)?;
+            let opaque = self.opaque.get_or_insert_default();
+            known += opaque.details.merge(detail, detail_form, &mut self.budget)?;
         }
         self.keep(rare.detail_bytes.saturating_sub(known))?;
         self.keep(rare.block_bytes)?;
         for block in signed {
-            self.signed.merge(block, &mut self.budget)?;
+            let opaque = self.opaque.get_or_insert_default();
+            opaque.signed.merge(block, &mut self.budget)?;
         }
         for (member, value) in &rare.extra {
             self.keep(member.len() + value.to_string().len())?;
             self.budget.hold_value(member, value)?;
-            self.extra.insert(member.clone(), value.clone());
+            let opaque = self.opaque.get_or_insert_default();
+            opaque.members.insert(member.clone(), value.clone());
         }
         Ok(())
     }
@@ -335,15 +339,36 @@ impl State {
                 call
             }
         };
-        // Most fragments are nothing but a piece of arguments.
-        let is_bare = fragment.id.is_none() && fragment.name.is_none() && fragment.extra.is_none();
-        let mut new_piece = None;
-        let mut held = Ok(());
-        if !is_bare {
-            let known = self.calls.list[call].name.as_deref();
-            new_piece = fragment.name.as_deref().filter(|piece| known != Some(piece));
-            held = self.calls.hold(call, fragment, new_piece, &mut self.budget);
+        // Most fragments are nothing but a piece of arguments, beside what is known.
+        let assembled = &mut self.calls.list[call];
+        if !assembled.knows_all_but_arguments(fragment) {
+            return self.add_to_call(call, fragment, arguments);
         }
+        if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
+            assembled.is_too_long = true;
+            return Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes));
+        }
+        match assembled.arguments.append(arguments, &mut self.budget) {
+            Ok(place) => self.speech.blocks.call_grew(call, place, &mut self.budget),
+            Err(error) => {
+                assembled.is_too_long = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a fragment that has something new for its call, and its piece of arguments.
+    #[inline(never)]
+    fn add_to_call(
+        &mut self,
+        call: usize,
+        fragment: &Fragment<'_>,
+        arguments: &str,
+    ) -> Result<(), Error> {
+        let limits = self.options.limits;
+        let known = self.calls.list[call].name.as_deref();
+        let new_piece = fragment.name.as_deref().filter(|piece| known != Some(piece));
+        let held = self.calls.hold(call, fragment, new_piece, &mut self.budget);
         let assembled = &mut self.calls.list[call];
         let fits = if assembled.arguments.len() + arguments.len() > limits.argument_bytes {
             Err(Error::new(ErrorKind::ArgumentsTooLong, limits.argument_bytes))
@@ -365,7 +390,7 @@ impl State {
                 self.add_problem(Problem::LateName { call, piece })?;
             }
         }
-        if !is_bare && let Some(extra) = &fragment.extra {
+        if let Some(extra) = &fragment.extra {
             self.keep(
                 extra.iter().map(|(member, value)| member.len() + value.to_string().len()).sum(),
             )?;
@@ -443,14 +468,6 @@ impl State {
             }
         }
         blocks.extend(self.lost_call(&blocks).map(ContentBlock::ToolUseError));
-        let signed = mem::take(&mut self.signed).finish();
-        if !signed.is_empty() {
-            self.extra.insert("thinking_blocks".into(), signed.into());
-        }
-        let details = mem::take(&mut self.details).list;
-        if !details.is_empty() {
-            self.extra.insert("reasoning_details".into(), details.into());
-        }
         Answer {
             blocks,
             refusal,
@@ -460,7 +477,7 @@ impl State {
             done: mem::replace(&mut self.done, true),
             id: self.id.take(),
             model: self.model.take(),
-            extra: mem::take(&mut self.extra),
+            extra: self.opaque.take().map_or_else(Map::new, |mut opaque| opaque.finish()),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Deltas that add to what was said, or repeat all of it (QUIRKS rows 55 and 112).
 
+use std::mem;
+
 use crate::blocks::ROOM;
 use crate::budget::Budget;
 use crate::error::Error;
@@ -8,6 +10,9 @@ use crate::quirks::TextMode;
 /// From this many repeats in a row on, and this many bytes, a stream is held to be cumulative.
 const LINKS: u32 = 3;
 const BYTES: usize = 16;
+
+/// Room for the first deltas of a chain, in bytes.
+const ROOM_OF_CHAIN: usize = 128;
 
 /// Turns deltas of either kind into pieces that add to the text.
 ///
@@ -39,6 +44,21 @@ impl TextFilter {
         Self { mode, from_the_start: true, ..Self::default() }
     }
 
+    /// Returns true if each delta goes out as it comes.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.mode == TextMode::Incremental
+    }
+
+    /// Hands over the memory of a filter that needs it no more to one that has none yet.
+    pub(crate) fn hand_over(&mut self, other: &mut Self) {
+        let mut seen = mem::take(&mut self.seen);
+        if other.seen.capacity() == 0 {
+            seen.clear();
+            other.seen = seen;
+        }
+    }
+
     /// How many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
@@ -66,11 +86,12 @@ impl TextFilter {
         if self.from_the_start && !is_first && !may_repeat {
             return Ok(());
         }
-        let room = if is_first && !self.from_the_start { ROOM } else { 0 };
+        let room = if is_first { ROOM } else { 0 };
         budget.reserve(&mut self.seen, self.held.len() + delta.len().max(room), 1)?;
         if may_repeat {
+            let room = if self.held.capacity() == 0 { ROOM_OF_CHAIN } else { 0 };
             // Of two texts, and both may be about to be handed out.
-            budget.reserve(&mut self.held, delta.len(), 2)?;
+            budget.reserve(&mut self.held, delta.len().max(room), 2)?;
         }
         Ok(())
     }
@@ -101,7 +122,6 @@ impl TextFilter {
         }
         if self.from_the_start && !self.seen.is_empty() {
             self.mode = TextMode::Incremental;
-            self.seen = String::new();
             return out(delta);
         }
         self.seen.push_str(delta);

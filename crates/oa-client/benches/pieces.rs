@@ -9,7 +9,6 @@
 //! - tiny: requests on a warm connection, each answered with one piece of text; by `query`, and by the layers
 //!   alone, which must not take more.
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::by_hand::{self, Loop};
@@ -17,36 +16,7 @@ use crate::instructions::{Valgrind, grouped};
 use crate::layers::Layers;
 use crate::process::measured;
 use crate::replay::{BURSTS, CALL, LARGE, PACED, PACED_CALL, Server};
-use crate::{PIECES, instructions, ours, runtime};
-
-/// Who asks the server.
-#[derive(Clone, Copy, Debug)]
-enum Who {
-    Query,
-    Client,
-    Layers,
-    Loop,
-}
-
-impl Who {
-    const ALL: [Self; 4] = [Self::Query, Self::Client, Self::Layers, Self::Loop];
-
-    /// Its place, to tell a child.
-    fn place(self) -> usize {
-        self as usize
-    }
-}
-
-impl fmt::Display for Who {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Query => "query",
-            Self::Client => "Client",
-            Self::Layers => "layers",
-            Self::Loop => "loop",
-        })
-    }
-}
+use crate::{PIECES, Who, instructions, ours, runtime};
 
 /// A row of the tables.
 struct Case {

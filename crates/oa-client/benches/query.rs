@@ -65,11 +65,12 @@ const STREAMS: usize = 3;
 enum Who {
     Query,
     Client,
+    Layers,
     Loop,
 }
 
 impl Who {
-    const ALL: [Self; 3] = [Self::Query, Self::Client, Self::Loop];
+    const ALL: [Self; 4] = [Self::Query, Self::Client, Self::Layers, Self::Loop];
 
     /// Its place, to tell a child.
     fn place(self) -> usize {
@@ -82,6 +83,7 @@ impl fmt::Display for Who {
         f.pad(match self {
             Self::Query => "query",
             Self::Client => "Client",
+            Self::Layers => "layers",
             Self::Loop => "loop",
         })
     }

@@ -61,7 +61,7 @@ pub(crate) fn print(server: &Server) {
         }
         let [shortest, .., longest] = per_round;
         let (most, growth) = match who {
-            Who::Client | Who::Query => (grouped(TARGET), format!("({GROWTH:.2}x)")),
+            Who::Client | Who::Layers | Who::Query => (grouped(TARGET), format!("({GROWTH:.2}x)")),
             Who::Loop => (grouped(EXPECTED), String::new()),
         };
         print!("{:>12}{:>7.2}x{growth:>12}", format!("({most})"), longest / shortest);
@@ -91,7 +91,7 @@ pub(crate) fn child(numbers: &[usize]) {
         for _ in 0..=conversations {
             let came = match who {
                 Who::Loop => by_hand.converse(&path).await,
-                Who::Client | Who::Query => ours::converse(&options).await,
+                Who::Client | Who::Layers | Who::Query => ours::converse(&options).await,
             };
             assert_eq!(came, rounds, "every call is answered");
         }

@@ -18,7 +18,8 @@ use oa_client::AgentOptions;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::by_hand::Loop;
+use crate::by_hand::{self, Loop};
+use crate::layers::Layers;
 use crate::process::{self, cpu_time, files, measured, resident, with_files};
 use crate::replay::{BURSTS, HELD, RELEASE, Server};
 use crate::{STREAMS, Who, ours, runtime};
@@ -30,6 +31,8 @@ const OTHER_FILES: usize = 200;
 const WAVE: usize = 50;
 const EVENTS: usize = 20;
 const TURNS: usize = 3;
+
+const ROWS: [Who; 3] = [Who::Query, Who::Client, Who::Loop];
 
 /// At most so many KiB for each stream, what the loop is expected to hold, and at most so many times
 /// the loop's time.
@@ -48,7 +51,7 @@ pub(crate) fn print(server: &Server) {
     }
     let mut best = [[f64::MAX; 2]; 3];
     for _ in 0..TURNS {
-        for (best, who) in best.iter_mut().zip(Who::ALL) {
+        for (best, who) in best.iter_mut().zip(ROWS) {
             let child = [STREAMS, server.port(), who.place(), streams, EVENTS];
             let turn = measured(with_files(&child));
             for (best, number) in best.iter_mut().zip(turn) {
@@ -61,9 +64,9 @@ pub(crate) fn print(server: &Server) {
         "{:10}{:>12}{:>14}{:>12}{:>10}{:>12}",
         "", "KiB/stream", "(at most)", "us/event", "to loop", "(at most)",
     );
-    for ([memory, time], who) in best.into_iter().zip(Who::ALL) {
+    for ([memory, time], who) in best.into_iter().zip(ROWS) {
         let (most, ratio) = match who {
-            Who::Client | Who::Query => (KIBIBYTES, format!("({TIME:.2}x)")),
+            Who::Client | Who::Layers | Who::Query => (KIBIBYTES, format!("({TIME:.2}x)")),
             Who::Loop => (EXPECTED, String::new()),
         };
         println!(
@@ -146,6 +149,9 @@ impl Asker {
         match self.who {
             Who::Query => tokio::spawn(async move { ours::ask(&options, on_pieces).await }),
             Who::Client => tokio::spawn(async move { ours::ask_client(&options, on_pieces).await }),
+            Who::Layers => tokio::spawn(async move {
+                Layers::new(port, &path, by_hand::BODY).ask(on_pieces).await;
+            }),
             Who::Loop => tokio::spawn(async move {
                 let mut by_hand = Loop::connect(port).await;
                 by_hand.ask(&path, on_pieces).await;

@@ -3,73 +3,46 @@ mod budgets;
 mod permissions;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
+use oa_chat::{
+    AnswerStream, AnyChat, ChatOptions, ChatRequest, EndpointBuilder, Error, Limits, OnBadChunk,
+    Provider, RetryConfig, ServerProfile, SystemRole, Thinking, Timeout, ToolMode,
+};
 use oa_executor::ExecutorOptions;
-use oa_hooks::{Hooks, Permission, Permissions};
-use oa_tools::{Registry, State, Tool};
+use oa_hooks::{Hooks, Permission};
+use oa_tools::Tool;
 use oa_transport::RequestBody;
 use oa_turn::Mode;
-use oa_types::wire::{ChatRequest as Wire, ToolChoice};
-use oa_types::{Price, Temperature};
+use oa_types::Temperature;
+use oa_types::wire::ToolChoice;
 use serde_json::Value;
 use tower::Service;
 
-use crate::answer::AnswerStream;
-use crate::chat::{AnyChat, ChatRequest};
-use crate::dialect::ToolMode;
-use crate::endpoint::EndpointBuilder;
-use crate::options::{Limits, SystemRole};
-use crate::pipeline::OnBadChunk;
-use crate::provider::Provider;
-use crate::retry::RetryConfig;
-use crate::server_profile::ServerProfile;
-use crate::thinking::Thinking;
-use crate::wait::Wait;
+use crate::settings::AgentConfig;
 
-pub(crate) use assembly::NO_MODEL;
-
-/// Puts [`AgentOptions`](crate::AgentOptions) together. What is wrong is reported by [`build`](Self::build).
+/// Builds [`AgentOptions`](crate::AgentOptions). Errors are reported by [`build`](Self::build).
 #[derive(Debug, Default)]
-#[must_use = "options come into being by `build`"]
+#[must_use = "a builder does nothing until `build` is called"]
 pub struct AgentOptionsBuilder {
     endpoint: EndpointBuilder,
-    chat: Option<AnyChat>,
-    request: Wire,
+    service: Option<AnyChat>,
+    retry: RetryConfig,
+    /// The model, which may also be named by a profile or the environment.
     model: Option<String>,
-    server_profile: Option<ServerProfile>,
-    system_prompt: Option<Arc<str>>,
-    system_role: Option<SystemRole>,
-    idle: Option<Wait>,
-    content: Option<Wait>,
-    first_token: Option<Wait>,
-    total: Option<Wait>,
-    limits: Limits,
-    think_tags: Option<ThinkTags>,
-    thinking: Option<Thinking>,
-    repair: Option<ArgumentRepair>,
-    on_bad_chunk: OnBadChunk,
-    tools: Registry,
-    hooks: Hooks,
-    permissions: Permissions,
-    unanswered: Option<(Wait, Permission)>,
-    tool_mode: ToolMode,
-    recognises_calls: bool,
-    turn: oa_turn::Options,
-    max_run_time: Option<Duration>,
-    price: Option<Price>,
+    chat: ChatOptions,
+    config: AgentConfig,
+    unanswered: Option<(Timeout, Permission)>,
     calls_per_minute: Option<u32>,
     executor: Option<ExecutorOptions>,
-    state: State,
-    retry: RetryConfig,
     /// The options that were set and act only while tools are run.
     auto_only: Vec<&'static str>,
     unusable: Option<String>,
+    error: Option<Error>,
 }
 
 impl AgentOptionsBuilder {
@@ -100,7 +73,8 @@ impl AgentOptionsBuilder {
     /// At [`build`](Self::build) it is an error if a profile contradicts itself, another provider is
     /// named without an address, or tools are offered to a model whose server refuses them.
     pub fn profile(mut self, profile: ServerProfile) -> Self {
-        self.server_profile = Some(profile);
+        self.endpoint = self.endpoint.profile(profile.clone());
+        self.config.server_profile = Some(profile);
         self
     }
 
@@ -110,7 +84,7 @@ impl AgentOptionsBuilder {
         match ServerProfile::read(path) {
             Ok(profile) => self.profile(profile),
             Err(error) => {
-                self.endpoint.fail(error);
+                self.error.get_or_insert(error);
                 self
             }
         }
@@ -119,13 +93,13 @@ impl AgentOptionsBuilder {
     /// Sets the first message of every request.
     pub fn system_prompt(mut self, prompt: impl Into<String>) -> Self {
         let prompt: String = prompt.into();
-        self.system_prompt = (!prompt.is_empty()).then(|| prompt.into());
+        self.chat.system_prompt = (!prompt.is_empty()).then(|| prompt.into());
         self
     }
 
     /// Says how the system prompt is sent: as a message of its own, unless a model knows no such role.
     pub fn system_role(mut self, role: SystemRole) -> Self {
-        self.system_role = Some(role);
+        self.chat.system_role = role;
         self
     }
 
@@ -146,14 +120,14 @@ impl AgentOptionsBuilder {
 
     /// Bounds the answer, in tokens.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.request.max_tokens = Some(tokens);
+        self.chat.parameters.max_tokens = Some(tokens);
         self
     }
 
     /// Sets how freely the model chooses its words, from 0 to 2.
     pub fn temperature(mut self, temperature: f32) -> Self {
         match Temperature::new(temperature) {
-            Ok(temperature) => self.request.temperature = Some(temperature.value()),
+            Ok(temperature) => self.chat.parameters.temperature = Some(temperature.value()),
             Err(error) => self.refuse(error.to_string()),
         }
         self
@@ -162,7 +136,7 @@ impl AgentOptionsBuilder {
     /// Sets the nucleus sampling bound, above 0 and up to 1.
     pub fn top_p(mut self, top_p: f32) -> Self {
         if top_p > 0.0 && top_p <= 1.0 {
-            self.request.top_p = Some(top_p);
+            self.chat.parameters.top_p = Some(top_p);
         } else {
             self.refuse(format!("top_p is not above 0 and up to 1: {top_p}"));
         }
@@ -171,19 +145,19 @@ impl AgentOptionsBuilder {
 
     /// Adds a text at which the answer ends.
     pub fn stop(mut self, stop: impl Into<String>) -> Self {
-        self.request.stop.push(stop.into());
+        self.chat.parameters.stop.push(stop.into());
         self
     }
 
     /// Sets the seed of the server's sampling.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.request.seed = Some(seed);
+        self.chat.parameters.seed = Some(seed);
         self
     }
 
     /// Offers a tool to the model. Two of one name are an error at [`build`](Self::build).
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
-        if let Err(error) = self.tools.add(tool) {
+        if let Err(error) = self.config.tools.add(tool) {
             self.refuse(error.to_string());
         }
         self
@@ -196,7 +170,7 @@ impl AgentOptionsBuilder {
 
     /// Has the client run the model's calls and go on, until the model is done or a limit is reached.
     pub fn auto_execute_tools(mut self, auto: bool) -> Self {
-        self.turn.mode = if auto { Mode::Auto } else { Mode::Manual };
+        self.config.turn.mode = if auto { Mode::Auto } else { Mode::Manual };
         self
     }
 
@@ -206,13 +180,13 @@ impl AgentOptionsBuilder {
         if rounds == 0 {
             self.refuse("max_tool_iterations is 0".to_owned());
         }
-        self.turn.max_rounds = rounds;
+        self.config.turn.max_rounds = rounds;
         self.auto_only("max_tool_iterations")
     }
 
     /// Hands out only the text of the last answer, in one piece. For auto mode.
     pub fn final_text_only(mut self, final_text: bool) -> Self {
-        self.turn.final_text_only = final_text;
+        self.config.turn.final_text_only = final_text;
         self.auto_only("final_text_only")
     }
 
@@ -226,30 +200,30 @@ impl AgentOptionsBuilder {
     /// Shares a value with all tools, which the model neither sees nor sets: see
     /// [`ToolContext::state`](oa_tools::ToolContext::state). It replaces one of the same type.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
-        self.state.insert(value);
+        self.config.state.insert(value);
         self
     }
 
     /// Has these hooks asked before a prompt is sent, before a call runs or is handed out, and about
     /// results. Hooks set before are replaced; [`Hooks::merge`] joins several.
     pub fn hooks(mut self, hooks: Hooks) -> Self {
-        self.hooks = hooks;
+        self.config.hooks = hooks;
         self
     }
 
     /// Sets how the model calls tools: by the server's function calling, or in text. By default it is function
     /// calling, until the server says that the model has none; from then on it is text.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
-        self.turn.fill_in = matches!(mode, ToolMode::MarkersInline);
-        self.tool_mode = mode;
+        self.config.turn.fill_in = matches!(mode, ToolMode::MarkersInline);
+        self.chat.tool_mode = mode;
         self
     }
 
-    /// Has calls recognised in text that the server should have read and did not, in the forms that
+    /// Has calls recognized in text that the server should have read and did not, in the forms that
     /// models are trained to (QUIRKS row 31). Off by default, because text that only quotes a call would be
     /// run as one. Where calls are text anyway it is an error at [`build`](Self::build).
-    pub fn recognise_calls(mut self, recognise: bool) -> Self {
-        self.recognises_calls = recognise;
+    pub fn recognize_calls(mut self, recognize: bool) -> Self {
+        self.chat.recognize_calls = recognize;
         self
     }
 
@@ -257,14 +231,14 @@ impl AgentOptionsBuilder {
     /// [`ToolChoice`]. It is an error at [`build`](Self::build) without tools, where calls are text, and if the tool
     /// is not offered.
     pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
-        self.request.tool_choice = Some(choice.into());
+        self.chat.parameters.tool_choice = Some(choice.into());
         self
     }
 
     /// Says whether several tools may be called in one answer. Without tools it is an error at
     /// [`build`](Self::build).
     pub fn parallel_tool_calls(mut self, parallel: bool) -> Self {
-        self.request.parallel_tool_calls = Some(parallel);
+        self.chat.parameters.parallel_tool_calls = Some(parallel);
         self
     }
 
@@ -272,7 +246,7 @@ impl AgentOptionsBuilder {
     /// `{"type": "json_object"}`. Answers are not checked by it;
     /// [`Client::send_for`](crate::Client::send_for) does that.
     pub fn response_format(mut self, format: impl Into<Value>) -> Self {
-        self.request.response_format = Some(format.into());
+        self.chat.parameters.response_format = Some(format.into());
         self
     }
 
@@ -285,7 +259,7 @@ impl AgentOptionsBuilder {
                         self.refuse(format!("extra_body may not set {taken:?}"));
                     }
                 }
-                self.request.extra_body.extend(members);
+                self.chat.parameters.extra_body.extend(members);
             }
             _ => self.refuse("extra_body is no JSON object".to_owned()),
         }
@@ -295,32 +269,32 @@ impl AgentOptionsBuilder {
     /// Bounds the silence once an answer has begun: whole seconds, a `Duration`, or `None`; 60 seconds
     /// by default. Any byte ends a silence. This is no limit on the whole answer: see
     /// [`total_timeout`](Self::total_timeout).
-    pub fn idle_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.idle = Some(self.endpoint.wait("idle_timeout", timeout));
+    pub fn idle_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.chat.timeouts.idle = self.timeout_of("idle_timeout", timeout);
         self
     }
 
     /// Another name of [`idle_timeout`](Self::idle_timeout): it bounds silence, not the whole answer.
-    pub fn timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.idle = Some(self.endpoint.wait("timeout", timeout));
+    pub fn timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.chat.timeouts.idle = self.timeout_of("timeout", timeout);
         self
     }
 
     /// As [`idle_timeout`](Self::idle_timeout), but only content ends the silence; none by default.
-    pub fn content_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.content = Some(self.endpoint.wait("content_timeout", timeout));
+    pub fn content_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.chat.timeouts.content = self.timeout_of("content_timeout", timeout);
         self
     }
 
     /// Bounds the wait for an answer to begin; 300 seconds by default, because loading a model takes
     /// minutes and is not a dead server.
-    pub fn first_token_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.first_token = Some(self.endpoint.wait("first_token_timeout", timeout));
+    pub fn first_token_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.chat.timeouts.first_token = self.timeout_of("first_token_timeout", timeout);
         self
     }
 
     /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
-    pub fn connect_timeout(mut self, timeout: impl Into<Wait>) -> Self {
+    pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         self.endpoint = self.endpoint.connect_timeout(timeout);
         self
     }
@@ -328,8 +302,8 @@ impl AgentOptionsBuilder {
     /// Bounds the whole of one request, from when it is made until its answer has ended: all its tries with
     /// their pauses, and all servers of a router. None by default. A retry whose pause would take longer
     /// is not waited for. A turn may have many requests: see [`max_run_time`](Self::max_run_time).
-    pub fn total_timeout(mut self, timeout: impl Into<Wait>) -> Self {
-        self.total = Some(self.endpoint.wait("total_timeout", timeout));
+    pub fn total_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        self.chat.timeouts.total = self.timeout_of("total_timeout", timeout);
         self
     }
 
@@ -341,7 +315,7 @@ impl AgentOptionsBuilder {
 
     /// Sets what a server may make the client hold.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.chat.limits = limits;
         self
     }
 
@@ -350,14 +324,14 @@ impl AgentOptionsBuilder {
     /// one it is an error at [`build`](Self::build). Whom a [`chat_service`](Self::chat_service) asks is
     /// not known until then: there a request to a server that cannot be told is the error.
     pub fn thinking(mut self, thinking: impl Into<Thinking>) -> Self {
-        self.thinking = Some(thinking.into());
+        self.chat.thinking = Some(thinking.into());
         self
     }
 
     /// Says whether thinking stands between tags in the text; by default it does with providers that
     /// are known for it, and otherwise tags are text.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
-        self.think_tags = Some(tags);
+        self.chat.think_tags = Some(tags);
         self
     }
 
@@ -372,14 +346,14 @@ impl AgentOptionsBuilder {
 
     /// Mends arguments whose JSON is cut off or slightly broken.
     pub fn lenient_tool_json(mut self, lenient: bool) -> Self {
-        self.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
+        self.chat.repair = Some(if lenient { ArgumentRepair::On } else { ArgumentRepair::Off });
         self
     }
 
     /// Sets what to do about a chunk of an answer that is not JSON. By default it is reported, as
     /// [`AgentEvent::Problem`](crate::AgentEvent::Problem) and in the log, and the answer goes on.
     pub fn on_bad_chunk(mut self, policy: OnBadChunk) -> Self {
-        self.on_bad_chunk = policy;
+        self.chat.on_bad_chunk = policy;
         self
     }
 
@@ -441,7 +415,7 @@ impl AgentOptionsBuilder {
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         S::Future: Send,
     {
-        self.chat = Some(AnyChat::new(service));
+        self.service = Some(AnyChat::new(service));
         self
     }
 
@@ -451,8 +425,17 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Keeps the first thing that is wrong.
+    /// Returns the time of an option; none at all is an error.
+    fn timeout_of(&mut self, option: &str, timeout: impl Into<Timeout>) -> Option<Duration> {
+        let timeout = timeout.into();
+        if timeout.is_zero() {
+            self.refuse(Timeout::zero(option));
+        }
+        timeout.duration()
+    }
+
+    /// Keeps the first error.
     fn refuse(&mut self, message: String) {
-        self.endpoint.refuse(message);
+        self.error.get_or_insert_with(|| Error::config(message));
     }
 }

@@ -23,13 +23,12 @@ use serde_json::{Value, json};
 
 use crate::decision::Denial;
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::reply::Reply;
-use crate::service::AnyService;
 use crate::settings::Settings;
 
 pub use self::compaction::Compaction;
@@ -94,7 +93,7 @@ impl Client {
     ///
     /// None today.
     pub fn new(options: AgentOptions) -> Result<Self> {
-        let driver = Driver::new(Arc::clone(&options.0), options.settings().turn);
+        let driver = Driver::new(Arc::clone(&options.0), options.settings().config.turn);
         Ok(Self { driver, options })
     }
 
@@ -120,7 +119,9 @@ impl Client {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let mut client = Self::new(options)?;
-        client.change(|settings| settings.use_transport(AnyService::new(service)))?;
+        client.change(|settings| {
+            settings.use_endpoint(|endpoint| endpoint.with_transport(service))
+        })?;
         Ok(client)
     }
 
@@ -133,7 +134,7 @@ impl Client {
     pub fn with_history(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
         client.set_history(messages);
-        client.driver.turn.check_history().map_err(Error::turn)?;
+        client.driver.turn.check_history().map_err(error::turn)?;
         Ok(client)
     }
 
@@ -148,8 +149,8 @@ impl Client {
     /// As [`with_history`](Self::with_history).
     pub fn resume(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
-        client.driver.turn.restore(messages).map_err(Error::turn)?;
-        client.driver.turn.check_history().map_err(Error::turn)?;
+        client.driver.turn.restore(messages).map_err(error::turn)?;
+        client.driver.turn.check_history().map_err(error::turn)?;
         client.driver.prepare_open_calls();
         Ok(client)
     }
@@ -353,7 +354,7 @@ impl Client {
     pub fn approve(&mut self, id: &str) -> Result<()> {
         let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
         let input = call.map(|call| call.input.clone()).unwrap_or_default();
-        self.driver.turn.approve(id, Decision::Run(input)).map_err(Error::turn)
+        self.driver.turn.approve(id, Decision::Run(input)).map_err(error::turn)
     }
 
     /// Permits a call that waits, with another input, which is completed by the tool's defaults.
@@ -375,45 +376,27 @@ impl Client {
         let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
         let name = call.map_or("", |call| &call.block.name);
         let content = Denial::by_permission(reason.into()).to_value(name);
-        self.driver.turn.approve(id, Decision::Refuse(content)).map_err(Error::turn)
+        self.driver.turn.approve(id, Decision::Refuse(content)).map_err(error::turn)
     }
 
     /// Returns a tool by its name, for those who run calls themselves.
     #[must_use]
     pub fn get_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.driver.settings.tools.get(name)
+        self.driver.settings.config.tools.get(name)
     }
 
     /// Returns the context to run a call with, for those who run calls themselves: the call's id and
     /// name, and what the options share with tools. It is cancelled by nobody but the caller.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
-        ToolContext::new(&*call.id, &*call.name).with_state(self.driver.settings.state.clone())
+        ToolContext::new(&*call.id, &*call.name)
+            .with_state(self.driver.settings.config.state.clone())
     }
 
     /// Returns the conversation, without the system prompt.
     #[must_use]
     pub fn history(&self) -> &[Message] {
         self.driver.turn.history()
-    }
-
-    /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
-    ///
-    /// A turn in progress is ended first. If anything was changed, the messages are repaired:
-    ///
-    /// - System messages become one, first in history; it is sent behind the
-    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
-    ///   next request is an error of kind `InvalidInput`.
-    /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
-    ///   "not run"; results without a call are dropped.
-    /// - Calls have unique ids: where several share one, the last keeps it.
-    /// - Messages that say nothing, or nothing but white space, are dropped.
-    ///
-    /// A conversation may begin with the assistant. Most servers refuse that, so a short user message is sent
-    /// before it, except to those that are known to allow it.
-    pub fn history_mut(&mut self) -> HistoryMut<'_> {
-        self.driver.abandon();
-        HistoryMut::of(self)
     }
 
     /// Forgets the conversation. A turn in progress is ended; options and counts stay.
@@ -435,10 +418,7 @@ impl Client {
     /// `Config` if the name is empty or holds control characters.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
-        self.change(|settings| {
-            settings.set_model(&model);
-            Ok(())
-        })
+        self.change(|settings| settings.set_model(&model))
     }
 
     /// Sets the first message of every request, from the next one on. An empty text means no system prompt.
@@ -449,8 +429,7 @@ impl Client {
     pub fn set_system_prompt(&mut self, prompt: impl Into<String>) -> Result<()> {
         let prompt = Some(prompt.into()).filter(|prompt: &String| !prompt.is_empty());
         self.change(|settings| {
-            settings.system_prompt = prompt.map(Arc::from);
-            Ok(())
+            settings.change_chat(|chat| chat.system_prompt = prompt.map(Arc::from))
         })
     }
 
@@ -464,10 +443,7 @@ impl Client {
         tools: impl IntoIterator<Item = T>,
     ) -> Result<()> {
         let tools = Registry::from_tools(tools)?;
-        self.change(|settings| {
-            settings.set_tools(tools);
-            Ok(())
-        })?;
+        self.change(|settings| settings.set_tools(tools))?;
         self.driver.check_open_calls();
         Ok(())
     }
@@ -486,8 +462,9 @@ impl Client {
             ));
         }
         self.change(|settings| {
-            settings.permissions = std::mem::take(&mut settings.permissions).mode(mode);
-            settings.permissions.check().map_err(Error::config)
+            let permissions = &mut settings.config.permissions;
+            *permissions = std::mem::take(permissions).mode(mode);
+            permissions.check().map_err(Error::config)
         })
     }
 
@@ -555,7 +532,6 @@ impl Client {
     fn change(&mut self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<()> {
         let mut settings = (**self.options.settings()).clone();
         change(&mut settings)?;
-        settings.prepare()?;
         self.options = AgentOptions(Arc::new(settings));
         self.driver.settings = Arc::clone(&self.options.0);
         Ok(())

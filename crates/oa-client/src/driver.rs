@@ -6,27 +6,23 @@ use std::mem;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
 use oa_hooks::PostToolUseEvent;
 use oa_turn::{Action, Answer, Call, CallState, Turn};
 use oa_types::{AssistantMessage, FinishReason};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
-use crate::answer::{AnswerStream, Concluded};
-use crate::chat::ChatRequest;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
 use crate::gauge::Gauge;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
-use crate::retry::{ask, random};
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::structured::{Judged, Output};
 use crate::trace::Trace;
-use crate::transcript::Transcript;
-use crate::work::{BoxFuture, Done, Work};
+use crate::work::{Done, Work};
 
 /// A conversation and everything that is in progress for it.
 pub(crate) struct Driver {
@@ -45,18 +41,14 @@ pub(crate) struct Driver {
     pub(crate) output: Option<Box<Output>>,
     trace: Option<Trace>,
     pub(crate) work: Work,
-    transcript: Transcript,
+    conversation: Conversation,
     gauge: Gauge,
-    /// A number of its own.
-    conversation: u64,
-    answers: u32,
 }
 
 impl Driver {
     /// In a box: it is large, and whoever has it is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         Box::new(Self {
-            transcript: Transcript::new(settings.own_manner()),
             settings,
             turn: Turn::new(turn),
             interrupt: InterruptHandle::default(),
@@ -69,8 +61,7 @@ impl Driver {
             trace: None,
             work: Work::default(),
             gauge: Gauge::default(),
-            conversation: random(),
-            answers: 0,
+            conversation: Conversation::new(),
         })
     }
 
@@ -118,7 +109,9 @@ impl Driver {
             {
                 return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
             }
-            match self.turn.next_action() {
+            // While an answer arrives nothing is to be done but to read it.
+            let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
+            match action {
                 Some(Action::Decide { call }) => {
                     if let Some(denied) = self.decide(call) {
                         return Poll::Ready(Ok(Some(denied)));
@@ -138,19 +131,39 @@ impl Driver {
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
-                Some(_) | None => match self.work.poll(cx, self.turn.shows_text()) {
-                    Poll::Ready(Some(done)) => {
-                        if let Some(event) = self.take(done)? {
+                Some(_) | None => {
+                    let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
+                        Poll::Ready(Some(event)) => {
+                            self.note_delta(&event);
                             return Poll::Ready(Ok(Some(event)));
                         }
+                        Poll::Ready(None) => self.work.poll(cx),
+                        Poll::Pending => Poll::Pending,
+                    };
+                    match done {
+                        Poll::Ready(Some(done)) => {
+                            if let Some(event) = self.take(done)? {
+                                return Poll::Ready(Ok(Some(event)));
+                            }
+                        }
+                        Poll::Ready(None) => return Poll::Ready(Ok(None)),
+                        Poll::Pending => {
+                            let cut = ready!(self.poll_cut(cx));
+                            self.cut(cut);
+                        }
                     }
-                    Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                    Poll::Pending => {
-                        let cut = ready!(self.poll_cut(cx));
-                        self.cut(cut);
-                    }
-                },
+                }
             }
+        }
+    }
+
+    /// Tells the state machine that the answer has begun: what is wrong with a stream is no word of an answer.
+    #[inline]
+    fn note_delta(&mut self, event: &AgentEvent) {
+        match (event, &self.trace) {
+            (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
+            (AgentEvent::Problem(_), None) => {}
+            _ => self.turn.begin_answer(),
         }
     }
 
@@ -163,17 +176,8 @@ impl Driver {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
             Done::Decisions(rulings) => {
-                let rulings = rulings.map_err(|error| self.fail(Error::hook(error)))?;
+                let rulings = rulings.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_rulings(rulings));
-            }
-            Done::Delta(event) => {
-                // What is wrong with a stream is no word of an answer.
-                match (&event, &self.trace) {
-                    (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
-                    (AgentEvent::Problem(_), None) => {}
-                    _ => self.turn.begin_answer(),
-                }
-                return Ok(Some(event));
             }
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
@@ -188,7 +192,7 @@ impl Driver {
                     _ => content(&self.turn.calls()[call]).cloned(),
                 };
                 self.turn.review(call, content.unwrap_or_default());
-                change.map_err(|error| self.fail(Error::hook(error)))?;
+                change.map_err(|error| self.fail(error::hook(error)))?;
             }
             Done::Tool(event) => {
                 if let Some(trace) = &mut self.trace {
@@ -211,9 +215,9 @@ impl Driver {
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<AgentEvent> {
         // Of an answer that took the place of another.
         self.tell_refusals(&mut ended);
-        let Concluded { mut message, failure, closing } = ended.conclude();
+        let Concluded { mut message, failure, closing, .. } = ended.conclude();
         self.work.closing = closing;
-        if let (Some(price), Some(usage)) = (&self.settings.price, &mut message.usage) {
+        if let (Some(price), Some(usage)) = (&self.settings.config.price, &mut message.usage) {
             usage.cost = price.cost(usage).or(usage.cost);
         }
         self.metadata.count(message.usage);
@@ -253,7 +257,7 @@ impl Driver {
     }
 
     fn tell_refusals(&mut self, answer: &mut AnswerStream) {
-        for refusal in answer.take_refusals() {
+        for refusal in answer.take_refusals().into_iter().map(AgentEvent::from) {
             if let Some(trace) = &self.trace {
                 trace.refused(&refusal);
             }
@@ -268,7 +272,7 @@ impl Driver {
         let content = content.clone();
         // An answer that does not fit is no call, though the model reads of it as the result of one.
         let is_output = self.output.as_ref().is_some_and(|it| it.tool() == Some(&*block.name));
-        if is_output || !self.settings.hooks.has_post_tool_use(&block.name) {
+        if is_output || !self.settings.config.hooks.has_post_tool_use(&block.name) {
             return self.turn.review(call, content);
         }
         let history = self.turn.history().clone();
@@ -280,7 +284,7 @@ impl Driver {
             *outcome,
             history,
         );
-        let hooks = self.settings.hooks.clone();
+        let hooks = self.settings.config.hooks.clone();
         self.work.hooks =
             Some(Box::pin(
                 async move { Done::Review(call, hooks.post_tool_use(event, sleep).await) },
@@ -289,35 +293,16 @@ impl Driver {
 
     #[inline(never)]
     fn request(&mut self, tools: bool) -> BoxFuture<Result<AnswerStream>> {
-        // Something about it may have been changed since the last request.
-        let manner = self.settings.own_manner();
-        if manner != *self.transcript.manner() {
-            self.transcript = Transcript::new(manner.clone());
-        }
-        self.transcript.follow(self.turn.history(), self.turn.revisions());
-        let (segments, last) = self.transcript.bytes();
-        let instructions = manner.instructions(self.turn.history()).map_or(0, |text| text.len());
-        let messages = segments.iter().map(Bytes::len).sum::<usize>() + last.len() + instructions;
-        self.gauge.sent(&self.settings, tools, messages);
-        self.answers = self.answers.wrapping_add(1);
+        let Settings { chat, backend, .. } = &*self.settings;
+        let (history, revisions) = (self.turn.history(), self.turn.revisions());
+        let (request, bytes) =
+            self.conversation.request(chat, backend.service(), history, revisions);
+        self.gauge.sent(&self.settings, tools, bytes);
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }
-        // Ids that are made up for calls differ from answer to answer.
-        let id_seed = self.conversation.wrapping_add(self.answers.into());
-        let request = ChatRequest {
-            settings: Arc::clone(&self.settings),
-            history: self.turn.history().clone(),
-            manner,
-            segments,
-            last,
-            tools,
-            holds_text: self.turn.fills_in(),
-            id_seed,
-            conversation: self.conversation,
-            began: Instant::now(),
-        };
-        let answer = ask(request);
+        let request = request.hold_text(self.turn.fills_in());
+        let answer = backend.ask(if tools { request } else { request.without_tools() });
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
                 closing.await;
@@ -329,7 +314,7 @@ impl Driver {
 
     pub(crate) fn begin_run(&mut self) {
         self.interrupt.begin_run();
-        self.run = Some(Run::new(self.settings.max_run_time));
+        self.run = Some(Run::new(self.settings.config.max_run_time));
         self.trace = Some(Trace::begin(&self.settings));
         self.message = None;
         (self.metadata.finish_reason, self.metadata.usage) = (None, None);

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
+use oa_chat::Refusal;
 use oa_executor::ToolEvent;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock};
 use serde_json::Value;
-
-use crate::stream::block;
 
 /// Anything that happens in a turn: what [`Client::next_event`](crate::Client::next_event) returns.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,7 +19,7 @@ pub enum AgentEvent {
     Block(ContentBlock),
     /// A call was denied by a hook, a rule, the mode or whoever was asked. It comes when that is decided, before any
     /// call of the answer starts; the error and the result that the model reads follow as blocks, in call order.
-    CallDenied(CallDenied),
+    CallDenied(Box<CallDenied>),
     /// The server does not take the form that an answer is to have, in these words: it was asked once more,
     /// and is from now on, for any JSON object or in words alone, as
     /// [`OutputMode::Auto`](crate::OutputMode::Auto) has it.
@@ -93,6 +92,17 @@ pub struct ToolUseDelta {
     pub arguments: String,
 }
 
+impl From<Refusal> for AgentEvent {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Format(words) => Self::FormatRefused(words),
+            Refusal::Tools(words) => Self::ToolsRefused(words),
+            // One that is not known here yet.
+            other => Self::ToolsRefused(format!("{other:?}")),
+        }
+    }
+}
+
 impl AgentEvent {
     /// What a change of the answer is to whoever watches; text only if it is to be shown now.
     #[inline]
@@ -108,5 +118,15 @@ impl AgentEvent {
             delta if shows_text => block(delta).map(Self::Block),
             _ => None,
         }
+    }
+}
+
+/// Returns a piece of text or thinking as a block.
+#[inline]
+fn block(delta: Delta<'_>) -> Option<ContentBlock> {
+    match delta {
+        Delta::Text(text) | Delta::Refusal(text) => Some(TextBlock::new(text).into()),
+        Delta::Thinking(thinking) => Some(ThinkingBlock::new(thinking).into()),
+        _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::future::{poll_fn, ready};
 use std::sync::Arc;
 use std::task::Poll;
 
+use oa_chat::BoxFuture;
 use oa_executor::Batch;
 use oa_tools::ArgumentError;
 use oa_turn::{Call, CallState, Decision, Fit};
@@ -13,10 +14,10 @@ use serde_json::Value;
 
 use crate::decision::{Denial, Judges, Prepared, Ruling, Word};
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::event::{AgentEvent, CallDenied};
-use crate::settings::Settings;
-use crate::work::{BoxFuture, Done};
+use crate::settings::AgentConfig;
+use crate::work::Done;
 
 impl Driver {
     /// Finds out whether a call may run.
@@ -32,7 +33,7 @@ impl Driver {
             self.turn.decide(call, Decision::Run(input));
             return None;
         };
-        if !self.settings.permissions.asks_at_once() {
+        if !self.settings.config.permissions.asks_at_once() {
             self.work.hooks = Some(Box::pin(async move {
                 Done::Decisions(judges.decide().await.map(|ruling| [(call, ruling)].into()))
             }));
@@ -64,7 +65,7 @@ impl Driver {
         let name = &self.turn.calls()[call].block.name;
         let is_other = |other| tool.as_ref().is_none_or(|tool| !Arc::ptr_eq(tool, other));
         // The tools may have been replaced while somebody was asked.
-        let is_stale = self.settings.tools.get(name).is_some_and(is_other);
+        let is_stale = self.settings.config.tools.get(name).is_some_and(is_other);
         let mut denied = None;
         let decision = match word {
             Word::Allow => Decision::Run(input.clone()),
@@ -87,7 +88,7 @@ impl Driver {
     /// were permitted.
     #[inline(never)]
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
-        let mut batch = Batch::new().state(self.settings.state.clone());
+        let mut batch = Batch::new().state(self.settings.config.state.clone());
         if let Some(run) = &mut self.run {
             batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
         }
@@ -136,7 +137,7 @@ impl Driver {
     pub(crate) fn check_open_calls(&mut self) {
         for place in 0..self.turn.calls().len() {
             let Call { block, input, fit, .. } = &self.turn.calls()[place];
-            let tool = self.settings.tools.get(&block.name);
+            let tool = self.settings.config.tools.get(&block.name);
             if *fit == Fit::Fits
                 && let fit @ Fit::Unfit(_) = Prepared::by(tool, input.clone()).fit
             {
@@ -153,21 +154,21 @@ impl Driver {
         let mut prepared = Prepared { input, fit: Fit::Unchecked };
         if let Some(place) = place {
             let name = &self.turn.calls()[place].block.name;
-            let tool = self.settings.tools.get(name);
+            let tool = self.settings.config.tools.get(name);
             prepared = Prepared::by(tool, prepared.input);
             if let (Fit::Unfit(why), Some(_)) = (&prepared.fit, tool) {
                 let message = format!("the input does not fit the tool {name}: {why}");
-                return Err(Error::invalid_input(message));
+                return Err(error::invalid_input(message));
             }
             self.turn.set_input(place, prepared.input.clone(), prepared.fit);
         }
-        self.turn.approve(id, Decision::Run(prepared.input)).map_err(Error::turn)
+        self.turn.approve(id, Decision::Run(prepared.input)).map_err(error::turn)
     }
 
     /// Everybody who has a say in whether a call runs, if there is anybody.
     fn judges(&self, call: usize) -> Option<Judges> {
         let Call { block, is_approved, .. } = &self.turn.calls()[call];
-        let Settings { hooks, permissions, tools, .. } = &*self.settings;
+        let AgentConfig { hooks, permissions, tools, .. } = &self.settings.config;
         let tool = tools.get(&block.name);
         let is_hooked = hooks.has_pre_tool_use(&block.name);
         let needs_permission = tool.is_some() && !permissions.allow_everything();
@@ -188,14 +189,14 @@ impl Driver {
         let Call { block, input, fit, .. } = &self.turn.calls()[call];
         match fit {
             Fit::Fits => Prepared { input: input.clone(), fit: Fit::Fits },
-            _ => Prepared::by(self.settings.tools.get(&block.name), input.clone()),
+            _ => Prepared::by(self.settings.config.tools.get(&block.name), input.clone()),
         }
     }
 
     /// Why a call must not run now, whoever has permitted it.
     fn denial(&self, call: usize) -> Option<String> {
         let Call { block, input, .. } = &self.turn.calls()[call];
-        let Settings { permissions, tools, .. } = &*self.settings;
+        let AgentConfig { permissions, tools, .. } = &self.settings.config;
         let tool = tools.get(&block.name)?;
         if permissions.allow_everything() {
             return None;
@@ -205,12 +206,12 @@ impl Driver {
 
     fn denied(&self, call: usize, input: Value, denial: Denial) -> AgentEvent {
         let block = &self.turn.calls()[call].block;
-        AgentEvent::CallDenied(CallDenied {
+        AgentEvent::CallDenied(Box::new(CallDenied {
             call_id: block.id.clone(),
             tool_name: block.name.clone(),
             input,
             reason: denial.reason,
-        })
+        }))
     }
 }
 

@@ -8,7 +8,6 @@ use oa_context::{Calibration, Costs, Estimator, Observation, TokenCounter};
 use oa_types::{Message, MessageRole, Usage};
 use serde_json::Value;
 
-use crate::envelope::Wanted;
 use crate::event::PromptCut;
 use crate::settings::Settings;
 
@@ -101,9 +100,7 @@ impl Size {
 impl Gauge {
     /// Takes note of what is sent, with so many bytes of messages.
     pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
-        let envelope = settings.envelope.as_ref();
-        let around = envelope.map(|envelope| envelope.length(Wanted { tools, usage: true }));
-        let bytes = around.map(|around| messages + around);
+        let bytes = settings.chat.overhead(tools).map(|around| messages + around);
         self.sent = Some(Sent { settings: Arc::clone(settings), tools, bytes });
     }
 
@@ -172,11 +169,11 @@ impl Known {
         let around = self.around.take().filter(is_same).unwrap_or_else(|| {
             // Another model may have more context.
             self.verdict = Verdict::Unknown;
-            let prompt = sent.settings.system_prompt.as_deref().map(Message::system);
+            let prompt = sent.settings.chat.system_prompt.as_deref().map(Message::system);
             Around {
                 settings: Arc::clone(&sent.settings),
                 system_prompt: prompt.map_or(0, |prompt| estimator().count_message(&prompt)),
-                tools: estimator().count_tools(&sent.settings.request.tools) / 2,
+                tools: estimator().count_tools(&sent.settings.chat.parameters.tools) / 2,
             }
         });
         let Around { system_prompt, tools, .. } = self.around.insert(around);

@@ -34,14 +34,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod builder;
-mod endpoint;
 mod options;
-mod profile;
-mod provider;
 mod query;
-mod server_profile;
+mod server;
 mod stream;
-mod thinking;
 
 mod agent;
 mod agent_tool;
@@ -55,72 +51,33 @@ mod response_format;
 mod structured;
 
 mod decision;
-mod dialect;
 mod driver;
 mod gates;
+mod gauge;
 mod run;
+mod settings;
 mod submit;
 mod terminal;
 mod trace;
 mod work;
 
-mod answer;
-mod chat;
-mod envelope;
-mod gauge;
-mod learned;
-mod manner;
-mod pipeline;
-mod quotation;
-mod retry;
-mod scan;
-mod service;
-mod transcript;
-
-mod doctor;
-
-mod date;
-mod models;
-mod settings;
-mod tokenize;
-mod wait;
-
 mod error;
-
-pub use oa_executor::{ExecutorOptions, ToolEvent};
-pub use oa_fallback::Dialect;
-pub use oa_hooks::{Hooks, Permission, PermissionMode, PermissionRequest, Permissions, ToolRule};
-pub use oa_tools::{Registry, Tool};
-pub use oa_transport::{RequestBody, TimeoutKind};
-pub use oa_types::wire::ToolChoice;
 
 pub use crate::agent::{AgentService, AgentStream};
 pub use crate::agent_tool::AgentTool;
-pub use crate::answer::AnswerStream;
 pub use crate::builder::AgentOptionsBuilder;
-pub use crate::chat::{AnyChat, ChatRequest};
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
-pub use crate::dialect::ToolMode;
-pub use crate::doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
-pub use crate::endpoint::{Endpoint, EndpointBuilder};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{AgentEvent, CallDenied, PromptCut, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
-pub use crate::models::list_models;
-pub use crate::options::{AgentOptions, Limits, SystemRole};
-pub use crate::pipeline::{OnBadChunk, Pipeline, PipelineError, PipelineOptions};
-pub use crate::provider::Provider;
+pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;
 pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
 pub use crate::response_format::ResponseFormat;
-pub use crate::retry::{RetryConfig, retry_with_backoff};
-pub use crate::server_profile::ServerProfile;
+pub use crate::server::{count_text_tokens, count_tokens, list_models};
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;
-pub use crate::thinking::Thinking;
-pub use crate::tokenize::{count_text_tokens, count_tokens};
-pub use crate::wait::Wait;

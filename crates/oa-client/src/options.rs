@@ -3,6 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_aggregate::{ArgumentRepair, Quirks, ThinkTags};
+use oa_chat::{
+    ChatOptions, Endpoint, Limits, OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole,
+    Thinking, ToolMode,
+};
 use oa_executor::{CallRate, ExecutorOptions};
 use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
@@ -13,41 +17,14 @@ use oa_types::{Cost, Price};
 use serde_json::{Map, Value};
 
 use crate::builder::AgentOptionsBuilder;
-use crate::dialect::ToolMode;
-use crate::endpoint::Endpoint;
-use crate::pipeline::OnBadChunk;
-use crate::provider::Provider;
-use crate::retry::RetryConfig;
-use crate::server_profile::ServerProfile;
+use crate::error::Result;
 use crate::settings::Settings;
-use crate::thinking::Thinking;
-
-/// What a server may make the client hold.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Limits {
-    /// Text, calls and arguments of one answer.
-    pub answer: oa_aggregate::Limits,
-    /// One event of the stream, or a body of plain JSON.
-    pub events: oa_sse::Limits,
-}
-
-/// How the system prompt is sent.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum SystemRole {
-    /// As a message of the system, before all others.
-    #[default]
-    System,
-    /// At the beginning of the user's first message, for models whose templates know no system role
-    /// (QUIRKS row 95).
-    User,
-}
 
 /// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
 ///
 /// ```
-/// use oa_client::{AgentOptions, Provider};
+/// use oa_chat::Provider;
+/// use oa_client::AgentOptions;
 ///
 /// let options = AgentOptions::builder()
 ///     .provider(Provider::Ollama)
@@ -73,10 +50,32 @@ impl AgentOptions {
         &self.0
     }
 
+    /// Returns an error if no request can be sent: there is no model, or the environment holds an address that cannot be
+    /// used. Only [`AgentOptions::default`] makes such options.
+    ///
+    /// # Errors
+    ///
+    /// `Config`, with the error of the first request.
+    pub fn check(&self) -> Result<()> {
+        self.0.check_usable()
+    }
+
+    /// Returns the server, unless a [`chat_service`](AgentOptionsBuilder::chat_service) chooses one.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<&Endpoint> {
+        self.0.endpoint()
+    }
+
+    /// Returns the options of requests, as they are sent to any server.
+    #[must_use]
+    pub fn chat_options(&self) -> &ChatOptions {
+        self.0.chat.options()
+    }
+
     /// Returns the model's name; empty if none is set.
     #[must_use]
     pub fn model(&self) -> &str {
-        &self.0.request.model
+        &self.0.chat.parameters.model
     }
 
     /// Returns the address that paths are appended to; empty with a
@@ -89,109 +88,109 @@ impl AgentOptions {
     /// Returns the provider, if one was named.
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
-        self.0.provider()
+        self.0.endpoint()?.provider()
     }
 
     /// Returns the profile that was read, if one was.
     #[must_use]
     pub fn server_profile(&self) -> Option<&ServerProfile> {
-        self.0.server_profile.as_ref()
+        self.0.config.server_profile.as_ref()
     }
 
     /// Returns the system prompt.
     #[must_use]
     pub fn system_prompt(&self) -> Option<&str> {
-        self.0.system_prompt.as_deref()
+        self.0.chat.system_prompt.as_deref()
     }
 
     /// Returns how the system prompt is sent.
     #[must_use]
     pub fn system_role(&self) -> SystemRole {
-        self.0.system_role
+        self.0.chat.system_role
     }
 
     /// Returns the API key, which does not show itself.
     #[must_use]
     pub fn api_key(&self) -> Option<&ApiKey> {
-        self.0.endpoint()?.0.api_key.as_ref()
+        self.0.endpoint()?.api_key()
     }
 
     /// Returns the value of an extra header.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.0.endpoint()?.0.headers.get(name)?.to_str().ok()
+        self.0.endpoint()?.header(name)
     }
 
     /// Returns the longest answer, in tokens.
     #[must_use]
     pub fn max_tokens(&self) -> Option<u32> {
-        self.0.request.max_tokens
+        self.0.chat.parameters.max_tokens
     }
 
     /// Returns the temperature.
     #[must_use]
     pub fn temperature(&self) -> Option<f32> {
-        self.0.request.temperature
+        self.0.chat.parameters.temperature
     }
 
     /// Returns the nucleus sampling bound.
     #[must_use]
     pub fn top_p(&self) -> Option<f32> {
-        self.0.request.top_p
+        self.0.chat.parameters.top_p
     }
 
     /// Returns the texts at which an answer ends.
     #[must_use]
     pub fn stop(&self) -> &[String] {
-        &self.0.request.stop
+        &self.0.chat.parameters.stop
     }
 
     /// Returns the seed.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
-        self.0.request.seed
+        self.0.chat.parameters.seed
     }
 
     /// Returns the tools that the model is offered.
     #[must_use]
     pub fn tools(&self) -> &Registry {
-        &self.0.tools
+        &self.0.config.tools
     }
 
     /// Returns a tool by its name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.0.tools.get(name)
+        self.0.config.tools.get(name)
     }
 
     /// Returns whether the client runs calls itself.
     #[must_use]
     pub fn auto_execute_tools(&self) -> bool {
-        self.0.turn.mode == Mode::Auto
+        self.0.config.turn.mode == Mode::Auto
     }
 
     /// Returns how many rounds of calls one prompt may have in auto mode.
     #[must_use]
     pub fn max_tool_iterations(&self) -> u32 {
-        self.0.turn.max_rounds
+        self.0.config.turn.max_rounds
     }
 
     /// Returns how many prompts a client takes.
     #[must_use]
     pub fn max_turns(&self) -> Option<u32> {
-        self.0.turn.max_turns
+        self.0.config.turn.max_turns
     }
 
     /// Returns how many calls are run for one prompt.
     #[must_use]
     pub fn max_tool_calls(&self) -> Option<u32> {
-        self.0.turn.max_calls
+        self.0.config.turn.max_calls
     }
 
     /// Returns how many tokens one prompt may cost before calls are no longer run.
     #[must_use]
     pub fn max_run_tokens(&self) -> Option<u64> {
-        self.0.turn.max_tokens
+        self.0.config.turn.max_tokens
     }
 
     /// Returns how many tool calls may begin in a minute.
@@ -203,37 +202,37 @@ impl AgentOptions {
     /// Returns the price of tokens.
     #[must_use]
     pub fn price(&self) -> Option<Price> {
-        self.0.price
+        self.0.config.price
     }
 
     /// Returns what one prompt may cost before calls are no longer run.
     #[must_use]
     pub fn max_run_cost(&self) -> Option<Cost> {
-        self.0.turn.max_cost
+        self.0.config.turn.max_cost
     }
 
     /// Returns how long one prompt may take, tools included.
     #[must_use]
     pub fn max_run_time(&self) -> Option<Duration> {
-        self.0.max_run_time
+        self.0.config.max_run_time
     }
 
     /// Returns after how many identical calls with identical results the model is told.
     #[must_use]
     pub fn repeat_guard(&self) -> Option<u32> {
-        self.0.turn.repeat_guard
+        self.0.config.turn.repeat_guard
     }
 
     /// Returns whether a limit is followed by one last request without tools.
     #[must_use]
     pub fn last_answer_without_tools(&self) -> bool {
-        self.0.turn.last_answer_without_tools
+        self.0.config.turn.last_answer_without_tools
     }
 
     /// Returns whether only the text of the last answer is received.
     #[must_use]
     pub fn final_text_only(&self) -> bool {
-        self.0.turn.final_text_only
+        self.0.config.turn.final_text_only
     }
 
     /// Returns how calls are run in auto mode.
@@ -245,155 +244,155 @@ impl AgentOptions {
     /// Returns the shared value of this type.
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        self.0.state.get()
+        self.0.config.state.get()
     }
 
     /// Returns the hooks.
     pub fn hooks(&self) -> &Hooks {
-        &self.0.hooks
+        &self.0.config.hooks
     }
 
     /// Returns how the model calls tools.
     #[must_use]
     pub fn tool_mode(&self) -> &ToolMode {
-        &self.0.tool_mode
+        &self.0.chat.tool_mode
     }
 
-    /// Returns whether calls are recognised in text.
+    /// Returns whether calls are recognized in text.
     #[must_use]
-    pub fn recognise_calls(&self) -> bool {
-        self.0.recognises_calls
+    pub fn recognize_calls(&self) -> bool {
+        self.0.chat.recognize_calls
     }
 
     /// Returns the names of the tools that are allowed, as they were given; `None` if all are.
     #[must_use]
     pub fn allowed_tools(&self) -> Option<Vec<&str>> {
-        self.0.permissions.allowed()
+        self.0.config.permissions.allowed()
     }
 
     /// Returns the names of the tools that are forbidden, as they were given.
     #[must_use]
     pub fn disallowed_tools(&self) -> Vec<&str> {
-        self.0.permissions.disallowed()
+        self.0.config.permissions.disallowed()
     }
 
     /// Returns whether [`can_use_tool`](AgentOptionsBuilder::can_use_tool) is set.
     #[must_use]
     pub fn can_use_tool(&self) -> bool {
-        self.0.permissions.asks()
+        self.0.config.permissions.asks()
     }
 
     /// Returns who may use which tool.
     pub fn permissions(&self) -> &Permissions {
-        &self.0.permissions
+        &self.0.config.permissions
     }
 
     /// Returns what holds for calls that no rule is about.
     #[must_use]
     pub fn permission_mode(&self) -> PermissionMode {
-        self.0.permissions.effective_mode()
+        self.0.config.permissions.effective_mode()
     }
 
     /// Returns whether tools may or must be called.
     #[must_use]
     pub fn tool_choice(&self) -> Option<&ToolChoice> {
-        self.0.request.tool_choice.as_ref()
+        self.0.chat.parameters.tool_choice.as_ref()
     }
 
     /// Returns whether several tools may be called in one answer.
     #[must_use]
     pub fn parallel_tool_calls(&self) -> Option<bool> {
-        self.0.request.parallel_tool_calls
+        self.0.chat.parameters.parallel_tool_calls
     }
 
     /// Returns the response format.
     #[must_use]
     pub fn response_format(&self) -> Option<&Value> {
-        self.0.request.response_format.as_ref()
+        self.0.chat.parameters.response_format.as_ref()
     }
 
     /// Returns the members merged into each request.
     #[must_use]
     pub fn extra_body(&self) -> &Map<String, Value> {
-        &self.0.request.extra_body
+        &self.0.chat.parameters.extra_body
     }
 
     /// Returns the longest silence once an answer has begun.
     #[must_use]
     pub fn idle_timeout(&self) -> Option<Duration> {
-        self.0.timeouts.idle
+        self.0.chat.timeouts.idle
     }
 
     /// Another name of [`idle_timeout`](Self::idle_timeout).
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
-        self.0.timeouts.idle
+        self.0.chat.timeouts.idle
     }
 
     /// Returns the longest time without content once an answer has begun.
     #[must_use]
     pub fn content_timeout(&self) -> Option<Duration> {
-        self.0.timeouts.content
+        self.0.chat.timeouts.content
     }
 
     /// Returns the longest wait for an answer to begin.
     #[must_use]
     pub fn first_token_timeout(&self) -> Option<Duration> {
-        self.0.timeouts.first_token
+        self.0.chat.timeouts.first_token
     }
 
     /// Returns the longest wait for a connection.
     #[must_use]
     pub fn connect_timeout(&self) -> Option<Duration> {
-        self.0.endpoint()?.0.connect_timeout
+        self.0.endpoint()?.connect_timeout()
     }
 
     /// Returns the longest time for a request, its retries and its whole answer.
     #[must_use]
     pub fn total_timeout(&self) -> Option<Duration> {
-        self.0.timeouts.total
+        self.0.chat.timeouts.total
     }
 
     /// Returns how failed requests are tried again.
     #[must_use]
     pub fn retry(&self) -> &RetryConfig {
-        &self.0.retry
+        self.0.backend.config()
     }
 
     /// Returns what a server may make the client hold.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        self.0.limits
+        self.0.chat.limits
     }
 
     /// Returns how much the model is told to think.
     #[must_use]
     pub fn thinking(&self) -> Option<&Thinking> {
-        self.0.thinking.as_ref()
+        self.0.chat.thinking.as_ref()
     }
 
     /// Returns where thinking stands in text.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
-        self.0.own_quirks().think_tags
+        self.quirks().think_tags
     }
 
     /// Returns how answers are read, with what is known of the provider.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
-        self.0.own_quirks()
+        self.0.chat.quirks_at(self.0.endpoint())
     }
 
     /// Returns what is done about a chunk of an answer that is not JSON.
     #[must_use]
     pub fn on_bad_chunk(&self) -> OnBadChunk {
-        self.0.on_bad_chunk
+        self.0.chat.on_bad_chunk
     }
 
     /// Whether broken argument JSON is mended.
     #[must_use]
     pub fn lenient_tool_json(&self) -> bool {
-        self.0.own_quirks().repair == ArgumentRepair::On
+        self.quirks().repair == ArgumentRepair::On
     }
 }
 

@@ -1,6 +1,5 @@
 #[cfg(feature = "schemars")]
 mod strict;
-#[cfg(feature = "schemars")]
 mod wrapped;
 
 use std::fmt;
@@ -38,8 +37,6 @@ pub struct ResponseFormat {
 
 /// The longest name that servers take.
 const LONGEST: usize = 64;
-/// The member that holds a value which is no object itself.
-const WRAP: &str = "value";
 
 impl ResponseFormat {
     /// Creates a format from a JSON Schema of an object, which is sent as it is, without `strict`.
@@ -139,7 +136,7 @@ impl ResponseFormat {
     }
 
     fn unwrapped(&self, mut object: Value) -> Value {
-        match object.get_mut(WRAP) {
+        match object.get_mut(wrapped::MEMBER) {
             Some(value) if self.is_wrapped => value.take(),
             _ => object,
         }
@@ -147,7 +144,7 @@ impl ResponseFormat {
 
     /// The part of a partial object that is wanted.
     pub(crate) fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
-        if self.is_wrapped { object.get(WRAP) } else { Some(object) }
+        if self.is_wrapped { object.get(wrapped::MEMBER) } else { Some(object) }
     }
 
     /// Whether there can be an object for it.

@@ -4,8 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use oa_aggregate::Delta;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock, Usage};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 use crate::driver::Driver;
 use crate::error::Result;
@@ -112,16 +111,6 @@ impl BlockStream {
                 None => return Poll::Ready(None),
             }
         }
-    }
-}
-
-/// A piece of text or thinking.
-#[inline]
-pub(crate) fn block(delta: Delta<'_>) -> Option<ContentBlock> {
-    match delta {
-        Delta::Text(text) | Delta::Refusal(text) => Some(TextBlock::new(text).into()),
-        Delta::Thinking(thinking) => Some(ThinkingBlock::new(thinking).into()),
-        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Answers of a type: asked for, checked, and asked for again.
 
-mod asking;
+mod held;
+mod judging;
 mod output;
 mod reader;
 mod stream;
@@ -9,17 +10,19 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_chat::FormatRequest;
 use oa_turn::Mode;
-use oa_types::{AssistantMessage, FinishReason, Message, Usage};
+use oa_types::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
-pub(crate) use crate::structured::asking::{Asking, Form, refuses_form};
+pub use crate::structured::held::Structured;
+
+pub(crate) use crate::structured::held::Held;
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
@@ -52,22 +55,6 @@ pub enum OutputMode {
     Tool,
 }
 
-/// An answer of a type: what [`Client::send_for`](crate::Client::send_for) returns.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Structured<T> {
-    /// The answer.
-    pub value: T,
-    /// How many answers it took, this one included.
-    pub tries: u32,
-    /// The message that it was read from, as it stands in history.
-    pub message: Option<AssistantMessage>,
-    /// What the last answer cost: tokens if the server said so, and time.
-    pub usage: Option<Usage>,
-    /// Why the turn ended.
-    pub finish_reason: FinishReason,
-}
-
 /// A prompt whose answer is to be of a type: what [`Client::send_for`](crate::Client::send_for)
 /// and [`query_for`](crate::query_for) return. It is sent when it is awaited.
 #[must_use = "nothing is sent until it is awaited or streamed"]
@@ -85,12 +72,6 @@ pub struct SendFor<'a, T> {
 
 /// What a caller demands beyond the type.
 type Check<T> = Box<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
-
-/// The driver of a conversation, or of a single question.
-pub(crate) enum Held<'a> {
-    Client(&'a mut Driver),
-    Own(Box<Driver>),
-}
 
 /// How many answers are had, without a word of the caller's.
 const TRIES: u32 = 3;
@@ -163,13 +144,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
-            OutputMode::Auto => !base.request.tools.is_empty(),
+            OutputMode::Auto => !base.chat.parameters.tools.is_empty(),
             OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
         };
-        let asking = match output {
-            OutputMode::Auto => Some(Asking::Schema),
-            OutputMode::Prompt => Some(Asking::Words),
+        let first = match output {
+            OutputMode::Auto => Some(FormatRequest::Schema),
+            OutputMode::Prompt => Some(FormatRequest::Prompt),
             OutputMode::Format | OutputMode::Tool => None,
         };
         let found = Arc::new(Mutex::new(None));
@@ -185,9 +166,9 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         };
         let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
-        let asking = asking.filter(|_| !by_tool);
-        let held_bytes = base.limits.answer.held_bytes;
-        let output = Output::new(format, tool, asking, mode, tries, held_bytes, Box::new(judge));
+        let first = first.filter(|_| !by_tool);
+        let held_bytes = base.chat.limits.answer.held_bytes;
+        let output = Output::new(format, tool, first, mode, tries, held_bytes, Box::new(judge));
         let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";
@@ -214,51 +195,5 @@ impl<T> fmt::Debug for SendFor<'_, T> {
             .field("tries", &self.tries)
             .field("output", &self.output)
             .finish_non_exhaustive()
-    }
-}
-
-impl std::ops::Deref for Held<'_> {
-    type Target = Driver;
-
-    fn deref(&self) -> &Driver {
-        match self {
-            Self::Client(driver) => driver,
-            Self::Own(driver) => driver,
-        }
-    }
-}
-
-impl std::ops::DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut Driver {
-        match self {
-            Self::Client(driver) => driver,
-            Self::Own(driver) => driver,
-        }
-    }
-}
-
-impl Settings {
-    /// The same, but for answers of a form.
-    fn for_output(&self, output: &Output) -> Result<Self> {
-        let mut settings = self.clone();
-        let format = output.format();
-        let request = &mut settings.request;
-        if self.turn.fill_in {
-            let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
-            return Err(Error::config(message));
-        }
-        if !format.is_of_object() {
-            let message = format!("the schema of {} does not describe an object", format.name());
-            return Err(Error::config(message));
-        }
-        settings.form = output.form();
-        let taken = if output.tool().is_some() { "tools" } else { "response_format" };
-        if request.extra_body.contains_key(taken) {
-            let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
-            return Err(Error::config(message));
-        }
-        output.offer(&settings.tools, request)?;
-        settings.prepare()?;
-        Ok(settings)
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::event::AgentEvent;
 use crate::run::Cut;
 
@@ -19,17 +19,17 @@ impl Driver {
     /// Sends a prompt, and waits for its answer to begin.
     pub(crate) async fn submit(&mut self, prompt: Message) -> Result<()> {
         self.settings.check_usable()?;
-        self.turn.check_prompt(&prompt).map_err(Error::turn)?;
+        self.turn.check_prompt(&prompt).map_err(error::turn)?;
         self.abandon();
         self.forget_events();
         if self.turn.is_retry(&prompt) {
             // It stands in history, as the hooks have left it: they are not asked again.
-            self.turn.retry(&prompt).map_err(Error::turn)?;
+            self.turn.retry(&prompt).map_err(error::turn)?;
             return self.begun_again().await;
         }
         let mut this = Beginning::of(self);
         let mut given = None;
-        let prompt = if this.settings.hooks.has_user_prompt_submit() {
+        let prompt = if this.settings.config.hooks.has_user_prompt_submit() {
             // In a box, so that other prompts need no room for it.
             match Box::pin(this.hooked(prompt.clone())).await? {
                 Ok(hooked) => {
@@ -45,7 +45,7 @@ impl Driver {
         } else {
             prompt
         };
-        this.turn.submit(prompt).map_err(Error::turn)?;
+        this.turn.submit(prompt).map_err(error::turn)?;
         if let Some(given) = given {
             this.turn.note_given(given);
         }
@@ -61,7 +61,7 @@ impl Driver {
             self.forget_events();
         }
         let has_calls = self.turn.waits_for_approval();
-        self.turn.continue_turn().map_err(Error::turn)?;
+        self.turn.continue_turn().map_err(error::turn)?;
         if has_calls {
             // They run while the caller receives, as in any other round.
             self.begin_run();
@@ -77,7 +77,7 @@ impl Driver {
         }
         self.settings.check_usable()?;
         self.settle();
-        if self.turn.continue_when_answered().map_err(Error::turn)? {
+        if self.turn.continue_when_answered().map_err(error::turn)? {
             self.begun_again().await?;
         }
         Ok(())
@@ -86,7 +86,7 @@ impl Driver {
     /// Takes the result of a call. The last may set the turn going, as was wished.
     pub(crate) fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<()> {
         let was_busy = self.turn.is_busy();
-        self.turn.add_result(id, content, outcome).map_err(Error::turn)?;
+        self.turn.add_result(id, content, outcome).map_err(error::turn)?;
         if !was_busy && self.turn.is_busy() {
             self.begin_run();
         }
@@ -103,7 +103,7 @@ impl Driver {
     /// The prompt that is sent: the user's, or what a hook put in its place; unless the run is cut
     /// before that is known.
     async fn hooked(&mut self, mut prompt: Message) -> Result<Result<Message, Cut>> {
-        let hooks = self.settings.hooks.clone();
+        let hooks = self.settings.config.hooks.clone();
         // As it stands in the request.
         let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
         let event = UserPromptSubmitEvent::new(words.join("\n"), self.turn.history().clone());
@@ -116,9 +116,9 @@ impl Driver {
             Ok(verdict) => verdict,
             Err(cut) => return Ok(Err(cut)),
         };
-        match verdict.map_err(Error::hook)? {
+        match verdict.map_err(error::hook)? {
             Verdict::Allow => {}
-            Verdict::Block { reason } => return Err(Error::blocked(&reason)),
+            Verdict::Block { reason } => return Err(error::blocked(&reason)),
             Verdict::Modify(change) => {
                 // Pictures stay; the words are the hook's.
                 prompt.content.retain(|block| matches!(block, ContentBlock::Image(_)));

@@ -11,7 +11,8 @@ use tokio::task::spawn_blocking;
 /// Asks a person at a terminal whether a call may run.
 ///
 /// ```no_run
-/// use oa_client::{AgentOptions, PermissionMode, TerminalPrompt};
+/// use oa_client::{AgentOptions, TerminalPrompt};
+/// use oa_hooks::PermissionMode;
 ///
 /// # fn main() -> oa_client::Result<()> {
 /// let person = TerminalPrompt::stdio();

@@ -88,6 +88,7 @@ impl Trace {
 mod spans {
     use std::collections::HashMap;
 
+    use oa_chat::Endpoint;
     use oa_redact::Secrets;
     use oa_types::Usage;
     use tracing::field::{Empty, display};
@@ -114,22 +115,22 @@ mod spans {
             let turn = info_span!(
                 "invoke_agent",
                 gen_ai.operation.name = "invoke_agent",
-                gen_ai.request.model = settings.request.model,
+                gen_ai.request.model = settings.chat.parameters.model,
                 gen_ai.response.finish_reasons = Empty,
                 error.type = Empty,
             );
             let endpoint = settings.endpoint().filter(|_| !turn.is_disabled());
-            let secrets = endpoint.map(|endpoint| endpoint.0.secrets.clone()).unwrap_or_default();
+            let secrets = endpoint.map(|endpoint| endpoint.secrets().clone()).unwrap_or_default();
             Self { turn, chat: Span::none(), secrets, tools: HashMap::new() }
         }
 
         pub(super) fn request(&mut self, settings: &Settings) {
-            let request = &settings.request;
+            let request = &settings.chat.parameters;
             self.chat = info_span!(
                 parent: &self.turn,
                 "chat",
                 gen_ai.operation.name = "chat",
-                gen_ai.provider.name = settings.provider().map(|provider| provider.name()),
+                gen_ai.provider.name = settings.endpoint().and_then(Endpoint::provider).map(|provider| provider.name()),
                 gen_ai.request.model = request.model,
                 gen_ai.request.max_tokens = request.max_tokens,
                 gen_ai.request.temperature = request.temperature,

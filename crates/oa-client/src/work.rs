@@ -5,17 +5,14 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::Change;
 use serde_json::Value;
 
-use crate::answer::{AnswerStream, Closing};
 use crate::decision::Ruling;
 use crate::error::Result;
 use crate::event::AgentEvent;
-
-/// A future that a client waits for.
-pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -35,7 +32,6 @@ pub(crate) enum Done {
     Answer(AnswerStream),
     /// Of calls, by their places and in their order; the first is the one that was handed out.
     Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
-    Delta(AgentEvent),
     Response(Result<AnswerStream>),
     /// Of a result, by the place of its call.
     Review(usize, Result<Option<Change<Value>>, oa_hooks::Error>),
@@ -43,19 +39,21 @@ pub(crate) enum Done {
 }
 
 impl Work {
-    /// Waits for whatever comes next; `None` when nothing is in progress.
+    /// Waits for the next piece of the answer that is arriving; `None` when none is, or at its end.
     #[inline]
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, shows_text: bool) -> Poll<Option<Done>> {
-        if let Some(answer) = &mut self.answer {
-            let delta = answer.poll_next(cx, |delta| AgentEvent::of(delta, shows_text));
-            if let Some(event) = ready!(delta) {
-                return Poll::Ready(Some(Done::Delta(event)));
-            }
+    pub(crate) fn poll_delta(
+        &mut self,
+        cx: &mut Context<'_>,
+        shows_text: bool,
+    ) -> Poll<Option<AgentEvent>> {
+        match &mut self.answer {
+            Some(answer) => answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)),
+            None => Poll::Ready(None),
         }
-        self.poll_others(cx)
     }
 
-    fn poll_others(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
+    /// Waits for whatever comes next beside the pieces of an answer; `None` when nothing is in progress.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(Some(Done::Answer(answer)));
         }

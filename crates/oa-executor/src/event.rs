@@ -28,13 +28,13 @@ pub enum ToolEvent {
     /// `tool_log`: a line of a tool's log.
     Log(ToolLog),
     /// `tool_<name>`: anything else that a tool says.
-    Custom(ToolCustom),
+    Custom(Box<ToolCustom>),
     /// `tool_retry`: a tool failed and will be run again.
     Retry(ToolRetry),
     /// `tool_call_complete`: a call has ended.
     CallComplete(Arc<ExecutionResult>),
     /// `tool_metrics`: what the batch took, if asked for.
-    Metrics(BatchMetrics),
+    Metrics(Box<BatchMetrics>),
     /// `tools_end`: the batch has ended.
     End(ToolsEnd),
 }
@@ -74,7 +74,7 @@ impl ToolEvent {
     pub(crate) fn emitted(call_id: String, tool_name: String, emission: Emission) -> Self {
         match emission {
             Emission::Custom { name, data } => {
-                Self::Custom(ToolCustom::new(call_id, tool_name, &name, data))
+                Self::Custom(ToolCustom::new(call_id, tool_name, &name, data).into())
             }
             Emission::Log { level, message } => {
                 Self::Log(ToolLog { call_id, tool_name, level, message })
@@ -85,7 +85,7 @@ impl ToolEvent {
             Emission::Status(status) => Self::Status(ToolStatus { call_id, tool_name, status }),
             other => {
                 let data = Value::String(format!("{other:?}"));
-                Self::Custom(ToolCustom::new(call_id, tool_name, "unknown", data))
+                Self::Custom(ToolCustom::new(call_id, tool_name, "unknown", data).into())
             }
         }
     }

@@ -55,7 +55,7 @@ impl ExecutionResult {
     pub fn to_block(&self) -> ToolResultBlock {
         let mut block = ToolResultBlock::new(&*self.call_id, self.result.clone());
         block.is_error = self.is_error();
-        block.name = Some(self.tool_name.clone());
+        block.name = Some((*self.tool_name).into());
         block
     }
 

@@ -425,7 +425,7 @@ impl BatchStream {
         if self.executor.options().metrics {
             let elapsed = self.started.map_or_else(Default::default, |started| started.elapsed());
             self.metrics.duration = micros::whole(elapsed);
-            self.out.push_back(ToolEvent::Metrics(self.metrics.clone()));
+            self.out.push_back(ToolEvent::Metrics(Box::new(self.metrics.clone())));
         }
         self.out.push_back(ToolEvent::End(self.tools_end()));
     }

@@ -32,7 +32,7 @@ impl ToolEvent {
     /// use oa_executor::{ToolCustom, ToolEvent};
     /// use serde_json::json;
     ///
-    /// let event = ToolEvent::Custom(ToolCustom::new("c1", "draw", "preview", json!(3)));
+    /// let event = ToolEvent::Custom(ToolCustom::new("c1", "draw", "preview", json!(3)).into());
     /// let mut stream = Vec::new();
     /// event.write_sse(&mut stream);
     ///
@@ -83,7 +83,8 @@ impl Serialize for ToolEvent {
             Self::Progress(event) => Tagged { event_type, event }.serialize(to),
             Self::Status(event) => Tagged { event_type, event }.serialize(to),
             Self::Log(event) => Tagged { event_type, event }.serialize(to),
-            Self::Custom(ToolCustom { call_id, tool_name, data, .. }) => {
+            Self::Custom(event) => {
+                let ToolCustom { call_id, tool_name, data, .. } = &**event;
                 let event = Custom { call_id, tool_name, data };
                 Tagged { event_type, event }.serialize(to)
             }
@@ -121,7 +122,7 @@ impl<'de> Deserialize<'de> for ToolEvent {
                     return Err(D::Error::custom(format_args!("unknown type of event: {other}")));
                 };
                 let Custom::<String, Value> { call_id, tool_name, data } = read(members)?;
-                Self::Custom(ToolCustom::new(call_id, tool_name, name, data))
+                Self::Custom(ToolCustom::new(call_id, tool_name, name, data).into())
             }
         })
     }

@@ -33,8 +33,8 @@ struct Secret {
 impl Secrets {
     /// Knows no secret.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self(Vec::new())
     }
 
     /// Adds a secret, unless it is empty.

@@ -2,7 +2,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_client::{Error, Result, Wait};
+use oa_chat::{Error, Result, Timeout};
 
 use crate::board::{Board, Rules};
 use crate::breaker::{Breaker, BreakerConfig};
@@ -24,9 +24,9 @@ pub struct RouterBuilder {
     policy: Policy,
     cap: Option<usize>,
     queue: Option<usize>,
-    longest_wait: Option<Wait>,
+    longest_wait: Option<Timeout>,
     sticky: Option<Sticky>,
-    patience: Option<Wait>,
+    patience: Option<Timeout>,
     breaker: BreakerConfig,
     seed: Option<u64>,
 }
@@ -79,7 +79,7 @@ impl RouterBuilder {
 
     /// Bounds how long a request may wait; then it is an error of kind `Unavailable`. 300 seconds by
     /// default, as for a model to load.
-    pub fn longest_wait(mut self, wait: impl Into<Wait>) -> Self {
+    pub fn longest_wait(mut self, wait: impl Into<Timeout>) -> Self {
         self.longest_wait = Some(wait.into());
         self
     }
@@ -102,7 +102,7 @@ impl RouterBuilder {
     /// Says how long a conversation waits for room at its own server while others have room; after that it
     /// moves, and stays where it moved to. 2 seconds by default, about what it takes to read a prompt of
     /// some thousand tokens again. With 0 it does not wait.
-    pub fn patience(mut self, wait: impl Into<Wait>) -> Self {
+    pub fn patience(mut self, wait: impl Into<Timeout>) -> Self {
         self.patience = Some(wait.into());
         self
     }
@@ -187,7 +187,7 @@ impl RouterBuilder {
                 "longest_wait has no effect without a queue",
             ),
             (
-                self.longest_wait.and_then(Wait::duration) == Some(Duration::ZERO),
+                self.longest_wait.and_then(Timeout::duration) == Some(Duration::ZERO),
                 "longest_wait is not above 0: None is for ever, and queue(0) lets nobody wait",
             ),
             (
@@ -202,8 +202,8 @@ impl RouterBuilder {
 }
 
 /// How long is waited, as the board counts it.
-fn at_most(wait: Option<Wait>, default: Duration) -> Duration {
-    wait.map_or(Some(default), Wait::duration).map_or(FOREVER, |wait| wait.min(FOREVER))
+fn at_most(wait: Option<Timeout>, default: Duration) -> Duration {
+    wait.map_or(Some(default), Timeout::duration).map_or(FOREVER, |wait| wait.min(FOREVER))
 }
 
 /// What servers are called; those that would be called the same are numbered.

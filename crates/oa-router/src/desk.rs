@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-use oa_client::Error;
+use oa_chat::Error;
 use tokio::time::{Sleep, sleep_until};
 
 use crate::board::{Answer, Board, Refusal, Ticket, Wish};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oa_client::{Error, ErrorKind};
+use oa_chat::{Error, ErrorKind};
 
 use crate::board::Refusal;
 
@@ -52,7 +52,7 @@ pub(crate) fn sum_up(
         None => Error::unavailable(words, wait),
         // With one server there is nothing to add to what it said.
         Some(error) => {
-            let error = if names.len() == 1 { error } else { error.retold(words) };
+            let error = if names.len() == 1 { error } else { error.with_message(words) };
             if is_retryable { error.retryable_after(wait) } else { error }
         }
     }

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use oa_client::{AnswerStream, ChatRequest, Error, Result};
+use oa_chat::{AnswerStream, ChatRequest, Error, Result};
 use tower::Service;
 
 use crate::board::{Refusal, Ticket, Wish};
@@ -66,8 +66,11 @@ impl Journey {
                 shared.desk.with(|board, now| board.began(grant, conversation, now));
             });
         }
-        answer.on_end(move |failure| {
-            lease.end(failure);
+        answer.on_end(move |outcome| {
+            // An answer that was given up says nothing about its server.
+            if !outcome.interrupted {
+                lease.end(outcome.error);
+            }
         });
         answer.on_early_end(move |error| {
             if !may_go_on(judge(&error)) {

@@ -1,6 +1,6 @@
 //! What an error says of the server that made it, and whether another may do better.
 
-use oa_client::{Error, ErrorKind, TimeoutKind};
+use oa_chat::{Error, ErrorKind, TimeoutKind};
 
 use crate::seat::Verdict;
 

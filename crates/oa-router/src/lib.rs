@@ -1,16 +1,17 @@
 //! Several model servers behind one agent: a chat service that asks whichever can answer.
 //!
 //! A [`Router`] is made of endpoints, and is what one of them is: a tower service from
-//! [`ChatRequest`](oa_client::ChatRequest) to [`AnswerStream`](oa_client::AnswerStream), which
-//! [`chat_service`](oa_client::AgentOptionsBuilder::chat_service) takes.
+//! [`ChatRequest`](oa_chat::ChatRequest) to [`AnswerStream`](oa_chat::AnswerStream), which
+//! an agent's `chat_service` accepts.
 //!
 //! ```
-//! use oa_client::{AgentOptions, Client, Endpoint};
+//! use oa_chat::Endpoint;
+//! use oa_client::{AgentOptions, Client};
 //! use oa_router::{Policy, Router, Server};
 //! # use oa_testkit::{MemoryServer, Reply, Script};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> oa_client::Result<()> {
+//! # async fn main() -> oa_chat::Result<()> {
 //! # let (loading, ready) = (MemoryServer::new(Reply::error(503, "Loading model")), MemoryServer::new(Reply::text("Hello!")));
 //! let gpu = Endpoint::builder().base_url("http://gpu:8000/v1").model("qwen3-32b")
 //! #   .transport(loading)
@@ -64,7 +65,7 @@
 //! | anything after the first piece of the answer was handed out | no | yes, unless the request's own |
 //!
 //! That takes no time but that of the servers: there is no pause. The agent's
-//! [`RetryConfig`](oa_client::RetryConfig) is a layer around the whole: when all have failed, it is what
+//! [`RetryConfig`](oa_chat::RetryConfig) is a layer around the whole: when all have failed, it is what
 //! waits and asks again, and it is told when the first server can be asked again.
 //!
 //! # Health

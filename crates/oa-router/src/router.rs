@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use oa_client::{AnswerStream, AnyChat, ChatRequest, Error, Result};
+use oa_chat::{AnswerStream, AnyChat, ChatRequest, Error, Result};
 use tower::Service;
 
 use crate::builder::RouterBuilder;
@@ -12,7 +12,7 @@ use crate::journey::Journey;
 use crate::status::ServerStatus;
 
 /// Several servers behind one chat service, for
-/// [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
+/// an agent's `chat_service`.
 ///
 /// Clones are the same router: agents that are to share servers, caps and what is known of their health
 /// share a router. It is always ready; waiting for a server is part of the call.

@@ -1,16 +1,16 @@
 use std::fmt;
 
-use oa_client::{AnswerStream, AnyChat, ChatRequest, Endpoint};
+use oa_chat::{AnswerStream, AnyChat, ChatRequest, Endpoint};
 use tower::Service;
 
 /// One of the servers of a [`Router`](crate::Router): an endpoint, with a name and a cap if it has one of
 /// its own. An [`Endpoint`] is accepted wherever a `Server` is.
 ///
 /// ```
-/// use oa_client::Endpoint;
+/// use oa_chat::Endpoint;
 /// use oa_router::{Router, Server};
 ///
-/// # fn main() -> oa_client::Result<()> {
+/// # fn main() -> oa_chat::Result<()> {
 /// let gpu = Endpoint::builder().base_url("http://gpu:8000/v1").build()?;
 /// let laptop = Endpoint::builder().base_url("http://localhost:11434/v1").build()?;
 /// let router = Router::builder().endpoint(Server::new(gpu).name("gpu").cap(8)).endpoint(laptop).build()?;

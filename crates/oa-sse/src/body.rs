@@ -1,15 +1,15 @@
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::Body;
 use pin_project_lite::pin_project;
 
-use crate::budget::PollBudget;
 use crate::error::ReadError;
 use crate::event::Event;
 use crate::parser::Parser;
+use crate::reader::Reader;
 
 pin_project! {
     /// The events of an HTTP body, lent one at a time.
@@ -17,17 +17,13 @@ pin_project! {
     /// The end is lenient: a last event without its blank line is delivered. After an error of the
     /// body there are no more events.
     ///
-    /// One poll reads no more than a [`PollBudget`] allows, so that a body that is always ready does not
+    /// One poll reads no more than a [`PollBudget`](crate::PollBudget) allows, so that a body that is always ready does not
     /// keep the task from yielding.
     #[derive(Debug)]
     pub struct BodyEvents<B> {
         #[pin]
         body: B,
-        parser: Parser,
-        // The rest of a chunk that is read in pieces.
-        rest: Bytes,
-        budget: PollBudget,
-        ended: bool,
+        reader: Reader,
     }
 }
 
@@ -42,13 +38,13 @@ where
 
     /// Reads events from `body` with a parser that has limits or state of its own.
     pub fn with_parser(body: B, parser: Parser) -> Self {
-        Self { body, parser, rest: Bytes::new(), budget: PollBudget::default(), ended: false }
+        Self { body, reader: Reader::new(parser) }
     }
 
     /// Returns the parser, for its last event id and retry time.
     #[must_use]
     pub fn parser(&self) -> &Parser {
-        &self.parser
+        &self.reader.parser
     }
 
     /// Returns what is read from.
@@ -81,7 +77,7 @@ where
         B: Unpin,
     {
         let found = poll_fn(|cx| Pin::new(&mut *self).poll_event(cx)).await?;
-        Ok(found.then(|| self.parser.lend_event()))
+        Ok(found.then(|| self.reader.parser.lend_event()))
     }
 
     /// Reads on until the parser has an event to lend; false at the end.
@@ -90,42 +86,19 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Result<bool, ReadError<B::Error>>> {
         let mut this = self.project();
+        let reader = this.reader;
         loop {
-            if this.parser.find_event().map_err(ReadError::Parse)? {
+            if reader.parser.find_event().map_err(ReadError::Parse)? {
                 return Poll::Ready(Ok(true));
             }
-            if *this.ended {
+            if reader.ended {
                 return Poll::Ready(Ok(false));
             }
-            if this.budget.is_spent() {
-                this.budget.refill();
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if !this.rest.is_empty() {
-                this.parser.push(this.budget.take(this.rest));
-                continue;
-            }
-            let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
-                this.budget.refill();
-                return Poll::Pending;
-            };
-            match frame {
-                Some(Ok(frame)) => {
-                    // Trailers say nothing here.
-                    *this.rest = frame.into_data().unwrap_or_default();
-                    this.parser.push(this.budget.take(this.rest));
-                }
-                Some(Err(error)) => {
-                    *this.ended = true;
-                    this.parser.finish();
-                    return Poll::Ready(Err(ReadError::Source(error)));
-                }
-                None => {
-                    *this.ended = true;
-                    this.parser.finish_lenient();
-                }
-            }
+            ready!(reader.poll_read(cx, |cx| {
+                let frame = ready!(this.body.as_mut().poll_frame(cx));
+                // Trailers say nothing here.
+                Poll::Ready(frame.map(|frame| Ok(frame?.into_data().unwrap_or_default())))
+            }))?;
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::mem;
+
 use bytes::Bytes;
 
 /// A bound on how much of a body is read in one poll.
@@ -41,7 +43,8 @@ impl PollBudget {
     #[inline]
     #[must_use]
     pub fn take(&mut self, chunk: &mut Bytes) -> Bytes {
-        let piece = chunk.split_to(chunk.len().min(PIECE));
+        // Few chunks are larger than a piece, and splitting would count references to each.
+        let piece = if chunk.len() <= PIECE { mem::take(chunk) } else { chunk.split_to(PIECE) };
         self.left = self.left.saturating_sub(COST + piece.len());
         piece
     }

@@ -78,6 +78,13 @@ impl<'a> Event<'a> {
         event_type(self.name)
     }
 
+    /// Returns whether the event's type is this one, byte for byte.
+    #[inline]
+    #[must_use]
+    pub fn is_named(&self, event: &str) -> bool {
+        if self.name.is_empty() { event == MESSAGE } else { self.name == event.as_bytes() }
+    }
+
     /// Returns the last event id of the stream as of this event; empty if there is none.
     #[must_use]
     pub fn last_event_id(&self) -> &str {
@@ -195,7 +202,10 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     simdutf8::basic::from_utf8(bytes).ok()
 }
 
+/// The type of events without a name.
+const MESSAGE: &str = "message";
+
 #[inline]
 fn event_type(name: &[u8]) -> Cow<'_, str> {
-    if name.is_empty() { Cow::Borrowed("message") } else { text(name) }
+    if name.is_empty() { Cow::Borrowed(MESSAGE) } else { text(name) }
 }

@@ -54,6 +54,9 @@ mod frame;
 mod limits;
 mod line;
 
+#[cfg(any(feature = "body", feature = "stream"))]
+mod reader;
+
 #[cfg(feature = "body")]
 mod body;
 #[cfg(feature = "stream")]

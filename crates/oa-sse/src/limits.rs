@@ -1,5 +1,5 @@
 /// Bounds on the memory that a peer can make the parser hold.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
     /// The size of one event in bytes: its data and name so far and the line in progress.

@@ -126,6 +126,19 @@ impl Parser {
         self.lines.push(chunk);
     }
 
+    /// Lets go of the last chunk if all of it was read, so that its memory can be used again before more
+    /// input comes.
+    #[inline]
+    pub fn release(&mut self) {
+        if !self.lines.is_spent() || self.lines.chunk.is_empty() {
+            return;
+        }
+        if !self.lent && self.refers_to_chunk() {
+            self.detach();
+        }
+        self.lines.set_chunk(Bytes::new(), 0);
+    }
+
     /// Accepts the next chunk of input from a buffer that the caller goes on using, and copies it.
     ///
     /// The events are the same as with [`push`](Self::push). This is the cheaper one where reads are much

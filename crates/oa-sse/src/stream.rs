@@ -1,15 +1,15 @@
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
-use crate::budget::PollBudget;
 use crate::error::ReadError;
 use crate::event::EventBuf;
 use crate::parser::Parser;
+use crate::reader::Reader;
 
 pin_project! {
     /// The events of a stream of byte chunks.
@@ -17,7 +17,7 @@ pin_project! {
     /// The end is lenient: a last event without its blank line is delivered. After an error of the
     /// source the stream has ended.
     ///
-    /// One poll reads no more than a [`PollBudget`] allows, so that a source that is always ready does not
+    /// One poll reads no more than a [`PollBudget`](crate::PollBudget) allows, so that a source that is always ready does not
     /// keep the task from yielding.
     ///
     /// # Cancel safety
@@ -28,11 +28,7 @@ pin_project! {
     pub struct EventStream<S> {
         #[pin]
         source: S,
-        parser: Parser,
-        // The rest of a chunk that is read in pieces.
-        rest: Bytes,
-        budget: PollBudget,
-        ended: bool,
+        reader: Reader,
     }
 }
 
@@ -44,13 +40,13 @@ impl<S> EventStream<S> {
 
     /// Reads events from `source` with a parser that has limits or state of its own.
     pub fn with_parser(source: S, parser: Parser) -> Self {
-        Self { source, parser, rest: Bytes::new(), budget: PollBudget::default(), ended: false }
+        Self { source, reader: Reader::new(parser) }
     }
 
     /// Returns the parser, for its last event id and retry time.
     #[must_use]
     pub fn parser(&self) -> &Parser {
-        &self.parser
+        &self.reader.parser
     }
 
     /// Returns what is read from.
@@ -94,40 +90,18 @@ where
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
+        let reader = this.reader;
         loop {
-            match this.parser.next_event() {
+            match reader.parser.next_event() {
                 Ok(Some(event)) => return Poll::Ready(Some(Ok(event.into_owned()))),
-                Ok(None) if *this.ended => return Poll::Ready(None),
+                Ok(None) if reader.ended => return Poll::Ready(None),
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Some(Err(ReadError::Parse(error)))),
             }
-            if this.budget.is_spent() {
-                this.budget.refill();
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if !this.rest.is_empty() {
-                this.parser.push(this.budget.take(this.rest));
-                continue;
-            }
-            let Poll::Ready(chunk) = this.source.as_mut().poll_next(cx) else {
-                this.budget.refill();
-                return Poll::Pending;
-            };
-            match chunk {
-                Some(Ok(chunk)) => {
-                    *this.rest = chunk;
-                    this.parser.push(this.budget.take(this.rest));
-                }
-                Some(Err(error)) => {
-                    *this.ended = true;
-                    this.parser.finish();
-                    return Poll::Ready(Some(Err(ReadError::Source(error))));
-                }
-                None => {
-                    *this.ended = true;
-                    this.parser.finish_lenient();
-                }
+            if let Err(error) =
+                ready!(reader.poll_read(cx, |cx| this.source.as_mut().poll_next(cx)))
+            {
+                return Poll::Ready(Some(Err(error)));
             }
         }
     }

@@ -2,7 +2,8 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, Cost, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock, ToolUseError,
+    ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock,
+    ToolUseError,
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +19,7 @@ pub struct Answer {
     /// Why it ended, in the server's word.
     pub finish_reason: FinishReason,
     /// What the server wants back with the message.
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
     /// What it cost, in tokens; 0 if that is not known.
     pub tokens: u64,
     /// Its cost in money; zero if that is not known.
@@ -32,7 +33,7 @@ impl Answer {
         Self {
             blocks,
             finish_reason: FinishReason::Unspecified,
-            extra: Map::new(),
+            extra: Extra::default(),
             tokens: 0,
             cost: Cost::ZERO,
         }

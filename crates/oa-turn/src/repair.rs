@@ -15,7 +15,7 @@ pub(crate) fn not_run(tool: &str, error: &str) -> Value {
 pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool) -> Message {
     let mut result = ToolResultBlock::new(&call.id, content);
     result.is_error = is_error;
-    result.name = Some(call.name.clone());
+    result.name = Some((*call.name).into());
     Message::tool(result)
 }
 
@@ -120,7 +120,7 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
             paired.push(match found.map(|place| results.remove(place)) {
                 Some(mut result) => {
                     // Servers compare the two, and the model wrote the call's.
-                    result.name = Some(call.name);
+                    result.name = Some(call.name.into());
                     Message::tool(result)
                 }
                 None => result_message(&call, not_run(&call.name, "not run"), true),

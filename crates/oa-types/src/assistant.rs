@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::block::ContentBlock;
+use crate::extra::Extra;
 use crate::finish::FinishReason;
 use crate::message::{Message, MessageRole};
 use crate::usage::Usage;
@@ -24,8 +24,8 @@ pub struct AssistantMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Members of the message that only its server understands, and wants back.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extra: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 impl AssistantMessage {
@@ -39,7 +39,7 @@ impl AssistantMessage {
             usage: None,
             model: None,
             id: None,
-            extra: Map::new(),
+            extra: Extra::default(),
         }
     }
 

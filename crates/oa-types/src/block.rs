@@ -1,6 +1,7 @@
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::extra::Extra;
 use crate::image::ImageBlock;
 
 /// One finished piece of a message.
@@ -95,15 +96,15 @@ pub struct ToolUseBlock {
     /// The arguments, a JSON object.
     pub input: Value,
     /// Members of the call that only its server understands, and wants back (a thought signature).
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub extra: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 impl ToolUseBlock {
     /// Creates a call of the tool `name`.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
-        Self { id: id.into(), name: name.into(), input, extra: Map::new() }
+        Self { id: id.into(), name: name.into(), input, extra: Extra::default() }
     }
 }
 
@@ -143,8 +144,10 @@ pub struct ToolResultBlock {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
     /// The tool's name; some servers want it beside the id.
+    ///
+    /// Without spare capacity, so that no block is larger than a call: every piece of text is moved as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
+    pub name: Option<Box<str>>,
 }
 
 impl ToolResultBlock {

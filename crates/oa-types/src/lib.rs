@@ -19,6 +19,7 @@
 //! ```
 
 mod block;
+mod extra;
 mod history;
 mod image;
 mod message;
@@ -45,6 +46,7 @@ pub use crate::block::{
 };
 pub use crate::cost::{Cost, Price};
 pub use crate::error::{Error, ErrorKind};
+pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
 pub use crate::image::{ImageBlock, ImageDetail};

@@ -3,9 +3,9 @@ mod form;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::block::{ContentBlock, TextBlock, ToolResultBlock};
+use crate::extra::Extra;
 use crate::image::ImageBlock;
 
 /// Who speaks.
@@ -66,8 +66,8 @@ pub struct Message {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Members of the message that only its server understands, and wants back (reasoning details).
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub extra: Map<String, Value>,
+    #[serde(skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 impl Message {
@@ -75,7 +75,7 @@ impl Message {
     #[inline]
     #[must_use]
     pub fn new(role: MessageRole, content: Vec<ContentBlock>) -> Self {
-        Self { role, content, interrupted: false, extra: Map::new() }
+        Self { role, content, interrupted: false, extra: Extra::default() }
     }
 
     /// Creates a user's message of text.

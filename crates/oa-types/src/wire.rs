@@ -1,6 +1,6 @@
 //! The JSON that goes to chat-completions servers, and the errors that come back.
 //!
-//! A request is head, messages, tail: [`ChatRequest::head`] and [`ChatRequest::tail`] enclose the
+//! A request is head, messages, tail: [`ChatParameters::head`] and [`ChatParameters::tail`] enclose the
 //! messages, each of which [`write_message`] turns into bytes once, however often it is sent.
 
 mod error;
@@ -10,5 +10,7 @@ mod request;
 mod tool_name;
 
 pub use self::error::ServerError;
-pub use self::message::{CallIds, EmptyContent, Form, ThinkingReplay, instructions, write_message};
-pub use self::request::{ChatRequest, TokenLimit, ToolChoice};
+pub use self::message::{
+    CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message,
+};
+pub use self::request::{ChatParameters, TokenLimit, ToolChoice};

@@ -56,20 +56,24 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use oa_aggregate::ThinkTags;
+pub use oa_chat::{
+    AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
+    ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,
+    Thinking, Timeout, ToolMode, retry_with_backoff,
+};
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
-    AnswerStream, BlockStream, CallDenied, ChatRequest, Client, ClientStream, Compaction, Doctor,
-    Endpoint, EndpointBuilder, Error, ErrorKind, Finding, HistoryMut, InterruptHandle, Limits,
-    OnBadChunk, OutputMode, Partial, Probe, PromptCut, Provider, Reply, Report, ResponseFormat,
-    Result, RetryConfig, SendFor, ServerProfile, Structured, StructuredStream, SystemRole,
-    TerminalPrompt, Thinking, ToolMode, TurnMetadata, Verdict, count_text_tokens, count_tokens,
-    doctor, list_models, query, query_for_format, retry_with_backoff,
+    BlockStream, CallDenied, Client, ClientStream, Compaction, HistoryMut, InterruptHandle,
+    OutputMode, Partial, PromptCut, Reply, ResponseFormat, SendFor, Structured, StructuredStream,
+    TerminalPrompt, TurnMetadata, count_text_tokens, count_tokens, list_models, query,
+    query_for_format,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
 };
+pub use oa_doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
 pub use oa_executor::{
     Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
 };
@@ -91,6 +95,8 @@ pub use serde_json::{Value, json};
 
 #[doc(inline)]
 pub use oa_aggregate as aggregate;
+#[doc(inline)]
+pub use oa_chat as chat;
 #[doc(inline)]
 pub use oa_client as client;
 #[doc(inline)]

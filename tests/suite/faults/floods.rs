@@ -4,7 +4,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use oa_client::{AgentOptions, Client, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{AgentOptions, Client};
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
 use suite::{letters, open_calls};
 

@@ -85,7 +85,7 @@ async fn tries_are_bounded_and_the_last_stands_as_text() {
     let mut client = client(auto(&server).tool(adder()));
     let error = client.send_for::<Place>("Where?").tries(2).await.unwrap_err();
     let why = "no answer that fits in 2 tries: `city`: expected string, found number 5";
-    assert_eq!((&*unfit(&error), error.said()), (why, Some(r#"{"city":5}"#)));
+    assert_eq!((&*unfit(&error), error.model_output()), (why, Some(r#"{"city":5}"#)));
     assert_eq!(told(client.history()), ["user: Where?", r#"assistant: {"city":5}"#]);
     talk(&mut client, "Thanks.").await;
 }
@@ -108,7 +108,7 @@ async fn a_cut_call_is_tried_once_more_with_a_hint() {
         let mut client = self::client(options(&server).tool(adder()));
         let error = client.send_for::<Place>("Where?").await.unwrap_err();
         assert_eq!(unfit(&error), CUT_OFF);
-        assert_eq!(error.said(), Some("{\"city\": \"Os"));
+        assert_eq!(error.model_output(), Some("{\"city\": \"Os"));
         assert_eq!(server.requests().len(), 2);
         talk(&mut client, "Thanks.").await;
     }

@@ -16,12 +16,12 @@ const PROVIDERS: [&str; 3] = ["lmstudio", "ollama", "vllm"];
 
 /// The one module that knows servers by name, and the one that reads the environment.
 const PROVIDER_FILES: [&str; 3] = [
-    "crates/oa-client/src/provider.rs",
-    "crates/oa-client/src/provider/advice.rs",
-    "crates/oa-client/src/provider/signs.rs",
+    "crates/oa-chat/src/provider.rs",
+    "crates/oa-doctor/src/advice.rs",
+    "crates/oa-doctor/src/signs.rs",
 ];
 const ENVIRONMENT_FILES: [&str; 2] =
-    ["crates/oa-client/src/env.rs", "crates/oa-client/src/provider.rs"];
+    ["crates/oa-chat/src/env.rs", "crates/oa-chat/src/provider.rs"];
 
 /// Folders at the root of somebody's machine.
 const MACHINE_FOLDERS: [&str; 3] = ["home", "root", "work"];
@@ -156,9 +156,9 @@ mod tests {
     fn providers_are_named_in_one_file() {
         let text = "/// For Ollama.\nfn a() { b(Provider::Ollama, \"http://vllm\") }\n";
         check(provider_names, "crates/oa-client/src/options.rs", text, &[2, 2]);
-        check(provider_names, "crates/oa-client/src/provider.rs", text, &[]);
-        check(provider_names, "crates/oa-client/src/provider/advice.rs", text, &[]);
-        check(provider_names, "crates/oa-client/src/provider_advice.rs", text, &[2, 2]);
+        check(provider_names, "crates/oa-chat/src/provider.rs", text, &[]);
+        check(provider_names, "crates/oa-doctor/src/advice.rs", text, &[]);
+        check(provider_names, "crates/oa-doctor/src/more_advice.rs", text, &[2, 2]);
         check(provider_names, "crates/oa-client/tests/a.rs", text, &[]);
         check(provider_names, "examples/query.rs", text, &[]);
         let text = "#[cfg(test)]\nmod tests {\n    f(\"ollama\");\n}\n";
@@ -169,7 +169,7 @@ mod tests {
     fn the_environment_is_read_in_one_place() {
         let text = "// std::env::var\nstd::env::var(a);\nenv::var_os(b);\nenv!(\"C\");\n";
         check(environment, "crates/oa-types/src/name.rs", text, &[2, 3]);
-        check(environment, "crates/oa-client/src/provider.rs", text, &[]);
+        check(environment, "crates/oa-chat/src/provider.rs", text, &[]);
         check(environment, "crates/oa-sse/benches/parse.rs", text, &[]);
     }
 

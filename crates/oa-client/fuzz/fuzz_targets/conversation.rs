@@ -11,7 +11,8 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use oa_aggregate::ThinkTags;
-use oa_client::{AgentOptions, Client, ErrorKind, RetryConfig, ToolMode};
+use oa_chat::{RetryConfig, ToolMode};
+use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_testkit::{Cut, MemoryServer, Reply, Request, Script, Strict};
 use oa_tools::{ToolError, tool};
 use oa_types::{ContentBlock, Message, MessageRole};
@@ -37,7 +38,7 @@ fn options(flags: u8, server: &MemoryServer) -> AgentOptions {
         options = options.last_answer_without_tools(flags & 4 != 0);
     }
     if flags & 8 != 0 {
-        let mut limits = oa_client::Limits::default();
+        let mut limits = oa_chat::Limits::default();
         limits.answer.text_bytes = 40;
         limits.answer.calls = 2;
         limits.answer.argument_bytes = 24;
@@ -51,7 +52,7 @@ fn options(flags: u8, server: &MemoryServer) -> AgentOptions {
         1 => options.tool_mode(ToolMode::TaggedJson),
         2 => options.tool_mode(ToolMode::React),
         3 => options.tool_mode(ToolMode::Markers),
-        4 => options.recognise_calls(true),
+        4 => options.recognize_calls(true),
         5 if flags & 1 != 0 => options.tool_mode(ToolMode::MarkersInline),
         _ => options,
     };

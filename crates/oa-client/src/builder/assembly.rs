@@ -1,22 +1,20 @@
-//! From what was set to options that work, or to what is wrong with it.
+//! From options that were set to options that are checked.
 
 use std::sync::Arc;
 
+use oa_chat::{
+    AnyChat, DEFAULT_BASE_URL, EndpointBuilder, Retry, ToolMode, base_url_from_environment,
+    model_from_environment,
+};
 use oa_executor::{CallRate, ExecutorOptions, ToolExecutor};
-use oa_transport::Timeouts;
 use oa_turn::Mode;
 use oa_types::ModelName;
 use oa_types::wire::ToolChoice;
 
 use super::AgentOptionsBuilder;
-use crate::dialect::ToolMode;
-use crate::endpoint::{EndpointBuilder, KnownModel};
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
-use crate::provider::{self, Provider};
-use crate::retry::Budget;
-use crate::settings::{Asked, Envelopes, Settings, offered};
-use crate::wait::Wait;
+use crate::settings::{NO_MODEL, Settings, offered, prepared};
 
 /// Whether options may do without a model.
 #[derive(Clone, Copy, Eq, PartialEq)]
@@ -25,14 +23,12 @@ enum Model {
     Required,
 }
 
-pub(crate) const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
-
 impl AgentOptionsBuilder {
     /// What the environment says; what it says wrongly is told by the first request.
     pub(crate) fn from_environment() -> AgentOptions {
         Self::default().assemble(Model::Optional).unwrap_or_else(|error| {
             let builder = Self {
-                endpoint: EndpointBuilder::default().base_url(provider::DEFAULT_BASE_URL),
+                endpoint: EndpointBuilder::default().base_url(DEFAULT_BASE_URL),
                 unusable: Some(error.to_string()),
                 ..Self::default()
             };
@@ -50,125 +46,73 @@ impl AgentOptionsBuilder {
     }
 
     fn assemble(mut self, need: Model) -> Result<AgentOptions> {
-        if let Some(error) = self.endpoint.take_error() {
+        if let Some(error) = self.error.take().or_else(|| self.endpoint.take_error()) {
             return Err(error);
         }
         if let Some((limit, unanswered)) = self.unanswered.take()
             && let Some(limit) = limit.duration()
         {
-            self.permissions = self.permissions.timeout(limit, unanswered);
+            self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
-        let offered = offered(&self.tools, &self.permissions);
-        self.request.tools = offered.specs();
+        let offered = offered(&self.config.tools, &self.config.permissions);
+        self.chat.parameters.tools = offered.specs();
         self.check_effects()?;
         self.adopt_profile()?;
         // An environment that cannot be used is not read again.
         let model = match self.model.take() {
-            None if self.unusable.is_none() => provider::model_from_environment(),
+            None if self.unusable.is_none() => model_from_environment(),
             named => named,
         };
         match model {
-            Some(model) => ModelName::new(model)?.as_str().clone_into(&mut self.request.model),
+            Some(model) => {
+                ModelName::new(model)?.as_str().clone_into(&mut self.chat.parameters.model)
+            }
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
             None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),
         }
         let executor = self.executor_options()?;
         let executor = ToolExecutor::with_options(offered, executor)
             .map_err(|error| Error::config(error.to_string()))?;
-        let timeouts = self.all_timeouts();
-        let asked = self.asked()?;
-        let mut settings = Settings {
-            unusable: self.unusable,
-            request: self.request,
-            asked,
-            server_profile: self.server_profile,
-            thinking: self.thinking,
-            think_tags: self.think_tags,
-            system_prompt: self.system_prompt,
-            system_role: self.system_role.unwrap_or_default(),
-            timeouts,
-            limits: self.limits,
-            repair: self.repair,
-            on_bad_chunk: self.on_bad_chunk,
-            tools: self.tools,
-            hooks: self.hooks,
-            permissions: self.permissions,
-            turn: self.turn,
-            max_run_time: self.max_run_time,
-            price: self.price,
-            executor,
-            state: self.state,
-            retry_budget: Arc::new(Budget::new(self.retry.budget)),
-            retry: self.retry,
-            tool_mode: self.tool_mode,
-            recognises_calls: self.recognises_calls,
-            spoken: None,
-            form: None,
-            envelope: None,
-            envelopes: Envelopes::default(),
-        };
-        settings.prepare()?;
-        Ok(AgentOptions(Arc::new(settings)))
+        let backend = Retry::new(self.backend()?, self.retry);
+        let chat = prepared(self.chat, backend.service())?;
+        let (unusable, config) = (self.unusable, self.config);
+        Ok(AgentOptions(Arc::new(Settings { unusable, chat, backend, config, executor })))
     }
 
-    /// Takes over what the profile of a server says and was not set otherwise.
+    /// Takes over the model of a server's profile, unless another is named.
     fn adopt_profile(&mut self) -> Result<()> {
-        let Some(learned) = &self.server_profile else { return Ok(()) };
-        learned.check()?;
-        if self.chat.is_some() {
+        let Some(profile) = &self.config.server_profile else { return Ok(()) };
+        if self.service.is_some() {
             return Err(Error::config("profile has no effect beside chat_service"));
         }
-        let endpoint = &mut self.endpoint;
-        if let (Some(named), Some(seen), None) =
-            (endpoint.provider, learned.provider, &endpoint.base_url)
-            && named != seen
+        let model = self.model.get_or_insert_with(|| profile.model.clone());
+        let lacks_tools = profile.tools == Some(false) && !self.config.tools.is_empty();
+        if lacks_tools && *model == profile.model && matches!(self.chat.tool_mode, ToolMode::Native)
         {
-            let (named, seen) = (named.name(), seen.name());
-            return Err(Error::config(format!(
-                "the provider is {named}, and the profile is of {seen}: leave one out, or set base_url"
-            )));
-        }
-        endpoint.base_url.get_or_insert_with(|| learned.base_url.clone());
-        endpoint.provider = endpoint.provider.or(learned.provider);
-        let mut profile = endpoint.provider.map(Provider::profile).unwrap_or_default();
-        profile.asks_for_usage = learned.ask_for_usage.unwrap_or(profile.asks_for_usage);
-        let model = self.model.get_or_insert_with(|| learned.model.clone());
-        let lacks_tools = learned.tools == Some(false) && !self.tools.is_empty();
-        if lacks_tools && *model == learned.model && matches!(self.tool_mode, ToolMode::Native) {
             return Err(Error::config(format!(
                 "the profile says that {model} cannot be offered tools here: leave them out, \
                  let tool_mode be another, or have the doctor look again"
             )));
         }
-        let mut of_model = profile;
-        of_model.token_limit = learned.token_limit.unwrap_or(profile.token_limit);
-        of_model.think_tags = learned.think_tags.unwrap_or(profile.think_tags);
-        endpoint.known = Some(KnownModel {
-            name: learned.model.clone(),
-            profile: of_model,
-            lacks_tools,
-            lacks_schema: learned.schema == Some(false),
-        });
-        endpoint.profile = Some(profile);
         Ok(())
     }
 
     /// Refuses options that cannot act.
     fn check_effects(&self) -> Result<()> {
-        let has_tools =
-            !self.request.tools.is_empty() || self.request.extra_body.contains_key("tools");
-        let tool_choice = self.request.tool_choice.is_some();
-        let parallel = self.request.parallel_tool_calls.is_some();
-        let is_text = self.tool_mode.is_text();
+        let has_tools = !self.chat.parameters.tools.is_empty()
+            || self.chat.parameters.extra_body.contains_key("tools");
+        let tool_choice = self.chat.parameters.tool_choice.is_some();
+        let parallel = self.chat.parameters.parallel_tool_calls.is_some();
+        let is_text = self.chat.tool_mode.is_text();
         for (is_vain, message) in [
-            (self.request.stop.iter().any(String::is_empty), "a stop text is empty"),
+            (self.chat.parameters.stop.iter().any(String::is_empty), "a stop text is empty"),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
             (tool_choice && is_text, "tool_choice has no effect where calls are text"),
             (parallel && is_text, "parallel_tool_calls has no effect where calls are text"),
             (
-                self.recognises_calls && is_text,
-                "recognise_calls has no effect where calls are text",
+                self.chat.recognize_calls && is_text,
+                "recognize_calls has no effect where calls are text",
             ),
         ] {
             if is_vain {
@@ -176,39 +120,42 @@ impl AgentOptionsBuilder {
             }
         }
         self.check_choice()?;
-        let fill_in = self.turn.fill_in.then_some("ToolMode::MarkersInline");
+        let fill_in = self.config.turn.fill_in.then_some("ToolMode::MarkersInline");
         let auto_only = self.auto_only.first().copied().or(fill_in);
-        if let (Mode::Manual, Some(option)) = (self.turn.mode, auto_only) {
+        if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
-        if self.turn.max_cost.is_some() && self.price.is_none_or(|price| price.is_free()) {
+        if self.config.turn.max_cost.is_some()
+            && self.config.price.is_none_or(|price| price.is_free())
+        {
             return Err(Error::config("max_run_cost has no effect without a price"));
         }
-        for category in self.permissions.categories() {
-            if !self.tools.iter().any(|tool| tool.category() == Some(category)) {
+        for category in self.config.permissions.categories() {
+            if !self.config.tools.iter().any(|tool| tool.category() == Some(category)) {
                 let message = format!("no tool has the category {category:?}, which a rule names");
                 return Err(Error::config(message));
             }
         }
-        for name in self.permissions.listed() {
-            if !name.ends_with('*') && !self.tools.contains(name) {
+        for name in self.config.permissions.listed() {
+            if !name.ends_with('*') && !self.config.tools.contains(name) {
                 let message = format!("there is no tool {name:?}, which permissions name");
                 return Err(Error::config(message));
             }
         }
-        self.permissions.check().map_err(Error::config)
+        self.config.permissions.check().map_err(Error::config)
     }
 
     /// Refuses to have a tool called that is not offered.
     fn check_choice(&self) -> Result<()> {
-        let Some(ToolChoice::Tool(name)) = &self.request.tool_choice else { return Ok(()) };
-        let is_offered = self.request.tools.iter().any(|tool| tool.name == *name);
+        let Some(ToolChoice::Tool(name)) = &self.chat.parameters.tool_choice else { return Ok(()) };
+        let is_offered = self.chat.parameters.tools.iter().any(|tool| tool.name == *name);
         // Those set there win, and are the caller's matter.
-        if is_offered || self.request.extra_body.contains_key("tools") {
+        if is_offered || self.chat.parameters.extra_body.contains_key("tools") {
             return Ok(());
         }
-        let why = if self.tools.contains(name) { "is not allowed" } else { "does not exist" };
+        let why =
+            if self.config.tools.contains(name) { "is not allowed" } else { "does not exist" };
         Err(Error::config(format!("tool_choice names the tool {name:?}, which {why}")))
     }
 
@@ -224,31 +171,22 @@ impl AgentOptionsBuilder {
         }
     }
 
-    fn all_timeouts(&self) -> Timeouts {
-        let mut timeouts = Timeouts::default();
-        timeouts.idle = Wait::or(self.idle, timeouts.idle);
-        timeouts.content = Wait::or(self.content, timeouts.content);
-        timeouts.first_token = Wait::or(self.first_token, timeouts.first_token);
-        timeouts.total = Wait::or(self.total, timeouts.total);
-        timeouts
-    }
-
-    /// Who answers: a service of the caller's, or the server that was named here or by the environment.
-    fn asked(&mut self) -> Result<Asked> {
-        let Some(service) = self.chat.take() else {
-            if self.endpoint.base_url.is_none() && self.endpoint.provider.is_none() {
-                let base_url = provider::base_url_from_environment();
-                self.endpoint.base_url =
-                    Some(base_url.unwrap_or_else(|| provider::DEFAULT_BASE_URL.to_owned()));
+    /// Returns who answers: a service of the caller's, or the server that was named here or by the environment.
+    fn backend(&mut self) -> Result<AnyChat> {
+        let Some(service) = self.service.take() else {
+            let mut endpoint = std::mem::take(&mut self.endpoint);
+            if !endpoint.names_server() {
+                let base_url = base_url_from_environment();
+                endpoint = endpoint.base_url(base_url.as_deref().unwrap_or(DEFAULT_BASE_URL));
             }
-            return Ok(Asked::Server(std::mem::take(&mut self.endpoint).build()?));
+            return Ok(endpoint.build()?.into());
         };
-        match self.endpoint.what_was_set() {
+        match self.endpoint.first_set() {
             Some(option) => {
                 let message = format!("{option} has no effect beside chat_service: set it there");
                 Err(Error::config(message))
             }
-            None => Ok(Asked::Service(service)),
+            None => Ok(service),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Options that end a turn: limits of prompts, calls, tokens, time and money.
 
+use oa_chat::Timeout;
 use oa_types::{Cost, Price};
 
 use super::AgentOptionsBuilder;
-use crate::wait::Wait;
 
 impl AgentOptionsBuilder {
     /// Bounds how many prompts a client takes; the next is an error of kind `MaxTurns`. Not for
@@ -12,7 +12,7 @@ impl AgentOptionsBuilder {
         if turns == 0 {
             self.refuse("max_turns is 0".to_owned());
         }
-        self.turn.max_turns = Some(turns);
+        self.config.turn.max_turns = Some(turns);
         self
     }
 
@@ -21,7 +21,7 @@ impl AgentOptionsBuilder {
         if calls == 0 {
             self.refuse("max_tool_calls is 0".to_owned());
         }
-        self.turn.max_calls = Some(calls);
+        self.config.turn.max_calls = Some(calls);
         self.auto_only("max_tool_calls")
     }
 
@@ -41,7 +41,7 @@ impl AgentOptionsBuilder {
     /// server counts then has a [`cost`](oa_types::Usage::cost) in its usage.
     pub fn price(mut self, input: f64, output: f64) -> Self {
         match Price::per_million(input, output) {
-            Ok(price) => self.price = Some(price),
+            Ok(price) => self.config.price = Some(price),
             Err(error) => self.refuse(error.to_string()),
         }
         self
@@ -54,7 +54,7 @@ impl AgentOptionsBuilder {
     pub fn max_run_cost(mut self, amount: f64) -> Self {
         match Cost::new(amount) {
             Ok(Cost::ZERO) => self.refuse("max_run_cost is 0".to_owned()),
-            Ok(cost) => self.turn.max_cost = Some(cost),
+            Ok(cost) => self.config.turn.max_cost = Some(cost),
             Err(error) => self.refuse(format!("max_run_cost: {error}")),
         }
         self.auto_only("max_run_cost")
@@ -66,22 +66,22 @@ impl AgentOptionsBuilder {
         if tokens == 0 {
             self.refuse("max_run_tokens is 0".to_owned());
         }
-        self.turn.max_tokens = Some(tokens);
+        self.config.turn.max_tokens = Some(tokens);
         self.auto_only("max_run_tokens")
     }
 
     /// Bounds the time from a prompt to the end of its turn, tools included. The turn ends as by an
     /// interrupt, with a reason of its own.
-    pub fn max_run_time(mut self, time: impl Into<Wait>) -> Self {
-        self.max_run_time = self.endpoint.wait("max_run_time", time).duration();
+    pub fn max_run_time(mut self, time: impl Into<Timeout>) -> Self {
+        self.config.max_run_time = self.timeout_of("max_run_time", time);
         self
     }
 
     /// After this many identical calls in a row with identical results the model is told, and after one more
     /// the turn ends. 3 by default; `None` switches the guard off. For auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
-        self.turn.repeat_guard = times.into();
-        if self.turn.repeat_guard == Some(0) {
+        self.config.turn.repeat_guard = times.into();
+        if self.config.turn.repeat_guard == Some(0) {
             self.refuse("repeat_guard is 0".to_owned());
         }
         self.auto_only("repeat_guard")
@@ -89,7 +89,7 @@ impl AgentOptionsBuilder {
 
     /// After a limit is reached in auto mode, sends one last request in which no tool is offered.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
-        self.turn.last_answer_without_tools = last_answer;
+        self.config.turn.last_answer_without_tools = last_answer;
         self.auto_only("last_answer_without_tools")
     }
 }

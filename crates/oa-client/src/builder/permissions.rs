@@ -1,36 +1,36 @@
 //! Options about who may use which tool.
 
+use oa_chat::Timeout;
 use oa_hooks::{Permission, PermissionMode, PermissionRequest, ToolRule};
 
 use super::AgentOptionsBuilder;
-use crate::wait::Wait;
 
 impl AgentOptionsBuilder {
     /// Allows these tools and no others: the rest are not offered to the model, and do not run. A name
     /// may end in `*`. One that no tool has is an error at [`build`](Self::build).
     pub fn allowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.permissions = self.permissions.allow_only(tools);
+        self.config.permissions = self.config.permissions.allow_only(tools);
         self
     }
 
     /// Forbids these tools: they are not offered to the model, and do not run. A name may end in `*`.
     /// One that no tool has is an error at [`build`](Self::build).
     pub fn disallowed_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.permissions = self.permissions.disallow(tools);
+        self.config.permissions = self.config.permissions.disallow(tools);
         self
     }
 
     /// Sets what happens to calls that no rule is about. By default they run, unless
     /// [`can_use_tool`](Self::can_use_tool) is set: then it is asked. For auto mode.
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
-        self.permissions = self.permissions.mode(mode);
+        self.config.permissions = self.config.permissions.mode(mode);
         self.auto_only("permission_mode")
     }
 
     /// Adds a rule about the calls of a tool or of a category of tools, or some of them by their arguments. A name or
     /// category that no tool has is an error at [`build`](Self::build). For auto mode.
     pub fn tool_rule(mut self, rule: ToolRule) -> Self {
-        self.permissions = self.permissions.rule(rule);
+        self.config.permissions = self.config.permissions.rule(rule);
         self.auto_only("tool_rule")
     }
 
@@ -59,7 +59,7 @@ impl AgentOptionsBuilder {
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Permission> + Send + 'static,
     {
-        self.permissions = self.permissions.can_use_tool(asked);
+        self.config.permissions = self.config.permissions.can_use_tool(asked);
         self.auto_only("can_use_tool")
     }
 
@@ -70,14 +70,18 @@ impl AgentOptionsBuilder {
     /// the calls, once all are answered. A callback that needs a person's attention for itself, like
     /// [`TerminalPrompt`](crate::TerminalPrompt), still asks one question at a time.
     pub fn can_use_tool_at_once(mut self, at_once: bool) -> Self {
-        self.permissions = self.permissions.ask_at_once(at_once);
+        self.config.permissions = self.config.permissions.ask_at_once(at_once);
         self.auto_only("can_use_tool_at_once")
     }
 
     /// Uses `unanswered` if [`can_use_tool`](Self::can_use_tool) has not answered within `limit`. By
     /// default it may take as long as it likes.
-    pub fn can_use_tool_timeout(mut self, limit: impl Into<Wait>, unanswered: Permission) -> Self {
-        let limit = self.endpoint.wait("can_use_tool_timeout", limit);
+    pub fn can_use_tool_timeout(
+        mut self,
+        limit: impl Into<Timeout>,
+        unanswered: Permission,
+    ) -> Self {
+        let limit = Timeout::from(self.timeout_of("can_use_tool_timeout", limit));
         self.unanswered = Some((limit, unanswered));
         self.auto_only("can_use_tool_timeout")
     }

@@ -3,15 +3,15 @@
 use std::future::poll_fn;
 use std::sync::Arc;
 
+use oa_chat::ToolMode;
 use oa_context::{ContextPolicy, Estimator, Plan, Summary, TokenCounter};
 use oa_hooks::Hooks;
 use oa_tools::Registry;
 use oa_types::{ContentBlock, FinishReason, Message, Usage};
 
 use super::Client;
-use crate::dialect::ToolMode;
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::reply::is_whole;
 use crate::settings::Settings;
@@ -32,7 +32,7 @@ pub enum Compaction {
     /// It is too long, and nothing of it may go; history is as it was.
     Stuck,
     /// So many messages are gone, and a summary of them stands in the first prompt that is left.
-    Summarised {
+    Summarized {
         /// How many.
         messages: usize,
         /// What all answers cost that it took. They count in
@@ -62,7 +62,7 @@ impl Client {
     /// let mut client = Client::new(options)?;
     /// for _ in 0..20 {
     ///     client.ask("Tell me about bees.").await?;
-    ///     if let Compaction::Summarised { messages, .. } = client.compact(&policy).await? {
+    ///     if let Compaction::Summarized { messages, .. } = client.compact(&policy).await? {
     ///         println!("{messages} messages became a summary");
     ///     }
     /// }
@@ -113,20 +113,20 @@ impl Client {
     {
         self.driver.settle();
         if self.driver.turn.is_busy() {
-            return Err(Error::invalid_input("a turn is in progress: read it to its end first"));
+            return Err(error::invalid_input("a turn is in progress: read it to its end first"));
         }
         if self.driver.turn.calls().iter().any(|call| call.is_open() || call.is_waiting()) {
-            return Err(Error::invalid_input("calls have no result yet"));
+            return Err(error::invalid_input("calls have no result yet"));
         }
         let settings = Arc::clone(&self.driver.settings);
         // The system prompt counts, and goes nowhere.
-        let system = settings.system_prompt.as_deref().map(Message::system);
+        let system = settings.chat.system_prompt.as_deref().map(Message::system);
         let before = usize::from(system.is_some());
         let messages: Vec<Message> = system.into_iter().chain(self.history().to_vec()).collect();
-        let (left, usage) = match policy.plan(&messages, &settings.request.tools, counter) {
+        let (left, usage) = match policy.plan(&messages, &settings.chat.parameters.tools, counter) {
             Plan::Drop(cut) => (cut.apply(&messages), None),
             Plan::Stuck => return Ok(Compaction::Stuck),
-            Plan::Summarise(summary) => match self.summarise(summary).await? {
+            Plan::Summarise(summary) => match self.summarize(summary).await? {
                 Some((summary, usage)) => (summary.finish(&messages), Some(usage)),
                 None => return Ok(Compaction::Interrupted),
             },
@@ -136,12 +136,12 @@ impl Client {
         self.set_history(left.into_iter().skip(before).collect());
         Ok(match usage {
             None => Compaction::Dropped { messages: gone },
-            Some(usage) => Compaction::Summarised { messages: gone, usage },
+            Some(usage) => Compaction::Summarized { messages: gone, usage },
         })
     }
 
     /// Has the model answer what a summary needs; `None` after an interrupt.
-    async fn summarise(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
+    async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let settings = Arc::new(self.driver.settings.for_summaries()?);
         let run = self.driver.interrupt.running();
         let mut sum = Usage::default();
@@ -171,12 +171,16 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
     }
     let reason = driver.metadata.finish_reason.as_ref();
     match reason {
-        Some(FinishReason::Refusal) => Err(Error::stream("the model refused to summarise", 0)),
+        Some(FinishReason::Refusal) => {
+            Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
+        }
         Some(reason) if !is_whole(reason) => {
             let message = format!("the summary is not known to be whole: it ended by {reason}");
-            Err(Error::stream(message, 0))
+            Err(Error::new(ErrorKind::Stream, message))
         }
-        _ if text.trim().is_empty() => Err(Error::stream("the model wrote no summary", 0)),
+        _ if text.trim().is_empty() => {
+            Err(Error::new(ErrorKind::Stream, "the model wrote no summary"))
+        }
         _ => Ok(text),
     }
 }
@@ -185,14 +189,16 @@ impl Settings {
     /// The same for a model that is to write a summary.
     fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
-        settings.set_tools(Registry::default());
-        (settings.hooks, settings.system_prompt) = (Hooks::new(), None);
-        (settings.tool_mode, settings.recognises_calls) = (ToolMode::Native, false);
-        let request = &mut settings.request;
-        (request.tool_choice, request.parallel_tool_calls) = (None, None);
-        request.response_format = None;
-        request.stop.clear();
-        settings.prepare()?;
+        settings.set_tools(Registry::default())?;
+        settings.config.hooks = Hooks::new();
+        settings.change_chat(|chat| {
+            chat.system_prompt = None;
+            (chat.tool_mode, chat.recognize_calls) = (ToolMode::Native, false);
+            let parameters = &mut chat.parameters;
+            (parameters.tool_choice, parameters.parallel_tool_calls) = (None, None);
+            parameters.response_format = None;
+            parameters.stop.clear();
+        })?;
         Ok(settings)
     }
 }

@@ -11,9 +11,24 @@ pub struct HistoryMut<'a> {
     messages: Vec<Message>,
 }
 
-impl<'a> HistoryMut<'a> {
-    pub(super) fn of(client: &'a mut Client) -> Self {
-        Self { messages: client.history().to_vec(), client }
+impl Client {
+    /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
+    ///
+    /// A turn in progress is ended first. If anything was changed, the messages are repaired:
+    ///
+    /// - System messages become one, first in history; it is sent behind the
+    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
+    ///   next request is an error of kind `InvalidInput`.
+    /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
+    ///   "not run"; results without a call are dropped.
+    /// - Calls have unique ids: where several share one, the last keeps it.
+    /// - Messages that say nothing, or nothing but white space, are dropped.
+    ///
+    /// A conversation may begin with the assistant. Most servers refuse that, so a short user message is sent
+    /// before it, except to those that are known to allow it.
+    pub fn history_mut(&mut self) -> HistoryMut<'_> {
+        self.driver.abandon();
+        HistoryMut { messages: self.history().to_vec(), client: self }
     }
 }
 

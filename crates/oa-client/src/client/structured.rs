@@ -103,7 +103,7 @@ impl Client {
         T: DeserializeOwned + Send + 'static,
     {
         let settings = Arc::clone(&self.options.0);
-        let mode = settings.turn.mode;
+        let mode = settings.config.turn.mode;
         SendFor::new(Held::Client(&mut self.driver), mode, settings, prompt, format)
     }
 }

@@ -2,18 +2,17 @@
 
 use std::ops::Range;
 
+use oa_chat::{FormatFallback, FormatRequest};
 use oa_json::{ErrorKind as JsonErrorKind, Limits, find_object};
 use oa_tools::{Registry, tool};
-use oa_turn::{Answer, Mode};
-use oa_types::wire::{ChatRequest as Wire, ToolChoice};
+use oa_turn::Mode;
+use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, FinishReason, TextBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::Value;
 
-use super::asking::{Asking, Form, words};
-use crate::driver::Driver;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
 
 /// Watches over the answers of a turn until one fits.
@@ -21,15 +20,15 @@ pub(crate) struct Output {
     format: ResponseFormat,
     /// The output tool, if that is how the model is to answer.
     tool: Option<String>,
-    /// How it is first asked for, if it may be put in words.
-    asking: Option<Asking>,
+    /// The way it is first requested, if there is a fallback.
+    first: Option<FormatRequest>,
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
     limits: Limits,
     tries: u32,
     /// Where in history answers that did not fit stand, with what was said about them.
-    failed: Vec<Range<usize>>,
+    pub(super) failed: Vec<Range<usize>>,
     is_found: bool,
     /// True if an answer was cut off before, so that the model was told to be brief.
     was_cut: bool,
@@ -85,7 +84,7 @@ impl Output {
     pub(crate) fn new(
         format: ResponseFormat,
         tool: Option<String>,
-        asking: Option<Asking>,
+        first: Option<FormatRequest>,
         mode: Mode,
         most: u32,
         held_bytes: usize,
@@ -96,7 +95,7 @@ impl Output {
         Self {
             format,
             tool,
-            asking,
+            first,
             mode,
             judge,
             most,
@@ -117,10 +116,9 @@ impl Output {
         self.tool.as_deref()
     }
 
-    /// What is asked for in words, if it comes to that.
-    pub(crate) fn form(&self) -> Option<Form> {
-        let words = words(self.format.schema()).into();
-        self.asking.map(|first| Form { first, words })
+    /// Returns the fallback for servers that reject the format.
+    pub(crate) fn fallback(&self) -> Option<FormatFallback> {
+        self.first.map(|first| FormatFallback::new(first, self.format.schema()))
     }
 
     pub(crate) fn tries(&self) -> u32 {
@@ -128,7 +126,7 @@ impl Output {
     }
 
     /// Puts into a request in what form the answer is to be.
-    pub(crate) fn offer(&self, tools: &Registry, request: &mut Wire) -> Result<()> {
+    pub(crate) fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<()> {
         if self.most == 0 {
             return Err(Error::config("no answer is one of 0 tries"));
         }
@@ -155,7 +153,7 @@ impl Output {
     }
 
     /// Judges an answer. A call of the output tool becomes what it stands for: the answer as text.
-    fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+    pub(super) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
         let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
@@ -242,7 +240,7 @@ impl Output {
             None if schema.to_string().len() > SCHEMA => {
                 format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
             }
-            None => format!("No answer yet: {error}. {}", words(schema)),
+            None => format!("No answer yet: {error}. {}", FormatFallback::instructions_for(schema)),
         }
     }
 
@@ -255,7 +253,7 @@ impl Output {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
                 let message = "interrupted before there was an answer";
-                return Error::output(ErrorKind::Interrupted, message.to_owned(), None);
+                return error::output(ErrorKind::Interrupted, message, None);
             }
             Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
                 let message = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
@@ -289,7 +287,7 @@ impl Output {
             None => (format!("the turn ended before there was an answer: {reason}"), None),
         };
         let said = said.filter(|said| !said.is_empty()).map(|said| bounded(&said, KEPT));
-        Error::output(ErrorKind::Output, message, said)
+        error::output(ErrorKind::Output, &message, said)
     }
 }
 
@@ -328,43 +326,6 @@ impl Said {
             }
             other => Self::of_text(other.as_text().unwrap_or_default(), limits),
         }
-    }
-}
-
-impl Driver {
-    /// Judges an answer, if one of a form is wanted.
-    pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
-        self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
-    }
-
-    /// Hands an answer to the turn, and what is to be said about it.
-    pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
-        let begin = self.turn.history().len();
-        self.turn.answer(answer);
-        let goes_on = match judged {
-            Judged::AsItIs => false,
-            Judged::Failed => true,
-            Judged::Correct(words) => self.turn.correct(Message::user(words)),
-        };
-        if let (true, Some(output)) = (goes_on, &mut self.output) {
-            output.failed.push(begin..self.turn.history().len());
-        }
-    }
-
-    /// Takes out of history what did not fit, once that is over.
-    pub(crate) fn forget_failures(&mut self) {
-        let Some(output) = self.output.take() else { return };
-        // Calls that wait for the caller would be answered by that.
-        let waits = self.turn.calls().iter().any(oa_turn::Call::is_open);
-        if output.failed.is_empty() || waits {
-            return;
-        }
-        let history = self.turn.history().iter().cloned().enumerate();
-        let stays = |place: &usize| !output.failed.iter().any(|range| range.contains(place));
-        let messages = history.filter(|(place, _)| stays(place)).map(|(_, message)| message);
-        let messages = messages.collect();
-        let idle = self.turn.set_history(messages);
-        debug_assert!(idle.is_ok(), "the turn was ended before");
     }
 }
 

@@ -7,9 +7,9 @@ use oa_types::{FinishReason, Message};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::held::{Held, Structured};
 use super::output::Output;
 use super::reader::Reader;
-use super::{Held, Structured};
 use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::response_format::ResponseFormat;
@@ -75,7 +75,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         let format = output.format().clone();
         let tool = output.tool().map(str::to_owned);
         let stage = Stage::New { prompt, output };
-        let (is_begun, reader) = (false, Reader::new(base.limits.answer.held_bytes));
+        let (is_begun, reader) = (false, Reader::new(base.chat.limits.answer.held_bytes));
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 

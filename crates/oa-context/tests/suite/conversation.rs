@@ -2,7 +2,7 @@
 
 use oa_context::{Estimator, TokenCounter};
 use oa_testkit::Strict;
-use oa_types::wire::{Form, write_message};
+use oa_types::wire::{MessageFormat, write_message};
 use oa_types::{ContentBlock, ImageBlock, Message, TextBlock, ThinkingBlock};
 use oa_types::{ToolResultBlock, ToolUseBlock};
 use proptest::collection::vec;
@@ -79,7 +79,7 @@ fn write(exchange: Exchange, number: usize, last: Last, messages: &mut Vec<Messa
         messages.push(Message::assistant(content));
         for call in 0..*calls {
             let mut result = ToolResultBlock::new(id(call), json!([call, said]));
-            result.name = Some("add".to_owned());
+            result.name = Some("add".into());
             messages.push(Message::tool(result));
         }
     }
@@ -97,7 +97,7 @@ pub(crate) fn check_sent(messages: &[Message]) -> Result<(), TestCaseError> {
     });
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
     for message in messages.iter().chain(needs_prompt.then_some(&further)) {
-        write_message(message, &Form::default(), &mut out);
+        write_message(message, &MessageFormat::default(), &mut out);
     }
     out.extend_from_slice(b"]}");
     Strict::new().check_bytes(&out).map_err(|violations| {

@@ -102,7 +102,8 @@ async fn a_whole_batch_goes_through_an_event_stream() {
 #[test]
 fn a_frame_is_an_event_and_a_line_of_data() {
     let mut stream = Vec::new();
-    ToolEvent::Custom(ToolCustom::new("c1", "t", "preview", json!("a\nb"))).write_sse(&mut stream);
+    ToolEvent::Custom(ToolCustom::new("c1", "t", "preview", json!("a\nb")).into())
+        .write_sse(&mut stream);
     assert_snapshot!(String::from_utf8(stream).unwrap(), @r#"
     event: tool_preview
     data: {"type":"tool_preview","call_id":"c1","tool_name":"t","data":"a\nb"}
@@ -123,7 +124,7 @@ fn names_of_custom_events_are_kept_apart_from_ours() {
     ] {
         let event = ToolCustom::new("c", "t", given, json!(null));
         assert_eq!(event.name(), name);
-        let event = ToolEvent::Custom(event);
+        let event = ToolEvent::Custom(event.into());
         assert_eq!(ToolEvent::from_json(event.to_json().as_bytes()).unwrap(), event);
     }
     assert_eq!(ToolCustom::new("c", "t", &"x".repeat(1_000), json!(null)).name().len(), 64);

@@ -74,7 +74,7 @@ async fn messages_are_ready_for_the_conversation() {
         assert_eq!(message.role, MessageRole::Tool);
         let [ContentBlock::ToolResult(block)] = &message.content[..] else { panic!("{message:?}") };
         assert_eq!(block.tool_use_id, result.call_id);
-        assert_eq!(block.name.as_ref(), Some(&result.tool_name));
+        assert_eq!(block.name.as_deref(), Some(&*result.tool_name));
         assert_eq!((&block.content, block.is_error), (&result.result, result.is_error()));
     }
     assert!(!end.execution_results[0].is_error() && end.execution_results[1].is_error());

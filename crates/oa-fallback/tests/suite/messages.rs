@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use oa_fallback::{Dialect, Markers, React, TaggedJson, plain_message};
-use oa_types::wire::{Form, write_message};
+use oa_types::wire::{MessageFormat, write_message};
 use oa_types::{
     ContentBlock, ImageBlock, Message, MessageRole, TextBlock, ThinkingBlock, ToolResultBlock,
     ToolUseBlock, ToolUseError,
@@ -108,7 +108,7 @@ fn a_plain_conversation_needs_no_function_calling() {
         let mut bytes = Vec::new();
         for message in plain(&*dialect, &history()) {
             assert_ne!(message.role, MessageRole::Tool);
-            write_message(&message, &Form::default(), &mut bytes);
+            write_message(&message, &MessageFormat::default(), &mut bytes);
         }
         let json = String::from_utf8(bytes).unwrap();
         assert!(!json.contains("tool_calls") && !json.contains("tool_call_id"), "{json}");
@@ -201,7 +201,7 @@ fn a_result_names_the_tool_it_comes_from() {
     assert_eq!(of(&result, &[call("old"), call("new")]), "[RESULT:new] so");
     assert_eq!(of(&result, &[]), "[RESULT:tool] so");
     let mut named = ToolResultBlock::new("1", json!("so"));
-    named.name = Some("own".to_owned());
+    named.name = Some("own".into());
     assert_eq!(of(&Message::tool(named), &[call("new")]), "[RESULT:own] so");
 }
 

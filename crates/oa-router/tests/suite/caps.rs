@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use oa_client::{Client, ErrorKind, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{Client, ErrorKind};
 use oa_router::{Policy, Router, Server};
 use oa_testkit::{Reply, Script};
 use tokio::time::Instant;

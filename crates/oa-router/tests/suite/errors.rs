@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use oa_client::{Client, Error, ErrorKind, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{Client, Error, ErrorKind};
 use oa_router::{BreakerConfig, Router, Server};
 use oa_testkit::{MemoryServer, Reply};
 
@@ -98,7 +99,7 @@ async fn what_an_answer_breaks_by_before_it_begins_is_told_with_the_others() {
 #[tokio::test]
 async fn keys_and_headers_are_shown_nowhere() {
     let server = saying("A");
-    let secret = oa_client::Endpoint::builder().base_url("http://gpu/v1").transport(server);
+    let secret = oa_chat::Endpoint::builder().base_url("http://gpu/v1").transport(server);
     let secret = secret.api_key("sk-secret").header("x-key", "hidden").build().unwrap();
     let builder = Router::builder().endpoint(secret.clone());
     let router = builder.clone().build().unwrap();

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, Endpoint, ErrorKind, RetryConfig, TimeoutKind};
+use oa_chat::TimeoutKind;
+use oa_chat::{Endpoint, RetryConfig};
+use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_router::{Router, Server};
 use oa_testkit::{MemoryServer, Reply, Script};
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use oa_client::{Error, ErrorKind, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{Error, ErrorKind};
 use oa_router::{BreakerConfig, Health, Router};
 use oa_testkit::{Reply, Script};
 use tokio::time::Instant;

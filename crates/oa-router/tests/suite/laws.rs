@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{AgentOptions, Client};
 use oa_router::{BreakerConfig, Policy, Router};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::FinishReason;

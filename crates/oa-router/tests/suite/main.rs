@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, Endpoint, Result, RetryConfig};
+use oa_chat::{Endpoint, RetryConfig};
+use oa_client::{AgentOptions, Client, Result};
 use oa_router::{Router, RouterBuilder, Server};
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::ContentBlock;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, Endpoint, ErrorKind, RetryConfig};
+use oa_chat::{Endpoint, RetryConfig};
+use oa_client::{AgentOptions, Client, ErrorKind};
 use oa_router::{Policy, Router};
 use oa_testkit::{Reply, Script, SocketServer};
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oa_client::{AgentOptions, Client, RetryConfig};
+use oa_chat::RetryConfig;
+use oa_client::{AgentOptions, Client};
 use oa_router::{BreakerConfig, Policy, Router, RouterBuilder};
 use oa_testkit::{MemoryServer, Reply, Script};
 use tokio::time::Instant;

@@ -83,20 +83,20 @@ fn exchange(random: &mut Random, messages: &mut Vec<Message>) {
         let mut call = ToolUseBlock::new(format!("call_{number}"), text(random), json!({}));
         call.input = Value::Object(members(random, 3));
         if random.flip() {
-            call.extra = members(random, 1);
+            call.extra = members(random, 1).into();
         }
         content.push(call.into());
     }
     let mut answer = Message::assistant(content);
     answer.interrupted = random.below(4) == 0;
     if random.flip() {
-        answer.extra = members(random, 2);
+        answer.extra = members(random, 2).into();
     }
     messages.push(answer);
     for number in 0..calls {
         let mut result = ToolResultBlock::new(format!("call_{number}"), value(random, 3));
         result.is_error = random.flip();
-        result.name = random.flip().then(|| text(random));
+        result.name = random.flip().then(|| text(random).into());
         messages.push(Message::tool(result));
     }
 }

@@ -32,7 +32,7 @@ fn message() -> impl Strategy<Value = Message> {
             message.interrupted = interrupted;
             if has_extra {
                 let extra = json!({ "role": "user", "details": [1], "refusal": null });
-                message.extra = extra.as_object().cloned().unwrap_or_default();
+                message.extra = extra.as_object().cloned().unwrap_or_default().into();
             }
             message
         },
@@ -72,7 +72,7 @@ fn block() -> impl Strategy<Value = ContentBlock> {
         }),
         5 => result.prop_map(|(id, content, is_error, name)| {
             let mut result = ToolResultBlock::new(id, content);
-            (result.is_error, result.name) = (is_error, name.map(str::to_owned));
+            (result.is_error, result.name) = (is_error, name.map(Into::into));
             result.into()
         }),
     ]

@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Message {
             (None, None) => return Err(D::Error::missing_field("content")),
         };
         let mut message = Self::new(form.role, Vec::new());
-        (message.interrupted, message.extra) = (form.interrupted, form.extra);
+        (message.interrupted, message.extra) = (form.interrupted, form.extra.into());
         message.content = match (content, form.tool_call_id) {
             (content, Some(id)) if form.role == MessageRole::Tool => {
                 vec![content.into_result(id, form.name).into()]
@@ -72,7 +72,7 @@ impl Content {
             }
         };
         let mut result = ToolResultBlock::new(id, Value::String(text));
-        result.name = name;
+        result.name = name.map(String::into);
         result
     }
 }
@@ -142,7 +142,7 @@ impl Call {
         match input {
             Ok(input) => {
                 let mut call = ToolUseBlock::new(self.id, name, input);
-                call.extra = self.extra;
+                call.extra = self.extra.into();
                 call.into()
             }
             Err((error, raw_data)) => {

@@ -11,7 +11,7 @@ use crate::wire::tool_name::tool_name;
 /// How a server wants messages written; the defaults are what every local server takes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Form {
+pub struct MessageFormat {
     /// The content of an assistant's message that has calls but no text.
     pub empty_content: EmptyContent,
     /// Whether and how the model's thinking goes back to it.
@@ -93,7 +93,7 @@ pub enum ThinkingReplay {
 ///
 /// Messages that say nothing, or nothing but white space, are left out, because servers refuse them
 /// (QUIRKS rows 85 and 86). Images are written for users only.
-pub fn write_message(message: &Message, form: &Form, out: &mut Vec<u8>) {
+pub fn write_message(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
     match message.role {
         MessageRole::Assistant => write_assistant(message, form, out),
         MessageRole::System => {
@@ -216,7 +216,7 @@ struct Function<'a> {
     arguments: String,
 }
 
-fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
+fn write_assistant(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
     let text = message.text();
     let tool_calls: Vec<Call<'_>> =
         message.content.iter().filter_map(|block| tool_call(block, form)).collect();
@@ -264,7 +264,7 @@ fn write_assistant(message: &Message, form: &Form, out: &mut Vec<u8>) {
     write(&wire, out);
 }
 
-fn tool_call<'a>(block: &'a ContentBlock, form: &Form) -> Option<Call<'a>> {
+fn tool_call<'a>(block: &'a ContentBlock, form: &MessageFormat) -> Option<Call<'a>> {
     let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else { return None };
     // Arguments are a string of valid JSON (QUIRKS row 93).
     let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
@@ -278,7 +278,7 @@ fn tool_call<'a>(block: &'a ContentBlock, form: &Form) -> Option<Call<'a>> {
     })
 }
 
-fn write_result(result: &ToolResultBlock, form: &Form, out: &mut Vec<u8>) {
+fn write_result(result: &ToolResultBlock, form: &MessageFormat, out: &mut Vec<u8>) {
     let content = match &result.content {
         Value::String(text) => Cow::Borrowed(&**text),
         value => Cow::Owned(value.to_string()),

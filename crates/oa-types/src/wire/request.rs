@@ -60,9 +60,9 @@ pub enum TokenLimit {
 }
 
 /// Everything of a request but its messages. What is not set is not sent: the server decides.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
-pub struct ChatRequest {
+pub struct ChatParameters {
     /// The model's name.
     pub model: String,
     /// Tools to offer; without any, nothing about tools is sent (QUIRKS row 80).
@@ -91,7 +91,7 @@ pub struct ChatRequest {
     pub extra_body: Map<String, Value>,
 }
 
-impl ChatRequest {
+impl ChatParameters {
     /// Creates a streamed request to this model that asks for usage.
     #[must_use]
     pub fn new(model: impl Into<String>) -> Self {

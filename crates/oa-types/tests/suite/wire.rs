@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 use oa_types::wire::{
-    CallIds, ChatRequest, EmptyContent, Form, ServerError, ThinkingReplay, ToolChoice,
+    CallIds, ChatParameters, EmptyContent, MessageFormat, ServerError, ThinkingReplay, ToolChoice,
     write_message,
 };
 use oa_types::{
@@ -11,7 +11,7 @@ use oa_types::{
 };
 use serde_json::json;
 
-fn wire_as(form: &Form, messages: &[Message]) -> String {
+fn wire_as(form: &MessageFormat, messages: &[Message]) -> String {
     let mut out = vec![b'['];
     for message in messages {
         write_message(message, form, &mut out);
@@ -23,7 +23,7 @@ fn wire_as(form: &Form, messages: &[Message]) -> String {
 }
 
 fn wire(messages: &[Message]) -> String {
-    wire_as(&Form::default(), messages)
+    wire_as(&MessageFormat::default(), messages)
 }
 
 fn call() -> ContentBlock {
@@ -61,7 +61,7 @@ fn what_a_call_without_text_has_as_content_is_up_to_the_server() {
         (EmptyContent::Null, r#"{"role":"assistant","content":null,"tool_calls""#),
         (EmptyContent::Absent, r#"{"role":"assistant","tool_calls""#),
     ] {
-        let mut form = Form::default();
+        let mut form = MessageFormat::default();
         form.empty_content = empty_content;
         assert!(
             wire_as(&form, std::slice::from_ref(&message)).contains(expected),
@@ -75,7 +75,7 @@ fn thinking_goes_back_only_where_it_is_wanted() {
     let blocks = vec![ThinkingBlock::new("Hm.").into(), TextBlock::new("Hi.").into()];
     let message = Message::assistant(blocks);
     let replay = |thinking| {
-        let mut form = Form::default();
+        let mut form = MessageFormat::default();
         form.thinking = thinking;
         wire_as(&form, std::slice::from_ref(&message))
     };
@@ -140,7 +140,7 @@ fn only_users_send_images() {
 fn long_ids_become_short_where_a_server_wants_them_so() {
     let long = "x".repeat(65);
     let id = |call_ids: CallIds, id: &str| {
-        let mut form = Form::default();
+        let mut form = MessageFormat::default();
         form.call_ids = call_ids;
         let mut out = b"[".to_vec();
         write_message(&Message::tool(ToolResultBlock::new(id, json!(1))), &form, &mut out);
@@ -157,12 +157,12 @@ fn long_ids_become_short_where_a_server_wants_them_so() {
 
 #[test]
 fn what_is_not_set_is_not_sent() {
-    let request = |request: &ChatRequest| {
+    let request = |request: &ChatParameters| {
         let bytes = [request.head(), request.tail()].concat();
         serde_json::from_slice::<serde_json::Value>(&bytes).unwrap();
         String::from_utf8(bytes).unwrap()
     };
-    let mut chat = ChatRequest::new("qwen3:8b");
+    let mut chat = ChatParameters::new("qwen3:8b");
     // Without tools nothing about tools is sent (QUIRKS row 80).
     chat.tool_choice = Some(ToolChoice::Required);
     chat.parallel_tool_calls = Some(false);

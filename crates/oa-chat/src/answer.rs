@@ -1,0 +1,590 @@
+//! One answer, from the bytes of its body.
+
+mod beginning;
+mod conclusion;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use futures_core::Stream;
+use http::Response;
+use oa_aggregate::{Delta, Progress, UncleanEnd};
+use oa_transport::{TimeoutKind, Timeouts, Watch};
+use oa_types::{AssistantMessage, ContentBlock, Usage};
+
+use self::beginning::Beginning;
+use crate::answer_outcome::AnswerOutcome;
+use crate::body::{AnyBody, BoxError};
+use crate::closing::Closing;
+use crate::deltas::{AnswerDelta, DeltaBody, Ending};
+use crate::destination::{Destination, secrets_of};
+use crate::error::{Error, Result};
+use crate::negotiation::Refusal;
+use crate::pipeline::{Pipeline, PipelineOptions, reported};
+use crate::quotation;
+use crate::retry_budget::RetryBudget;
+use crate::scan::Scan;
+use crate::service::BoxFuture;
+use crate::source::{Piece, Source};
+
+/// The content type of nearly all answers.
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// The message where a body held nothing at all.
+const EMPTY: &str = "the server answered with success and an empty body";
+
+/// One answer, while it arrives: the response of every chat service.
+///
+/// It is a stream of [`AnswerDelta`]s, the last of which holds the whole message; [`message`](Self::message) reads it to
+/// the end. An [`Endpoint`](crate::Endpoint) makes one of a server's response, and [`from_deltas`](Self::from_deltas)
+/// makes one of anything else: a model in memory, another protocol, a recording. Services in between can be told when
+/// it [begins](Self::on_begin) and [ends](Self::on_end), and can ask again if it
+/// [breaks before it has begun](Self::on_early_end).
+///
+/// # Cancel safety
+///
+/// Dropping it closes the connection, so the server stops.
+#[must_use = "an answer does nothing unless polled"]
+pub struct AnswerStream(Box<Arriving>);
+
+struct Arriving {
+    /// The server; `None` for an answer made of deltas.
+    destination: Option<Arc<Destination>>,
+    /// The model that was asked for.
+    model: Box<str>,
+    /// `None` once it has ended or was given up.
+    body: Option<Source>,
+    pipeline: Pipeline,
+    /// True while more of the body is wanted.
+    reading: bool,
+    /// True once there is nothing left to conclude.
+    is_concluded: bool,
+    /// What ended it early.
+    failure: Option<Error>,
+    content_type: Option<Cow<'static, str>>,
+    watch: Watch,
+    beginning: Beginning<AnswerStream>,
+    /// How long all of it took, once it has ended.
+    whole: Option<Duration>,
+    on_end: Option<OnEnd>,
+    /// The answer that comes in its place.
+    again: Option<BoxFuture<Result<AnswerStream>>>,
+    /// How many bytes of text and of thinking were handed out.
+    text: usize,
+    thinking: usize,
+    /// Finds calls in the text.
+    scan: Option<Box<Scan>>,
+    /// The refusals that came before it.
+    refusals: Vec<Refusal>,
+    /// The final message of an answer made of deltas, once it has come.
+    ending: Option<Ending>,
+}
+
+/// Is called with the outcome of an answer.
+type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
+
+/// The result of an answer that has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Concluded {
+    /// The answer, or the part of it that had come.
+    pub message: AssistantMessage,
+    /// The reason why it is not complete, or no answer at all.
+    pub failure: Option<Error>,
+    /// Resolves when the connection can be used again.
+    pub closing: Option<Closing>,
+}
+
+impl AnswerStream {
+    pub(crate) fn new(
+        destination: &Arc<Destination>,
+        model: &str,
+        response: Response<AnyBody>,
+        options: PipelineOptions,
+        watch: Watch,
+    ) -> Self {
+        let content_type = response.headers().get(http::header::CONTENT_TYPE);
+        // A copy: the value itself would keep the whole buffer that the head was read into.
+        let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
+            if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
+        });
+        let forms = destination.learned.take_forms();
+        let pipeline = Pipeline::with_forms(options, forms);
+        let mut this = Self::of(Source::new(response.into_body()), pipeline, watch);
+        this.0.destination = Some(Arc::clone(destination));
+        this.0.model = model.into();
+        this.0.content_type = content_type;
+        this
+    }
+
+    /// Makes an answer of a stream of deltas: a model in memory, another protocol, a recording.
+    ///
+    /// It is read within the default [`Limits`](crate::Limits) and as carefully as any server's answer: call ids are
+    /// made up where they are missing, broken arguments are repaired or reported. An error of the stream ends the answer
+    /// with that error; an error that is not an [`Error`] becomes one of kind `Connect` before the first delta, and
+    /// `Stream` after it. An answer without [`AnswerDelta::Finish`] ends as complete when the stream ends. Its timeouts
+    /// are the stream's own matter.
+    ///
+    /// ```
+    /// use futures_util::stream;
+    /// use oa_chat::{AnswerDelta, AnswerStream, Error};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> oa_chat::Result<()> {
+    /// let deltas = ["Hello", ", world"].map(|text| Ok::<_, Error>(AnswerDelta::text(text)));
+    /// let answer = AnswerStream::from_deltas(stream::iter(deltas));
+    /// assert_eq!(answer.message().await?.text(), "Hello, world");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_deltas<S, E>(deltas: S) -> Self
+    where
+        S: Stream<Item = Result<AnswerDelta, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+    {
+        let (body, ending) = DeltaBody::new(deltas);
+        let mut timeouts = Timeouts::default();
+        (timeouts.first_token, timeouts.idle) = (None, None);
+        (timeouts.content, timeouts.total) = (None, None);
+        let pipeline = Pipeline::new(PipelineOptions::default());
+        let mut this = Self::of(Source::new(AnyBody::new(body)), pipeline, Watch::new(timeouts));
+        this.0.ending = Some(ending);
+        this
+    }
+
+    fn of(body: Source, pipeline: Pipeline, watch: Watch) -> Self {
+        Self(Box::new(Arriving {
+            destination: None,
+            model: Box::default(),
+            body: Some(body),
+            pipeline,
+            reading: true,
+            is_concluded: false,
+            failure: None,
+            content_type: None,
+            watch,
+            beginning: Beginning::default(),
+            whole: None,
+            on_end: None,
+            again: None,
+            text: 0,
+            thinking: 0,
+            scan: None,
+            refusals: Vec::new(),
+            ending: None,
+        }))
+    }
+
+    /// Waits for the next delta; `None` after the last, which is [`AnswerDelta::End`], and after an error.
+    ///
+    /// # Errors
+    ///
+    /// The error that broke the answer. Deltas that came before it are valid.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next_delta(&mut self) -> Option<Result<AnswerDelta>> {
+        poll_fn(|cx| self.poll_delta(cx)).await
+    }
+
+    /// Reads the answer to its end.
+    ///
+    /// # Errors
+    ///
+    /// The error that broke the answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the answer: the connection is closed.
+    pub async fn message(mut self) -> Result<AssistantMessage> {
+        poll_fn(|cx| self.poll_with(cx, |_| None::<()>)).await;
+        let Concluded { message, failure, closing } = self.conclude();
+        if let Some(closing) = closing {
+            closing.await;
+        }
+        failure.map_or(Ok(message), Err)
+    }
+
+    fn poll_delta(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<AnswerDelta>>> {
+        if self.0.is_concluded {
+            return Poll::Ready(None);
+        }
+        if let Some(delta) = ready!(self.poll_with(cx, AnswerDelta::of)) {
+            return Poll::Ready(Some(Ok(delta)));
+        }
+        let Concluded { message, failure, .. } = self.0.conclude();
+        Poll::Ready(Some(match failure {
+            Some(error) => Err(error),
+            None => Ok(AnswerDelta::End { message: Box::new(message) }),
+        }))
+    }
+
+    /// Has calls found in the text.
+    pub(crate) fn scan(&mut self, scan: Scan) {
+        self.0.scan = Some(Box::new(scan));
+    }
+
+    /// Gives a retry back once the answer has begun, or has ended well.
+    pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
+        self.0.beginning.credited = Some(budget);
+    }
+
+    /// Notes what the server refused before.
+    pub(crate) fn note_refusals(&mut self, refusals: Vec<Refusal>) {
+        self.0.refusals.extend(refusals);
+    }
+
+    /// Takes out what the server refused before it was asked in another way, so each refusal is told once.
+    pub fn take_refusals(&mut self) -> Vec<Refusal> {
+        std::mem::take(&mut self.0.refusals)
+    }
+
+    /// Replaces the answer if it breaks before any of it was handed out, also by an error that the server reports in it:
+    /// `ask_again` gets the error, and asks again or returns an error.
+    ///
+    /// Of several, the one that was set first is asked first, and the next one if that fails too.
+    pub fn on_early_end<F>(&mut self, ask_again: F)
+    where
+        F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
+    {
+        self.0.beginning.early_end = Some(match self.0.beginning.early_end.take() {
+            None => Box::new(ask_again),
+            Some(first) => Box::new(move |error| match first(error) {
+                Ok(again) => Ok(Box::pin(async move {
+                    match again.await {
+                        Ok(mut answer) => {
+                            answer.on_early_end(ask_again);
+                            Ok(answer)
+                        }
+                        Err(error) => ask_again(error)?.await,
+                    }
+                })),
+                Err(error) => ask_again(error),
+            }),
+        });
+    }
+
+    /// Sets a callback for the moment when the first piece of the answer is handed out. From then on the answer is not
+    /// replaced: the server works on the request. If that moment never comes, the callback is dropped.
+    ///
+    /// Several are called in the order in which they were set.
+    pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
+        self.0.beginning.on_begin = Some(match self.0.beginning.on_begin.take() {
+            None => Box::new(on_begin),
+            Some(first) => Box::new(move || {
+                first();
+                on_begin();
+            }),
+        });
+    }
+
+    /// Sets a callback for the end of the answer, which is always called: when the answer is complete, when it breaks, and
+    /// when it is dropped before its end.
+    ///
+    /// Several are called in the order in which they were set.
+    pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
+        self.0.on_end = Some(match self.0.on_end.take() {
+            None => Box::new(on_end),
+            Some(first) => Box::new(move |outcome| {
+                first(outcome);
+                on_end(outcome);
+            }),
+        });
+    }
+
+    /// Reads until `pick` returns something for a delta; `None` at the end of the answer, when
+    /// [`conclude`](Self::conclude) is next.
+    #[inline]
+    pub fn poll_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut pick: impl FnMut(Delta<'_>) -> Option<T>,
+    ) -> Poll<Option<T>> {
+        loop {
+            if self.0.scan.is_some() {
+                if let Some(picked) = self.0.next_scanned(&mut pick) {
+                    return Poll::Ready(Some(picked));
+                }
+                if self.end_scan() {
+                    continue;
+                }
+            }
+            let this = &mut *self.0;
+            while let Some(delta) = this.pipeline.next_delta() {
+                match delta {
+                    Delta::Text(text) | Delta::Refusal(text) => this.text += text.len(),
+                    Delta::Thinking(thinking) => this.thinking += thinking.len(),
+                    _ => {}
+                }
+                // A problem is nothing of the answer.
+                if !matches!(delta, Delta::Problem(_)) {
+                    this.watch.note_content();
+                    this.beginning.note(&this.watch);
+                }
+                let picked = match delta {
+                    Delta::Problem(problem) => pick(Delta::Problem(&quotation::problem(
+                        problem,
+                        secrets_of(this.destination.as_ref()),
+                    ))),
+                    delta => pick(delta),
+                };
+                if picked.is_some() {
+                    return Poll::Ready(picked);
+                }
+            }
+            if !self.0.reading {
+                return Poll::Ready(None);
+            }
+            if let Some(again) = &mut self.0.again {
+                match ready!(again.as_mut().poll(cx)) {
+                    Ok(mut answer) => {
+                        answer.0.refusals.splice(0..0, self.take_refusals());
+                        let credited = self.0.beginning.credited.take();
+                        let beginning = &mut answer.0.beginning;
+                        beginning.credited = beginning.credited.take().or(credited);
+                        *self = answer;
+                    }
+                    Err(error) => self.stop(Some(error)),
+                }
+                continue;
+            }
+            ready!(self.poll_read(cx));
+        }
+    }
+
+    /// Ends the scanning at the end of the text, and the reading where all that follows is of no use.
+    /// Returns whether there may be more now.
+    fn end_scan(&mut self) -> bool {
+        let this = &mut *self.0;
+        let Some(scan) = &mut this.scan else { return false };
+        if this.reading && scan.is_done() {
+            this.body = None;
+            self.end(None);
+            return true;
+        }
+        if this.reading || scan.is_finished() {
+            return false;
+        }
+        let aggregator = this.pipeline.aggregator();
+        let is_whole = aggregator.is_complete() && !aggregator.finish_reason().is_length();
+        scan.finish(this.failure.is_some() || !is_whole);
+        true
+    }
+
+    /// Moves one piece of the body into the pipeline.
+    #[inline]
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Arriving { body: Some(body), pipeline, watch, .. } = &mut *self.0 else {
+            self.0.reading = false;
+            return Poll::Ready(());
+        };
+        let end = match ready!(body.poll_piece(watch, cx)) {
+            Piece::Bytes(bytes) => {
+                watch.note_bytes();
+                let payloads = pipeline.payloads();
+                let progress = pipeline.push(bytes);
+                body.charge(pipeline.payloads() - payloads);
+                if let Some(within) = pipeline.patience() {
+                    watch.expect_end(within);
+                }
+                match progress {
+                    Ok(Progress::Done) => Ok(()),
+                    Ok(_) => return Poll::Ready(()),
+                    Err(error) => Err(Error::pipeline(error, pipeline.received())),
+                }
+            }
+            Piece::End => {
+                self.0.body = None;
+                Ok(())
+            }
+            Piece::Broken(error) => self.0.broken(error),
+            Piece::Expired(kind) => self.0.expired(kind),
+        };
+        self.end(end.err());
+        Poll::Ready(())
+    }
+
+    /// Ends the reading, unless the answer is asked for again.
+    fn end(&mut self, failure: Option<Error>) {
+        // What the server itself said counts for more than how its connection ended after that.
+        let pipeline = &self.0.pipeline;
+        let failure = reported(pipeline.problems())
+            .map(|error| {
+                Error::in_stream(
+                    error,
+                    pipeline.received(),
+                    secrets_of(self.0.destination.as_ref()),
+                )
+            })
+            .or(failure);
+        let Some(early_end) = self.0.beginning.early_end.take() else { return self.stop(failure) };
+        let nothing = || (self.0.pipeline.received() == 0).then(|| Error::stream(EMPTY, 0));
+        let Some(error) = failure.or_else(nothing) else { return self.stop(None) };
+        let error = error.masked(secrets_of(self.0.destination.as_ref()));
+        self.0.tell_end(None, Some(&error), false);
+        match early_end(error) {
+            Ok(again) => (self.0.again, self.0.body) = (Some(again), None),
+            Err(error) => self.stop(Some(error)),
+        }
+    }
+
+    /// Ends the reading.
+    fn stop(&mut self, failure: Option<Error>) {
+        let this = &mut *self.0;
+        this.again = None;
+        let held_back = this.pipeline.finish();
+        let held_back =
+            held_back.err().map(|error| Error::pipeline(error, this.pipeline.received()));
+        this.failure = failure.or(held_back);
+        this.reading = false;
+        this.whole = Some(this.watch.elapsed());
+    }
+
+    /// Makes the message, and finds out whether it is an answer. Call it when [`poll_with`](Self::poll_with) has returned
+    /// `None`; an answer that is concluded before is dropped.
+    pub fn conclude(mut self) -> Concluded {
+        self.0.conclude()
+    }
+
+    /// Returns the tokens that the server has counted so far and the time that was spent; `None` if it has counted none.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        let mut usage = self.0.pipeline.aggregator().usage()?;
+        usage.time_to_first_token = self.0.beginning.first_token;
+        let spent = |first: Duration| self.0.watch.elapsed().saturating_sub(first);
+        usage.generation_time = usage.time_to_first_token.map(spent);
+        Some(usage)
+    }
+
+    /// Gives the answer up, and returns the blocks of which something was handed out, cut there.
+    #[must_use]
+    pub fn handed_out(mut self) -> Vec<ContentBlock> {
+        if let Some(scan) = self.0.scan.take() {
+            return scan.into_told();
+        }
+        let (mut text, mut thinking) = (self.0.text, self.0.thinking);
+        let mut blocks = self.0.pipeline.take_answer().blocks;
+        for block in &mut blocks {
+            match block {
+                ContentBlock::Text(block) => cut(&mut block.text, &mut text),
+                ContentBlock::Thinking(block) => cut(&mut block.thinking, &mut thinking),
+                _ => {}
+            }
+        }
+        blocks
+    }
+
+    /// Gives the answer up, and returns all blocks that had arrived.
+    #[must_use]
+    pub fn arrived(mut self) -> Vec<ContentBlock> {
+        self.0.next_scanned(&mut |_| None::<()>);
+        if let Some(mut scan) = self.0.scan.take() {
+            scan.finish(true);
+            while scan.next_delta().is_some() {}
+            return scan.into_blocks();
+        }
+        self.0.pipeline.take_answer().blocks
+    }
+}
+
+impl Arriving {
+    /// The connection broke: an error, unless the answer is complete.
+    #[cold]
+    fn broken(&mut self, error: BoxError) -> Result<()> {
+        self.body = None;
+        if self.pipeline.break_off(UncleanEnd::Broken) {
+            return Ok(());
+        }
+        let begun = self.pipeline.aggregator().has_begun();
+        if self.destination.is_none() {
+            // A stream of deltas has errors of its own; others are of its transport.
+            return Err(match error.downcast::<Error>() {
+                Ok(error) => *error,
+                Err(error) => Error::transport(error, self.pipeline.received(), begun),
+            });
+        }
+        Err(Error::transport(error, self.pipeline.received(), begun))
+    }
+
+    /// Nothing came for too long: an error, unless the answer is complete.
+    #[cold]
+    fn expired(&mut self, kind: TimeoutKind) -> Result<()> {
+        // Closing tells the server to stop.
+        self.body = None;
+        if self.pipeline.break_off(UncleanEnd::Silent) {
+            return Ok(());
+        }
+        Err(Error::timed_out(kind, &self.watch, self.pipeline.received()))
+    }
+
+    /// As the loop of [`AnswerStream::poll_with`], by way of what finds calls in the text.
+    #[cold]
+    fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
+        let Self { scan: Some(scan), pipeline, watch, beginning, destination, .. } = self else {
+            return None;
+        };
+        loop {
+            let delta = match scan.next_delta() {
+                Some(delta) => delta,
+                None => match pipeline.next_delta()? {
+                    Delta::Text(text) => {
+                        scan.push(text);
+                        // What is held back is content all the same.
+                        watch.note_content();
+                        continue;
+                    }
+                    Delta::Problem(problem) => {
+                        let problem = quotation::problem(problem, secrets_of(destination.as_ref()));
+                        if let Some(picked) = pick(Delta::Problem(&problem)) {
+                            return Some(picked);
+                        }
+                        continue;
+                    }
+                    delta => {
+                        scan.pass(&delta);
+                        delta
+                    }
+                },
+            };
+            watch.note_content();
+            beginning.note(watch);
+            if let Some(picked) = pick(delta) {
+                return Some(picked);
+            }
+        }
+    }
+}
+
+impl Stream for AnswerStream {
+    type Item = Result<AnswerDelta>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<AnswerDelta>>> {
+        self.poll_delta(cx)
+    }
+}
+
+/// Keeps what is left of a length, in bytes.
+fn cut(text: &mut String, left: &mut usize) {
+    if text.is_char_boundary(*left) {
+        text.truncate(*left);
+    }
+    *left -= text.len().min(*left);
+}
+
+impl fmt::Debug for AnswerStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswerStream")
+            .field("destination", &self.0.destination)
+            .field("received", &self.0.pipeline.received())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! The body of a response, from any transport.
+
+use std::error::Error as StdError;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use oa_transport::ResponseBody;
+
+pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A body of any transport.
+pub(crate) enum AnyBody {
+    Other(Pin<Box<dyn Frames + Send>>),
+    Own(ResponseBody),
+}
+
+/// A body whose errors are boxed.
+pub(crate) trait Frames {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>>;
+}
+
+impl AnyBody {
+    pub(crate) fn new(body: impl Frames + Send + 'static) -> Self {
+        Self::Other(Box::pin(body))
+    }
+
+    #[inline]
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self {
+            Self::Other(body) => body.as_mut().poll_frame(cx),
+            Self::Own(body) => Frames::poll_frame(Pin::new(body), cx),
+        }
+    }
+}
+
+impl<B> Frames for B
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    #[inline]
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Body::poll_frame(self, cx).map_err(Into::into)
+    }
+}

@@ -1,0 +1,54 @@
+//! The end of a body whose answer is complete.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use crate::body::AnyBody;
+
+/// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
+/// only so that the connection can be used again.
+const LAST_BYTES: Duration = Duration::from_millis(100);
+
+/// The number of frames of a body that are read after that: a server that sends more will not stop.
+const LAST_FRAMES: u32 = 16;
+
+/// Waits a moment for the end of a body, so that the connection can be used again.
+pub struct Closing {
+    body: AnyBody,
+    timer: Option<Pin<Box<Sleep>>>,
+    frames: u32,
+}
+
+impl Closing {
+    pub(crate) fn new(body: AnyBody) -> Self {
+        Self { body, timer: None, frames: 0 }
+    }
+}
+
+impl fmt::Debug for Closing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closing").field("frames", &self.frames).finish_non_exhaustive()
+    }
+}
+
+impl Future for Closing {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { body, timer, frames } = &mut *self;
+        loop {
+            match body.poll_frame(cx) {
+                Poll::Ready(Some(Ok(_))) if *frames < LAST_FRAMES => *frames += 1,
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    let timer = timer.get_or_insert_with(|| Box::pin(sleep(LAST_BYTES)));
+                    return timer.as_mut().poll(cx);
+                }
+            }
+        }
+    }
+}

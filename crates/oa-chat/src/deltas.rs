@@ -1,0 +1,231 @@
+//! Answers as data: what is recorded of one, and what one can be made of.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Body, Frame};
+use oa_aggregate::Delta;
+use oa_types::{AssistantMessage, FinishReason, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// One change to an answer, as data that can be stored and sent: what an [`AnswerStream`](crate::AnswerStream) yields,
+/// and what [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas) takes.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AnswerDelta {
+    /// More of a call's arguments: a fragment of JSON text.
+    CallArguments {
+        /// The call, counted from 0 in the order in which calls began.
+        call: usize,
+        /// The fragment.
+        fragment: String,
+    },
+    /// A tool call began.
+    CallStart {
+        /// The call, counted from 0.
+        call: usize,
+        /// The id of the call. Without one an id is made up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The tool's name, if it is known yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// The answer is complete, and this is all of it. Nothing follows.
+    ///
+    /// A stream that yields this needs no other delta but for whoever watches the answer grow; what it holds counts.
+    End {
+        /// The answer.
+        message: Box<AssistantMessage>,
+    },
+    /// The reason why the answer ends, in a server's word such as `stop`. Without one, a stream that ends well means
+    /// `stop`, or `tool_calls` after calls.
+    Finish {
+        /// The reason.
+        reason: FinishReason,
+    },
+    /// More words of a refusal.
+    Refusal {
+        /// The words.
+        text: String,
+    },
+    /// More text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// More thinking.
+    Thinking {
+        /// The thinking.
+        text: String,
+    },
+    /// Tokens, as far as they were counted. A later count replaces an earlier one.
+    Usage {
+        /// The counts.
+        usage: Usage,
+    },
+}
+
+impl AnswerDelta {
+    /// Returns a change as data; `None` for a problem, which is no part of the answer.
+    pub(crate) fn of(delta: Delta<'_>) -> Option<Self> {
+        Some(match delta {
+            Delta::CallArguments { call, fragment } => {
+                Self::CallArguments { call, fragment: fragment.to_owned() }
+            }
+            Delta::CallStart { call, name } => {
+                Self::CallStart { call, id: None, name: name.map(str::to_owned) }
+            }
+            Delta::Refusal(text) => Self::Refusal { text: text.to_owned() },
+            Delta::Text(text) => Self::Text { text: text.to_owned() },
+            Delta::Thinking(text) => Self::Thinking { text: text.to_owned() },
+            _ => return None,
+        })
+    }
+
+    /// Creates a piece of text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// The final message of an answer made of deltas, for whoever reads the body.
+pub(crate) type Ending = Arc<Mutex<Option<Box<AssistantMessage>>>>;
+
+/// Deltas as the body of a response: each is a chunk such as servers send. That way an answer from memory goes through
+/// the same limits, repairs and rules as any other.
+pub(crate) struct DeltaBody<S> {
+    deltas: Pin<Box<S>>,
+    ending: Ending,
+    has_calls: bool,
+    state: BodyState,
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum BodyState {
+    Open,
+    /// A finish reason was sent.
+    Finished,
+    Over,
+}
+
+impl<S> DeltaBody<S> {
+    pub(crate) fn new(deltas: S) -> (Self, Ending) {
+        let ending = Ending::default();
+        let body = Self {
+            deltas: Box::pin(deltas),
+            ending: Arc::clone(&ending),
+            has_calls: false,
+            state: BodyState::Open,
+        };
+        (body, ending)
+    }
+
+    fn chunk(&mut self, delta: AnswerDelta) -> Bytes {
+        let choice = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
+        let function = |call: usize, id: Option<String>, function: Value| {
+            let mut fragment = json!({ "index": call, "type": "function", "function": function });
+            if let Some(id) = id {
+                fragment["id"] = id.into();
+            }
+            choice(json!({ "tool_calls": [fragment] }))
+        };
+        let payload = match delta {
+            AnswerDelta::CallArguments { call, fragment } => {
+                function(call, None, json!({ "arguments": fragment }))
+            }
+            AnswerDelta::CallStart { call, id, name } => {
+                self.has_calls = true;
+                function(call, id, json!({ "name": name.unwrap_or_default() }))
+            }
+            AnswerDelta::End { message } => {
+                let payload = finish(&message.finish_reason);
+                *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+                self.state = BodyState::Over;
+                payload
+            }
+            AnswerDelta::Finish { reason } => {
+                self.state = BodyState::Finished;
+                finish(&reason)
+            }
+            AnswerDelta::Refusal { text } => choice(json!({ "refusal": text })),
+            AnswerDelta::Text { text } => choice(json!({ "content": text })),
+            AnswerDelta::Thinking { text } => choice(json!({ "reasoning_content": text })),
+            AnswerDelta::Usage { usage } => json!({ "choices": [], "usage": usage_of(&usage) }),
+        };
+        event(&payload)
+    }
+}
+
+fn event(payload: &Value) -> Bytes {
+    format!("data: {payload}\n\n").into()
+}
+
+fn finish(reason: &FinishReason) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason.as_str() }] })
+}
+
+/// Token counts under the names of the wire.
+fn usage_of(usage: &Usage) -> Value {
+    let mut counts = json!({});
+    for (name, count) in [
+        ("prompt_tokens", usage.prompt_tokens),
+        ("completion_tokens", usage.completion_tokens),
+        ("total_tokens", usage.total_tokens),
+    ] {
+        if let Some(count) = count {
+            counts[name] = count.into();
+        }
+    }
+    if let Some(count) = usage.cached_tokens {
+        counts["prompt_tokens_details"] = json!({ "cached_tokens": count });
+    }
+    if let Some(count) = usage.reasoning_tokens {
+        counts["completion_tokens_details"] = json!({ "reasoning_tokens": count });
+    }
+    counts
+}
+
+impl<S, E> Body for DeltaBody<S>
+where
+    S: Stream<Item = Result<AnswerDelta, E>>,
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if self.state == BodyState::Over {
+            return Poll::Ready(None);
+        }
+        let bytes = match ready!(self.deltas.as_mut().poll_next(cx)) {
+            Some(Ok(delta)) => self.chunk(delta),
+            Some(Err(error)) => {
+                self.state = BodyState::Over;
+                return Poll::Ready(Some(Err(Error::chat(error.into()))));
+            }
+            None if self.state == BodyState::Open => {
+                self.state = BodyState::Over;
+                let reason =
+                    if self.has_calls { FinishReason::ToolCalls } else { FinishReason::Stop };
+                event(&finish(&reason))
+            }
+            None => {
+                self.state = BodyState::Over;
+                return Poll::Ready(None);
+            }
+        };
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}

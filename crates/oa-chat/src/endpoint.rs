@@ -1,0 +1,449 @@
+//! An endpoint, and how one is built.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use oa_aggregate::Quirks;
+use oa_redact::Secrets;
+use oa_transport::{ApiKey, RequestBody, Transport};
+use oa_types::{BaseUrl, ModelName};
+use tower::Service;
+
+use crate::destination::{Destination, Masked};
+use crate::error::{Error, Result};
+use crate::headers::{check_host, header, secrets};
+use crate::learned::Learned;
+use crate::provider::Provider;
+use crate::server_profile::ServerProfile;
+use crate::server_traits::{KnownModel, ServerTraits};
+use crate::service::AnyService;
+use crate::timeout::Timeout;
+
+/// One model server: its address, its key and its quirks, as a tower service from
+/// [`ChatRequest`](crate::ChatRequest) to [`AnswerStream`](crate::AnswerStream). Cheap to clone.
+///
+/// An agent makes one from its own options. Build one yourself to put several servers or a layer between the agent and
+/// its server. A request says what is asked: system prompt, tools, sampling. The endpoint decides how it is written, by
+/// its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
+///
+/// ```
+/// use oa_chat::{ChatRequest, Endpoint};
+/// use oa_testkit::{MemoryServer, Reply};
+/// use oa_types::Message;
+/// use tower::Service;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> oa_chat::Result<()> {
+/// let mut server = Endpoint::builder()
+///     .base_url("http://gpu:8000/v1")
+/// #   .transport(MemoryServer::new(Reply::text("Hello!")))
+///     .build()?;
+/// let answer = server.call(ChatRequest::new("any", vec![Message::user("Say hello.")])).await?;
+/// assert_eq!(answer.message().await?.text(), "Hello!");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Endpoint(pub(crate) Arc<Destination>);
+
+impl Endpoint {
+    /// Begins with nothing set.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// Returns the address that paths are appended to.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        self.0.base_url.as_str()
+    }
+
+    /// Returns the provider, if one was named.
+    #[must_use]
+    pub fn provider(&self) -> Option<Provider> {
+        self.0.provider
+    }
+
+    /// Returns the API key, which masks itself when printed.
+    #[must_use]
+    pub fn api_key(&self) -> Option<&ApiKey> {
+        self.0.api_key.as_ref()
+    }
+
+    /// Returns the value of an extra header.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the longest wait for a connection.
+    #[must_use]
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.0.connect_timeout
+    }
+
+    /// Returns the keys that are masked wherever the server repeats them.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.0.secrets
+    }
+
+    /// Returns the quirks of this server about requests for a model.
+    #[must_use]
+    pub fn traits(&self, model: &str) -> ServerTraits {
+        *self.0.traits(model)
+    }
+
+    /// Returns the same server, asked over a transport of your own.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if an option was set that acts on the built-in transport alone, such as `connect_timeout`.
+    pub fn with_transport<S, B>(&self, service: S) -> Result<Self>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.over(AnyService::new(service))
+    }
+
+    fn over(&self, service: AnyService) -> Result<Self> {
+        if let Some(option) = self.0.of_own_transport {
+            return Err(no_effect(option));
+        }
+        let Destination { base_url, provider, traits, known, model, api_key, headers, .. } =
+            &*self.0;
+        Ok(Self(Arc::new(Destination {
+            base_url: base_url.clone(),
+            provider: *provider,
+            traits: *traits,
+            known: known.clone(),
+            model: model.clone(),
+            api_key: api_key.clone(),
+            headers: headers.clone(),
+            secrets: self.0.secrets.clone(),
+            quirks: self.0.quirks,
+            connect_timeout: self.0.connect_timeout,
+            of_own_transport: None,
+            service,
+            learned: Learned::of(known.as_ref()),
+        })))
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Puts an [`Endpoint`] together. What is wrong is reported by [`build`](Self::build).
+#[derive(Default)]
+#[must_use = "an endpoint comes into being by `build`"]
+pub struct EndpointBuilder {
+    base_url: Option<String>,
+    provider: Option<Provider>,
+    profile: Option<ServerProfile>,
+    model: Option<String>,
+    api_key: Option<ApiKey>,
+    headers: HeaderMap,
+    quirks: Option<Quirks>,
+    connect: Option<Timeout>,
+    service: Option<AnyService>,
+    #[cfg(feature = "tls")]
+    roots: Vec<u8>,
+    error: Option<Error>,
+}
+
+impl EndpointBuilder {
+    /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
+    /// the end is harmless. Without one the provider's counts.
+    pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = Some(base_url.into());
+        self
+    }
+
+    /// Names the server, for its usual address and its quirks.
+    pub fn provider(mut self, provider: Provider) -> Self {
+        self.provider = Some(provider);
+        self
+    }
+
+    /// Takes over the facts of a profile that the doctor has written: address, provider, and quirks. Options that are set here by name win over it.
+    ///
+    /// At [`build`](Self::build) it is an error if the profile contradicts itself, or another provider is named without
+    /// an address.
+    pub fn profile(mut self, profile: ServerProfile) -> Self {
+        self.profile = Some(profile);
+        self
+    }
+
+    /// Sets this server's name for the model. Without it the name in the agent's options is sent.
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other. One of at least
+    /// 8 bytes is masked wherever the server repeats it; a shorter one is taken for a word.
+    pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
+        match ApiKey::new(key) {
+            Ok(key) => self.api_key = Some(key),
+            Err(error) => self.refuse(error.to_string()),
+        }
+        self
+    }
+
+    /// Adds a header to every request; it replaces a default one of the same name.
+    ///
+    /// A value of at least 16 bytes, and in it each word but the first, is masked wherever the server
+    /// repeats it; in `Authorization`, in `Cookie` and in headers whose name ends in `-key`, `-secret` or
+    /// `-token`, of at least 8. Values of headers that carry no secret, such as `Accept` and
+    /// `User-Agent`, are not masked.
+    ///
+    /// Headers that belong to the connection or say how a body is encoded are an error of
+    /// [`build`](Self::build): `Connection`, `Content-Length`, `Transfer-Encoding`, `Accept-Encoding` and
+    /// their like. So is a `Host` other than that of the address.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(message) => self.refuse(message),
+        }
+        self
+    }
+
+    /// Says what this server does differently and its bytes cannot tell: which choices are the answer, and
+    /// whether each piece of text repeats all before it (QUIRKS rows 53 and 55). What its members leave at
+    /// their default, the agent's options and the provider decide.
+    pub fn quirks(mut self, quirks: Quirks) -> Self {
+        self.quirks = Some(quirks);
+        self
+    }
+
+    /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
+    pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
+        let timeout = timeout.into();
+        if timeout.is_zero() {
+            self.refuse(Timeout::zero("connect_timeout"));
+        }
+        self.connect = Some(timeout);
+        self
+    }
+
+    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
+    /// certificate of your own making. Not for a transport of your own.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.roots.extend_from_slice(pem.as_ref());
+        self.roots.push(b'\n');
+        self
+    }
+
+    /// Sends requests over a service of your own in place of the built-in transport: one with
+    /// middleware, or a model in memory.
+    pub fn transport<S, B>(mut self, service: S) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn std::error::Error + Send + Sync>> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        self.service = Some(AnyService::new(service));
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for what cannot work, such as a header that only the transport can set or a root
+    /// certificate that cannot be read, and if neither an address nor a provider with one is named.
+    pub fn build(mut self) -> Result<Endpoint> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let (traits, known) = self.known_traits()?;
+        let of_own_transport = self.of_own_transport();
+        if let (Some(option), Some(_)) = (of_own_transport, &self.service) {
+            return Err(no_effect(option));
+        }
+        let base_url = self.address()?;
+        check_host(&self.headers, &base_url)?;
+        let model = self.model.take().map(ModelName::new).transpose()?;
+        let connect_timeout = Timeout::or(self.connect, Some(Duration::from_secs(5)));
+        let service = self.any_service(connect_timeout)?;
+        Ok(Endpoint(Arc::new(Destination {
+            base_url,
+            provider: self.provider,
+            traits,
+            learned: Learned::of(known.as_ref()),
+            known,
+            model,
+            secrets: secrets(self.api_key.as_ref(), &self.headers),
+            api_key: self.api_key,
+            headers: self.headers,
+            quirks: self.quirks,
+            connect_timeout,
+            of_own_transport,
+            service,
+        })))
+    }
+
+    /// Keeps the first thing that is wrong.
+    fn refuse(&mut self, message: String) {
+        self.error.get_or_insert_with(|| Error::config(message));
+    }
+
+    /// Takes out the first error of an option, which [`build`](Self::build) would return.
+    pub fn take_error(&mut self) -> Option<Error> {
+        self.error.take()
+    }
+
+    /// Returns the name of an option that was set, if any was.
+    #[must_use]
+    pub fn first_set(&self) -> Option<&'static str> {
+        [
+            (self.base_url.is_some(), "base_url"),
+            (self.provider.is_some(), "provider"),
+            (self.profile.is_some(), "profile"),
+            (self.api_key.is_some(), "api_key"),
+            (!self.headers.is_empty(), "header"),
+            (self.service.is_some(), "transport"),
+            (self.quirks.is_some(), "quirks"),
+        ]
+        .into_iter()
+        .find_map(|(is_set, name)| is_set.then_some(name))
+        .or_else(|| self.of_own_transport())
+    }
+
+    /// Returns whether an address follows from what was set: by itself, by a provider or by a profile.
+    #[must_use]
+    pub fn names_server(&self) -> bool {
+        self.base_url.is_some() || self.provider.is_some() || self.profile.is_some()
+    }
+
+    /// The name of something that was set and acts on the built-in transport alone.
+    fn of_own_transport(&self) -> Option<&'static str> {
+        [
+            (self.connect.is_some(), "connect_timeout"),
+            #[cfg(feature = "tls")]
+            (!self.roots.is_empty(), "root_certificates"),
+        ]
+        .into_iter()
+        .find_map(|(is_set, name)| is_set.then_some(name))
+    }
+
+    /// Returns the quirks of the server, and of the model that the profile is about. Takes over the address and the
+    /// provider of the profile.
+    fn known_traits(&mut self) -> Result<(ServerTraits, Option<KnownModel>)> {
+        let usual = |provider: Option<Provider>| provider.map(Provider::traits).unwrap_or_default();
+        let Some(profile) = self.profile.take() else { return Ok((usual(self.provider), None)) };
+        profile.check()?;
+        if let (Some(named), Some(seen), None) = (self.provider, profile.provider, &self.base_url)
+            && named != seen
+        {
+            let (named, seen) = (named.name(), seen.name());
+            return Err(Error::config(format!(
+                "the provider is {named}, and the profile is of {seen}: leave one out, or set base_url"
+            )));
+        }
+        self.base_url.get_or_insert(profile.base_url);
+        self.provider = self.provider.or(profile.provider);
+        let mut traits = usual(self.provider);
+        traits.asks_for_usage = profile.ask_for_usage.unwrap_or(traits.asks_for_usage);
+        let mut of_model = traits;
+        of_model.token_limit = profile.token_limit.unwrap_or(traits.token_limit);
+        of_model.think_tags = profile.think_tags.unwrap_or(traits.think_tags);
+        let known = KnownModel {
+            name: profile.model,
+            traits: of_model,
+            lacks_tools: profile.tools == Some(false),
+            lacks_schema: profile.schema == Some(false),
+        };
+        Ok((traits, Some(known)))
+    }
+
+    fn address(&mut self) -> Result<BaseUrl> {
+        let base_url = match (self.base_url.take(), self.provider) {
+            (Some(base_url), _) => base_url,
+            (None, Some(provider)) => match provider.base_url() {
+                Some(base_url) => base_url.to_owned(),
+                None => {
+                    let name = provider.name();
+                    let message = format!("{name} has no usual address: set base_url");
+                    return Err(Error::config(message));
+                }
+            },
+            (None, None) => {
+                return Err(Error::config("no address: set base_url, or a provider that has one"));
+            }
+        };
+        let base_url = BaseUrl::new(base_url)?;
+        if base_url.is_https() && self.service.is_none() && cfg!(not(feature = "tls")) {
+            return Err(Error::config(format!("{base_url} needs the feature \"tls\"")));
+        }
+        Ok(base_url)
+    }
+
+    fn any_service(&mut self, connect_timeout: Option<Duration>) -> Result<AnyService> {
+        if let Some(service) = self.service.take() {
+            return Ok(service);
+        }
+        // A connection attempt without bound lasts as long as the system lets it.
+        let transport =
+            Transport::builder().connect_timeout(connect_timeout.unwrap_or(Duration::MAX));
+        #[cfg(feature = "tls")]
+        let transport = if self.roots.is_empty() {
+            transport
+        } else {
+            let roots = transport.root_certificates(&self.roots);
+            roots.map_err(|error| Error::config(error.to_string()))?
+        };
+        Ok(AnyService::Own(transport.build()))
+    }
+}
+
+impl fmt::Debug for EndpointBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointBuilder")
+            .field("base_url", &self.base_url)
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("api_key", &self.api_key)
+            .field("headers", &Masked(&self.headers))
+            .finish_non_exhaustive()
+    }
+}
+
+fn no_effect(option: &str) -> Error {
+    Error::config(format!("{option} has no effect on a transport of your own"))
+}
+
+#[cfg(all(test, feature = "tls"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_root_certificate_is_an_error_of_build() {
+        // Base64 within the marks of PEM, and nothing that is a certificate.
+        let pem =
+            "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
+        for (pem, expected) in [
+            (pem, "a root certificate cannot be read"),
+            ("", "the PEM of root certificates has no certificate in it"),
+        ] {
+            let endpoint = Endpoint::builder().base_url("https://gpu/v1").root_certificates(pem);
+            let error = endpoint.build().unwrap_err();
+            assert_eq!(error.kind(), crate::error::ErrorKind::Config);
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

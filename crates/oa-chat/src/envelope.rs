@@ -1,0 +1,145 @@
+//! What is the same in every chat request of one agent to one server, made once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
+use http::{HeaderValue, Method, Request};
+use oa_transport::{RequestBody, RequestHead};
+use oa_types::Message;
+use oa_types::wire::{ChatParameters, MessageFormat, write_message};
+
+use crate::destination::Destination;
+use crate::error::Result;
+
+/// Address, headers, and the bytes around the messages.
+pub(crate) struct Envelope {
+    /// A chat request without its body.
+    chat: Parts,
+    /// The same as the library's own transport takes it.
+    chat_head: Option<RequestHead>,
+    /// Up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
+    heads: [Bytes; 2],
+    /// Where the system prompt begins in them.
+    prompt_at: usize,
+    system_prompts: [Option<Arc<str>>; 2],
+    /// From the messages on, for each offer.
+    tails: [Bytes; 4],
+}
+
+/// What a request offers and asks for beside its messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    /// True if tools are offered.
+    pub(crate) tools: bool,
+    /// True if usage is requested.
+    pub(crate) usage: bool,
+}
+
+impl Offer {
+    fn place(self) -> usize {
+        usize::from(self.tools) * 2 + usize::from(self.usage)
+    }
+}
+
+impl Envelope {
+    pub(crate) fn new(
+        destination: &Destination,
+        system_prompts: [Option<Arc<str>>; 2],
+        request: &ChatParameters,
+    ) -> Result<Self> {
+        let (mut chat, ()) = Request::new(()).into_parts();
+        (chat.method, chat.uri) = (Method::POST, destination.at("/chat/completions")?);
+        chat.headers = destination.all_headers();
+        let json = HeaderValue::from_static("application/json");
+        chat.headers.entry(CONTENT_TYPE).or_insert(json);
+        let head = |system_prompt: Option<&str>| {
+            let mut head = request.head();
+            if let Some(prompt) = system_prompt {
+                write_message(&Message::system(prompt), &MessageFormat::default(), &mut head);
+            }
+            Bytes::from(head)
+        };
+        let prompt_at = request.head().len();
+        let tail = |tools: bool, usage: bool| {
+            let mut request = request.clone();
+            request.include_usage &= usage;
+            if !tools {
+                request.tools.clear();
+            }
+            Bytes::from(request.tail())
+        };
+        Ok(Self {
+            chat_head: destination.service.head(&chat),
+            chat,
+            heads: system_prompts.each_ref().map(|prompt| head(prompt.as_deref())),
+            prompt_at,
+            system_prompts,
+            tails: [tail(false, false), tail(false, true), tail(true, false), tail(true, true)],
+        })
+    }
+
+    /// A chat request with these messages, and what the conversation's own system message says.
+    pub(crate) fn chat(
+        &self,
+        instructions: Option<&str>,
+        segments: &[Bytes],
+        last: &[u8],
+        offer: Offer,
+    ) -> Request<RequestBody> {
+        self.chat_with(self.body(instructions, segments, last, offer))
+    }
+
+    /// A chat request with this body.
+    pub(crate) fn chat_with(&self, body: RequestBody) -> Request<RequestBody> {
+        Request::from_parts(self.chat.clone(), body)
+    }
+
+    /// A chat request without its body, if the library's own transport is to send it.
+    pub(crate) fn chat_head(&self) -> Option<&RequestHead> {
+        self.chat_head.as_ref()
+    }
+
+    /// The body of a chat request. The messages come as segments, each message with a comma before it;
+    /// the last segment is copied together with what follows. What the conversation's own system message says
+    /// follows the system prompt, as one message.
+    pub(crate) fn body(
+        &self,
+        instructions: Option<&str>,
+        segments: &[Bytes],
+        last: &[u8],
+        offer: Offer,
+    ) -> RequestBody {
+        let tail = &self.tails[offer.place()];
+        let head = match instructions {
+            None => self.heads[usize::from(offer.tools)].clone(),
+            Some(instructions) => self.head_with(instructions, offer.tools),
+        };
+        let comma = usize::from(head.ends_with(b"["));
+        match segments {
+            [] => RequestBody::new([&head[..], &last[comma.min(last.len())..], &tail[..]].concat()),
+            [first, others @ ..] => {
+                let mut all = Vec::with_capacity(segments.len() + 2);
+                all.extend([head.clone(), first.slice(comma..)]);
+                all.extend_from_slice(others);
+                all.push([last, &tail[..]].concat().into());
+                RequestBody::from_segments(all)
+            }
+        }
+    }
+
+    fn head_with(&self, instructions: &str, tools: bool) -> Bytes {
+        let place = usize::from(tools);
+        let mut head = self.heads[place][..self.prompt_at].to_vec();
+        let prompt = self.system_prompts[place].as_deref();
+        let parts: Vec<&str> = prompt.into_iter().chain([instructions]).collect();
+        write_message(&Message::system(parts.join("\n\n")), &MessageFormat::default(), &mut head);
+        Bytes::from(head)
+    }
+
+    /// How many bytes there are around the messages.
+    pub(crate) fn length(&self, offer: Offer) -> usize {
+        self.heads[usize::from(offer.tools)].len() + self.tails[offer.place()].len()
+    }
+}

@@ -1,0 +1,501 @@
+mod retry_after;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use http::header::CONTENT_ENCODING;
+use http::{HeaderMap, StatusCode};
+use oa_fallback::says_no_tools;
+use oa_redact::{Secrets, strip_invisible};
+use oa_transport::{TimeoutKind, Watch};
+use oa_types::Permanent;
+use oa_types::wire::ServerError;
+
+use self::retry_after::{in_headers, in_words};
+use crate::format_fallback::refuses_format;
+use crate::pipeline::PipelineError;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, for callers who act on it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server refused or failed the request, and said so.
+    Api,
+    /// A hook blocked the prompt.
+    Blocked,
+    /// An option cannot work, or one that is needed is missing.
+    Config,
+    /// No connection to the server came about.
+    Connect,
+    /// The prompt does not fit into the model's context.
+    ContextOverflow,
+    /// A hook failed, and what it watches over must not happen.
+    Hook,
+    /// The caller interrupted before there was an answer of the type that was asked for. Anywhere else an
+    /// interrupt is no error.
+    Interrupted,
+    /// The call makes no sense: an empty prompt, a call that does not exist.
+    InvalidInput,
+    /// The server sent more than a limit allows.
+    Limit,
+    /// The client takes no further prompt.
+    MaxTurns,
+    /// No answer was of the type that was asked for; [`Error::model_output`] is the last one.
+    Output,
+    /// The answer broke off, or was no answer at all.
+    Stream,
+    /// A time was up; [`Error::timeout`] tells which.
+    Timeout,
+    /// A tool that was run alone failed. In a turn that is a result, and no error.
+    Tool,
+    /// Nobody can be asked: all servers are busy, or left alone for a while.
+    Unavailable,
+}
+
+/// Anything that can go wrong between a prompt and the end of its answer.
+///
+/// Texts are for people; [`kind`](Self::kind) and the other questions are for programs. Sources come
+/// from private dependencies and may change.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    status: Option<StatusCode>,
+    code: Option<String>,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    timeout: Option<TimeoutKind>,
+    context_sizes: Option<(u64, u64)>,
+    context_size: Option<u64>,
+    received: Option<u64>,
+    model_output: Option<String>,
+    retryable: bool,
+    /// The cause. Its text is part of the message, so that the chain goes on behind it.
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// Creates an error, for services of your own; in its message nothing is masked.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            request_id: None,
+            retry_after: None,
+            timeout: None,
+            context_sizes: None,
+            context_size: None,
+            received: None,
+            model_output: None,
+            retryable: false,
+            cause: None,
+        }))
+    }
+
+    /// Creates an error of kind `Config`, for services with options of their own.
+    pub fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    /// Creates an error of kind `Unavailable`, for services in front of several servers. The request may be retried, after
+    /// `retry_after` if that is known.
+    pub fn unavailable(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
+        Self::new(ErrorKind::Unavailable, message).retryable_after(retry_after)
+    }
+
+    /// Replaces the message; kind, status, source and the rest stay.
+    #[must_use]
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.message = message.into();
+        self
+    }
+
+    /// Sets the cause. Its text should be part of the message: [`source`](StdError::source) is the cause's own source.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// Sets the model's last output, for an answer that did not fit its type.
+    #[must_use]
+    pub fn with_model_output(mut self, output: impl Into<String>) -> Self {
+        self.0.model_output = Some(output.into());
+        self
+    }
+
+    /// Marks the request as one that may be retried although this server failed: after `wait`, or at once.
+    #[must_use]
+    pub fn retryable_after(mut self, wait: Option<Duration>) -> Self {
+        (self.0.retryable, self.0.retry_after) = (true, wait);
+        self
+    }
+
+    /// An answer that is none, or not the whole one.
+    pub(crate) fn stream(message: impl Into<String>, received: u64) -> Self {
+        let mut error = Self::new(ErrorKind::Stream, message);
+        error.0.received = Some(received);
+        error
+    }
+
+    pub(crate) fn timed_out(kind: TimeoutKind, watch: &Watch, received: u64) -> Self {
+        let timeouts = watch.timeouts();
+        let shown = |wait: Option<Duration>| format!("{:?}", wait.unwrap_or_default());
+        let message = match kind {
+            TimeoutKind::FirstToken => {
+                format!("the answer did not begin within {}", shown(timeouts.first_token))
+            }
+            TimeoutKind::Idle => {
+                format!(
+                    "the answer fell silent for {} after {received} bytes",
+                    shown(timeouts.idle)
+                )
+            }
+            TimeoutKind::Content => {
+                format!("no content came for {} after {received} bytes", shown(timeouts.content))
+            }
+            TimeoutKind::Total => {
+                format!("no end within {}: {received} bytes had come", shown(timeouts.total))
+            }
+            other => other.to_string(),
+        };
+        let mut error = Self::new(ErrorKind::Timeout, message);
+        (error.0.timeout, error.0.received) = (Some(kind), Some(received));
+        error
+    }
+
+    /// An error that the server reported inside a stream.
+    pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
+        let mut error = Self::from_server(error, None, secrets);
+        error.0.received = Some(received);
+        error
+    }
+
+    /// A response with an error status.
+    pub(crate) fn response(
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        secrets: &Secrets,
+    ) -> Self {
+        let server = server_error(if compression(headers).is_some() { b"" } else { body }, secrets);
+        let mut error = Self::from_server(&server, Some(status), secrets);
+        if let Some(coding) = compression(headers) {
+            error
+                .add(Some(format!("its words are compressed by {coding}, which nobody asked for")));
+        }
+        if status.is_redirection() {
+            error
+                .0
+                .message
+                .push_str(", and redirects are not followed: set base_url to the address itself");
+        }
+        let header = |name: &str| headers.get(name)?.to_str().ok();
+        error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
+        let told = || (status == StatusCode::TOO_MANY_REQUESTS).then(|| in_words(&server.message));
+        error.0.retry_after = in_headers(&header).or_else(|| told().flatten());
+        error
+    }
+
+    /// Adds what may help.
+    pub(crate) fn add(&mut self, hint: Option<String>) {
+        if let Some(hint) = hint {
+            self.0.message = format!("{} ({hint})", self.0.message);
+        }
+    }
+
+    /// An answer that cannot be read, since the server compressed it without being asked.
+    pub(crate) fn compressed(headers: &HeaderMap) -> Option<Self> {
+        let coding = compression(headers)?;
+        Some(Self::stream(
+            format!(
+                "the answer is compressed by {coding}, which nobody asked for: a proxy may do that, and \
+                 a transport of your own can undo it"
+            ),
+            0,
+        ))
+    }
+
+    fn from_server(server: &ServerError, status: Option<StatusCode>, secrets: &Secrets) -> Self {
+        let is_overflow = server.is_context_overflow();
+        let kind = if is_overflow { ErrorKind::ContextOverflow } else { ErrorKind::Api };
+        // One line: templates send whole programs along.
+        let words = secrets.excerpt(&server.message, server.message_limit());
+        let message = match (status, &*words) {
+            (Some(status), "") => format!("the server answered {status}"),
+            (Some(status), words) => format!("the server answered {status}: {words}"),
+            (None, "") => "the server reported an error without words".to_owned(),
+            (None, words) => format!("the server reported an error: {words}"),
+        };
+        let mut error = Self::new(kind, message);
+        error.0.retryable = !is_overflow
+            && status.is_some_and(|status| {
+                let transient = [408, 409, 425, 429, 500, 502, 503, 504, 529];
+                transient.contains(&status.as_u16()) && !(status == 500 && is_lasting(&words))
+            });
+        // A code that only repeats a status says less than the type.
+        let is_status = |code: &str| code.len() == 3 && code.parse::<u16>().is_ok();
+        let telling = server.code.as_ref().filter(|code| !is_status(code));
+        let code = telling.or(server.kind.as_ref()).or(server.code.as_ref());
+        (error.0.status, error.0.code) = (status, code.map(|code| secrets.excerpt(code, WORD)));
+        error.0.context_sizes = server.context_sizes();
+        error.0.context_size = server.context_size();
+        error
+    }
+
+    /// The same error as it may be shown: a transport of somebody else may have put anything into it.
+    pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
+        let Inner { message, code, request_id, .. } = &mut *self.0;
+        for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
+            *word = strip_invisible(&secrets.mask(word)).into_owned();
+        }
+        self
+    }
+
+    /// A failure of the transport before or inside the answer.
+    pub(crate) fn transport(
+        source: Box<dyn StdError + Send + Sync>,
+        received: u64,
+        begun: bool,
+    ) -> Self {
+        use oa_transport::ErrorKind as Transport;
+        let inner = source.downcast_ref::<oa_transport::Error>();
+        let (kind, timeout) = match inner.map(|error| (error.kind(), error.timeout())) {
+            Some((_, Some(timeout))) => (ErrorKind::Timeout, Some(timeout)),
+            Some((Transport::Connect | Transport::Resolve | Transport::Tls, None)) => {
+                (ErrorKind::Connect, None)
+            }
+            Some((Transport::InvalidUri | Transport::TlsMissing, None)) => {
+                (ErrorKind::Config, None)
+            }
+            Some(_) => (ErrorKind::Stream, None),
+            // Some other transport: before anything came it could not connect as far as we know.
+            None if received == 0 && !begun => (ErrorKind::Connect, None),
+            None => (ErrorKind::Stream, None),
+        };
+        // The transport names host, port and what happened: one line says it all.
+        let message = match inner {
+            Some(inner) => inner.to_string(),
+            None if received == 0 => format!("no answer: {source}"),
+            None => format!("the answer broke off after {received} bytes: {source}"),
+        };
+        let mut error = Self::new(kind, message);
+        // A peer that speaks another protocol, or shows a wrong certificate, will do so again.
+        let lasting = inner.is_some_and(|error| {
+            matches!(error.kind(), Transport::Protocol | Transport::Tls)
+                && error.timeout().is_none()
+        }) || Permanent::marks(&*source);
+        error.0.retryable = !begun && !lasting && kind != ErrorKind::Config;
+        (error.0.timeout, error.0.received) = (timeout, Some(received));
+        error.0.cause = Some(source);
+        error
+    }
+
+    /// What a chat service says: an error of ours, unless a layer in between has one of its own.
+    pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
+        match source.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(source) => Self::transport(source, 0, false),
+        }
+    }
+
+    pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
+        if let PipelineError::BadChunk(_) = error {
+            // Not the cause as well: it quotes the server, and secrets are taken out of the message alone.
+            return Self::stream(format!("{error}; {received} bytes had come"), received);
+        }
+        let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes had come"));
+        this.0.received = Some(received);
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+
+    /// Returns what went wrong.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// Returns the HTTP status, if the server answered with one that says error.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        self.0.status.map(|status| status.as_u16())
+    }
+
+    /// Returns the server's own code or type of error.
+    #[must_use]
+    pub fn api_code(&self) -> Option<&str> {
+        self.0.code.as_deref()
+    }
+
+    /// Returns the server's id of the request, for its operator.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// Returns how long the server asks to wait before the next try: in a header, or with a 429 in a sentence
+    /// of its message, as "Please try again in 7.66s".
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Returns which time was up.
+    #[must_use]
+    pub fn timeout(&self) -> Option<TimeoutKind> {
+        self.0.timeout
+    }
+
+    /// Returns the size of the prompt and of the model's context, in tokens, if the server told both: with
+    /// an error of kind `ContextOverflow`.
+    ///
+    /// They are read from members of the error, as llama.cpp has them, or from a sentence of the form that a
+    /// server is known to write. A prompt that fits by itself, and overflows with what was to be
+    /// generated, is smaller than the context. What a server calls a guess is no size.
+    #[must_use]
+    pub fn context_sizes(&self) -> Option<(u64, u64)> {
+        self.0.context_sizes
+    }
+
+    /// Returns the size of the model's context, in tokens, if the server told it: with an error of kind
+    /// `ContextOverflow`. More servers tell this than both [sizes](Self::context_sizes).
+    #[must_use]
+    pub fn context_size(&self) -> Option<u64> {
+        self.0.context_size
+    }
+
+    /// Returns how many bytes of the answer had come.
+    #[must_use]
+    pub fn received(&self) -> Option<u64> {
+        self.0.received
+    }
+
+    /// Returns the model's last output, if no answer fit the type that was requested: at most its first 2,000
+    /// characters.
+    #[must_use]
+    pub fn model_output(&self) -> Option<&str> {
+        self.0.model_output.as_deref()
+    }
+
+    /// Returns whether the server rejected the request because of a member of this name.
+    #[must_use]
+    pub fn refuses(&self, member: &str) -> bool {
+        matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
+    }
+
+    /// Returns whether the server says that it does not know the response format.
+    pub(crate) fn refuses_format(&self) -> bool {
+        self.status().is_some_and(|status| refuses_format(status, &self.0.message))
+    }
+
+    /// Returns whether the server says that the model has no tools.
+    pub(crate) fn says_no_tools(&self) -> bool {
+        self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
+    }
+
+    /// Returns whether the same request may succeed later, and nothing of an answer was delivered.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        self.0.retryable
+    }
+}
+
+/// The part of a code or an id that is shown, in characters.
+const WORD: usize = 200;
+
+/// Reads a body of a response with an error status. It is masked as it is written, since what a
+/// reader leaves out may tear a key apart.
+pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
+    ServerError::from_body(secrets.mask(&String::from_utf8_lossy(body)).as_bytes())
+}
+
+/// The coding that a body is compressed by.
+fn compression(headers: &HeaderMap) -> Option<&'static str> {
+    let codings = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let mut codings = codings.flat_map(|value| value.split(',')).map(str::trim);
+    // Others, such as `identity` and the names of character sets, change nothing.
+    codings.find_map(|coding| {
+        COMPRESSIONS.into_iter().find(|known| coding.eq_ignore_ascii_case(known))
+    })
+}
+
+const COMPRESSIONS: [&str; 8] =
+    ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
+
+/// Whether a 500 will be one next time too: mistakes of the client that servers answer so (QUIRKS row
+/// 103).
+fn is_lasting(words: &str) -> bool {
+    let words = words.to_ascii_lowercase();
+    ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
+        .iter()
+        .any(|mark| words.contains(mark))
+}
+
+impl From<oa_types::Error> for Error {
+    fn from(error: oa_types::Error) -> Self {
+        let kind = match error.kind() {
+            oa_types::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
+            _ => ErrorKind::Config,
+        };
+        let mut this = Self::new(kind, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+}
+
+impl From<oa_tools::Error> for Error {
+    fn from(error: oa_tools::Error) -> Self {
+        let kind = match error.kind() {
+            oa_tools::ErrorKind::Config => ErrorKind::Config,
+            oa_tools::ErrorKind::InvalidInput => ErrorKind::InvalidInput,
+            _ => ErrorKind::Tool,
+        };
+        let mut this = Self::new(kind, error.to_string());
+        this.0.cause = Some(Box::new(error));
+        this
+    }
+}
+
+/// `main() -> Result` prints this: the sentence comes first, and only what is set follows.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &*self.0;
+        let mut shown = f.debug_struct("Error");
+        shown.field("message", &inner.message).field("kind", &inner.kind);
+        let mut set = |name: &str, value: Option<&dyn fmt::Debug>| {
+            value.map(|value| shown.field(name, value));
+        };
+        set("status", inner.status.as_ref().map(|status| status as _));
+        set("code", inner.code.as_ref().map(|code| code as _));
+        set("request_id", inner.request_id.as_ref().map(|id| id as _));
+        set("retry_after", inner.retry_after.as_ref().map(|wait| wait as _));
+        set("timeout", inner.timeout.as_ref().map(|timeout| timeout as _));
+        set("context_sizes", inner.context_sizes.as_ref().map(|sizes| sizes as _));
+        set("context_size", inner.context_size.as_ref().map(|size| size as _));
+        set("received", inner.received.as_ref().map(|received| received as _));
+        set("model_output", inner.model_output.as_ref().map(|output| output as _));
+        set("retryable", inner.retryable.then_some(&true));
+        set("source", inner.cause.as_ref().map(|cause| cause as _));
+        shown.finish()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.cause.as_ref()?.source()
+    }
+}

@@ -1,0 +1,133 @@
+//! One request to one server: it is asked, and asked in another way where it refuses what was sent.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::Response;
+use oa_fallback::{Dialect as _, Scanner, TaggedJson};
+use oa_transport::Watch;
+use tower::Service;
+
+use crate::answer::AnswerStream;
+use crate::body::AnyBody;
+use crate::destination::Destination;
+use crate::endpoint::Endpoint;
+use crate::envelope::Offer;
+use crate::error::{Error, Result};
+use crate::fetch::{deliver_chat, readable, refusal};
+use crate::negotiation::{Alternatives, Negotiation, Way};
+use crate::pipeline::PipelineOptions;
+use crate::request::ChatRequest;
+use crate::scan::Scan;
+use crate::service::{BoxFuture, ResponseHead};
+
+impl Service<ChatRequest> for Endpoint {
+    type Response = AnswerStream;
+    type Error = Error;
+    type Future = BoxFuture<Result<AnswerStream>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: ChatRequest) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move { answer(&endpoint.0, &request).await })
+    }
+}
+
+/// Has a server answer.
+pub(crate) async fn answer(
+    destination: &Arc<Destination>,
+    request: &ChatRequest,
+) -> Result<AnswerStream> {
+    let options = request.options();
+    let alternatives = Alternatives {
+        tools: !request.tools().is_empty() && options.dialect().is_some(),
+        format: options.format_fallback.is_some(),
+    };
+    let mut negotiation = Negotiation::new(options.first_way(destination), alternatives);
+    loop {
+        match try_answer(destination, request, negotiation.way()).await {
+            Ok(mut answer) => {
+                let lessons = negotiation.learned();
+                destination.learned.note(options.model_at(destination), &lessons);
+                answer.note_refusals(lessons.refusals);
+                return Ok(answer);
+            }
+            Err(error) if negotiation.refused(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn try_answer(
+    destination: &Arc<Destination>,
+    request: &ChatRequest,
+    way: Way,
+) -> Result<AnswerStream> {
+    let mut watch = Watch::new(request.options().timeouts).total_since(request.began());
+    let mut head = begin(destination, request, way)?;
+    let response = poll_fn(|cx| head.poll(&mut watch, cx)).await;
+    let response = response.map_err(|error| error.masked(&destination.secrets))?;
+    if response.status().is_success() {
+        return Ok(arriving(destination, request, way, readable(response)?, watch));
+    }
+    // In a box: most answers are no errors.
+    Err(Box::pin(refusal(destination, response, &mut watch)).await)
+}
+
+/// Sends a request, written for a server.
+///
+/// Out of line, as what follows is: what it needs of the stack is not needed while the answer is
+/// waited for.
+#[inline(never)]
+fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Result<ResponseHead> {
+    let options = request.options();
+    let envelope = options.envelope(destination, way)?;
+    let offer = Offer { tools: request.offers_tools(), usage: way.usage };
+    let body = request.body(options.wire_format(destination, way), &envelope, offer);
+    Ok(deliver_chat(destination, &envelope, body))
+}
+
+/// Makes an answer of a response whose head has come.
+#[inline(never)]
+fn arriving(
+    destination: &Arc<Destination>,
+    request: &ChatRequest,
+    way: Way,
+    response: Response<AnyBody>,
+    watch: Watch,
+) -> AnswerStream {
+    let options = request.options();
+    let mut aggregator = oa_aggregate::Options::default();
+    aggregator.limits = options.limits.answer;
+    aggregator.quirks = options.quirks(Some(destination));
+    aggregator.id_seed = request.id_seed();
+    let grammar = match options.dialect().filter(|_| way.calls_are_text) {
+        // Nothing can be called, and this is as it would be with a model that has function calling.
+        Some(text) if !options.tool_mode.is_text() && text.tools.is_empty() => None,
+        Some(text) => Some(text.dialect.grammar(Arc::clone(&text.tools))),
+        None => options
+            .recognize_calls
+            .then(|| TaggedJson::new().grammar(options.parameters.tools.as_slice().into())),
+    };
+    if grammar.is_some() {
+        // Text in which calls are looked for is held once more, with the calls that are found.
+        aggregator.limits.held_bytes /= 2;
+    }
+    let on_bad_chunk = options.on_bad_chunk;
+    let pipeline = PipelineOptions { parser: options.limits.events, aggregator, on_bad_chunk };
+    let model = options.model_at(destination);
+    let mut answer = AnswerStream::new(destination, model, response, pipeline, watch);
+    if let Some(grammar) = grammar {
+        let mut limits = oa_fallback::Limits::default();
+        limits.argument_bytes = options.limits.answer.argument_bytes;
+        limits.calls = options.limits.answer.calls;
+        limits.held_bytes = options.limits.answer.held_bytes / 2;
+        let scanner = Scanner::with_limits(grammar, limits);
+        answer.scan(Scan::new(scanner, request.id_seed(), request.holds_text()));
+    }
+    answer
+}

@@ -1,0 +1,125 @@
+//! Requests and their responses, up to a small body.
+
+use std::future::poll_fn;
+
+use http::{Request, Response, StatusCode};
+use oa_transport::{RequestBody, Watch};
+
+use crate::body::AnyBody;
+use crate::destination::Destination;
+use crate::envelope::Envelope;
+use crate::error::{Error, Result};
+use crate::service::{AnyService, ResponseHead};
+use crate::source::{Piece, Source};
+
+/// Error bodies and model lists are read up to this size, in bytes.
+const LARGEST_BODY: usize = 1 << 20;
+
+/// Sends a chat request.
+pub(crate) fn deliver_chat(
+    destination: &Destination,
+    envelope: &Envelope,
+    body: RequestBody,
+) -> ResponseHead {
+    match (&destination.service, envelope.chat_head()) {
+        (AnyService::Own(transport), Some(head)) => ResponseHead::Own(transport.send(head, body)),
+        (service, _) => service.deliver(envelope.chat_with(body)),
+    }
+}
+
+/// Sends a request and waits for the head of an answer that is no error.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection; the server sees that and stops.
+pub(crate) async fn send(
+    destination: &Destination,
+    request: Request<RequestBody>,
+    watch: &mut Watch,
+) -> Result<Response<AnyBody>> {
+    let response = head(destination, request, watch).await?;
+    if response.status().is_success() {
+        return readable(response);
+    }
+    Err(refusal(destination, response, watch).await)
+}
+
+/// Sends a request and waits for the head of its answer, whatever it says.
+///
+/// # Cancel safety
+///
+/// As [`send`].
+pub(crate) async fn head(
+    destination: &Destination,
+    request: Request<RequestBody>,
+    watch: &mut Watch,
+) -> Result<Response<AnyBody>> {
+    let mut answer = destination.service.deliver(request);
+    let head = poll_fn(|cx| answer.poll(watch, cx)).await;
+    head.map_err(|error| error.masked(&destination.secrets))
+}
+
+/// What an answer says that is an error.
+pub(crate) async fn refusal(
+    destination: &Destination,
+    response: Response<AnyBody>,
+    watch: &mut Watch,
+) -> Error {
+    let (head, body) = response.into_parts();
+    let body = collect_some(body, watch).await;
+    let mut error = Error::response(head.status, &head.headers, &body, &destination.secrets);
+    if matches!(head.status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        error.add(destination.hint());
+    }
+    error
+}
+
+/// A response whose body is written as it was asked for.
+///
+/// # Errors
+///
+/// `Stream` if it is compressed: nobody asked for that, and nothing of it could be read.
+pub(crate) fn readable(response: Response<AnyBody>) -> Result<Response<AnyBody>> {
+    match Error::compressed(response.headers()) {
+        Some(error) => Err(error),
+        None => Ok(response),
+    }
+}
+
+/// Reads a small body, up to its limit. All of it has to come within one idle timeout, so that one that drips
+/// ends as well.
+pub(crate) async fn collect(body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fill(&mut bytes, body, watch).await?;
+    Ok(bytes)
+}
+
+/// As [`collect`], for bodies of which a part is better than nothing.
+pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = fill(&mut bytes, body, watch).await;
+    bytes
+}
+
+async fn fill(bytes: &mut Vec<u8>, body: AnyBody, watch: &mut Watch) -> Result<()> {
+    let mut body = Source::new(body);
+    watch.note_content();
+    loop {
+        match poll_fn(|cx| body.poll_piece(watch, cx)).await {
+            Piece::Bytes(piece) => {
+                let room = LARGEST_BODY - bytes.len();
+                bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+                if bytes.len() == LARGEST_BODY {
+                    return Ok(());
+                }
+            }
+            Piece::Broken(error) if bytes.is_empty() => {
+                return Err(Error::transport(error, 0, true));
+            }
+            Piece::Broken(_) | Piece::End => return Ok(()),
+            Piece::Expired(kind) => {
+                return Err(Error::timed_out(kind, watch, bytes.len() as u64));
+            }
+        }
+    }
+}

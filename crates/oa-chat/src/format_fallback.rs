@@ -1,0 +1,148 @@
+//! The ways to request structured output, from the strictest to the one that every server takes.
+
+use std::sync::Arc;
+
+use oa_types::wire::ChatParameters;
+use serde_json::{Value, json};
+
+/// A way to request an answer in a format.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[non_exhaustive]
+pub enum FormatRequest {
+    /// By the response format as it was set: a JSON Schema.
+    #[default]
+    Schema,
+    /// By a response format that asks for any JSON object, and by instructions in the prompt.
+    Object,
+    /// By instructions in the prompt alone.
+    Prompt,
+}
+
+/// The fallback for servers that reject a response format: `json_object` first, then instructions in the prompt.
+///
+/// The first rejection is remembered for the model, so later requests start with the way that worked.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct FormatFallback {
+    /// The way that is tried first.
+    pub first: FormatRequest,
+    /// The instructions that stand behind the system prompt once the schema is not enforced by the server.
+    pub instructions: Arc<str>,
+}
+
+impl FormatFallback {
+    /// Creates a fallback for a JSON Schema, which the instructions quote.
+    #[must_use]
+    pub fn new(first: FormatRequest, schema: &Value) -> Self {
+        Self { first, instructions: Self::instructions_for(schema).into() }
+    }
+
+    /// Returns the instructions to answer with an object that fits a JSON Schema.
+    #[must_use]
+    pub fn instructions_for(schema: &Value) -> String {
+        format!(
+            "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
+        )
+    }
+}
+
+impl FormatRequest {
+    /// Returns the way to try once this one was rejected.
+    #[must_use]
+    pub fn next(self) -> Option<Self> {
+        match self {
+            Self::Schema => Some(Self::Object),
+            Self::Object => Some(Self::Prompt),
+            Self::Prompt => None,
+        }
+    }
+
+    /// Sets the response format of a request.
+    pub(crate) fn apply(self, parameters: &mut ChatParameters) {
+        match self {
+            Self::Schema => {}
+            Self::Object => parameters.response_format = Some(json!({ "type": "json_object" })),
+            Self::Prompt => parameters.response_format = None,
+        }
+    }
+}
+
+/// Returns whether an error message says that the server, or its model, does not know the response format. A message
+/// about the schema itself is not such a refusal.
+pub(crate) fn refuses_format(status: u16, message: &str) -> bool {
+    // 500: llama.cpp before it knew schemas; 405: a gateway.
+    if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
+        return false;
+    }
+    let message = message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
+    says(&["response_format", "response format", "json_schema", "json_object", "structured output"])
+        && !says(&["invalid schema", "schema error", "invalid_json_schema"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_a_format_are_told_from_errors_in_a_schema() {
+        for (status, message) in [
+            // DeepSeek (llm-exe/llm-exe #662, dzhng/deep-research #22).
+            (400, "This response_format type is unavailable now"),
+            (
+                422,
+                "Failed to deserialize the JSON body into the target type: response_format: \
+                 response_format.type `json_schema` is unavailable now at line 1 column 20",
+            ),
+            // OpenAI and Azure (langchain-ai/langchain #31490, BerriAI/litellm #5295, langgenius/dify #8994).
+            (
+                400,
+                "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+            ),
+            (400, "Invalid parameter: 'response_format' must be one of 'json_object', 'text'."),
+            (
+                400,
+                "response_format value as json_schema is enabled only for api versions 2024-08-01-preview \
+                 and later",
+            ),
+            // LM Studio (lmstudio-ai/lmstudio-bug-tracker #189).
+            (400, "'response_format.type' must be 'json_schema'"),
+            // Groq (testomatio/explorbot #58).
+            (400, "This model does not support response format `json_schema`."),
+            // llama.cpp, versions that know no schema here.
+            (
+                500,
+                "response_format type must be one of \"text\" or \"json_object\", but got: json_schema",
+            ),
+            // Gateways (truefoundry/models #913), and whoever takes no unknown member.
+            (405, "json_object response format is not supported for model: step-3.5-flash"),
+            (422, "body.response_format: Extra inputs are not permitted"),
+        ] {
+            assert!(refuses_format(status, message), "{message}");
+        }
+        for (status, message) in [
+            (
+                400,
+                "Invalid schema for response_format 'Place': In context=(), 'additionalProperties' is \
+                 required to be supplied and to be false.",
+            ),
+            (400, "JSON schema error at #: unrecognized type no-such-type"),
+            (400, "the prompt is too long"),
+            (503, "response_format: loading"),
+            (401, "response_format"),
+        ] {
+            assert!(!refuses_format(status, message), "{message}");
+        }
+    }
+
+    #[test]
+    fn each_way_is_followed_by_a_weaker_one() {
+        let mut way = FormatRequest::default();
+        let mut seen = vec![way];
+        while let Some(next) = way.next() {
+            assert!(next > way);
+            (way, seen) = (next, [seen, vec![next]].concat());
+        }
+        assert_eq!(seen, [FormatRequest::Schema, FormatRequest::Object, FormatRequest::Prompt]);
+    }
+}

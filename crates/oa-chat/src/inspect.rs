@@ -1,0 +1,202 @@
+//! Requests that are sent just as they are given, and responses as they come: for programs that examine a server.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use http_body::Frame;
+use oa_aggregate::Quirks;
+use oa_transport::{RequestBody, Timeouts, Watch};
+use oa_types::Message;
+use oa_types::wire::{ChatParameters, write_message};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::answer::AnswerStream;
+use crate::body::{AnyBody, BoxError, Frames};
+use crate::endpoint::Endpoint;
+use crate::envelope::{Envelope, Offer};
+use crate::error::{Error, Result, server_error};
+use crate::fetch::{collect, collect_some, head, readable};
+use crate::models;
+use crate::options::Limits;
+use crate::pipeline::PipelineOptions;
+use crate::server_traits::ServerTraits;
+
+/// Something that a server can be asked for beside an answer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Target<'a> {
+    /// A chat with this body, as it is.
+    Chat(&'a Value),
+    /// The list of models.
+    Models,
+    /// A page, by its path from the root of the server.
+    Page(&'a str),
+}
+
+/// A response in full, whatever its status.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RawResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers. They may hold secrets that the server repeats.
+    pub headers: HeaderMap,
+    /// The body, at most 1 MiB. It may hold secrets that the server repeats.
+    pub body: Vec<u8>,
+    /// The time from the request to the head of the response.
+    pub took: Duration,
+}
+
+impl RawResponse {
+    /// Returns whether the status is a success.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// Returns the body as JSON; `null` if it is none.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    /// Returns the error that an agent would make of it.
+    #[must_use]
+    pub fn to_error(&self, endpoint: &Endpoint) -> Error {
+        let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
+        Error::response(status, &self.headers, &self.body, &endpoint.0.secrets)
+    }
+
+    /// Returns the server's own words in the body of an error, with its secrets masked.
+    #[must_use]
+    pub fn server_message(&self, endpoint: &Endpoint) -> String {
+        server_error(&self.body, &endpoint.0.secrets).message
+    }
+}
+
+/// The way to open a raw answer.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RawChat<'a> {
+    /// Everything of the request but its messages.
+    pub parameters: &'a ChatParameters,
+    /// The messages, as they are.
+    pub messages: &'a [Message],
+    /// The quirks that messages are written by.
+    pub traits: ServerTraits,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+    /// Bounds on the answer.
+    pub limits: Limits,
+    /// The quirks that the answer is read by.
+    pub quirks: Quirks,
+}
+
+impl<'a> RawChat<'a> {
+    /// Creates a chat with usual timeouts and limits for a server without quirks.
+    #[must_use]
+    pub fn new(parameters: &'a ChatParameters, messages: &'a [Message]) -> Self {
+        Self {
+            parameters,
+            messages,
+            traits: ServerTraits::default(),
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+            quirks: Quirks::default(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Requests something beside an answer, and reads the response whatever its status.
+    ///
+    /// # Errors
+    ///
+    /// `Connect`, `Timeout` and `Stream`, and `Config` for a path that is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub async fn fetch(&self, target: Target<'_>, timeouts: Timeouts) -> Result<RawResponse> {
+        let mut request = models::request(&self.0)?;
+        match target {
+            Target::Chat(body) => {
+                *request.method_mut() = Method::POST;
+                *request.uri_mut() = self.0.at("/chat/completions")?;
+                let json = http::HeaderValue::from_static("application/json");
+                request.headers_mut().entry(http::header::CONTENT_TYPE).or_insert(json);
+                *request.body_mut() = RequestBody::new(body.to_string());
+            }
+            Target::Models => {}
+            Target::Page(path) => *request.uri_mut() = self.0.at_root(path)?,
+        }
+        let mut watch = Watch::new(timeouts);
+        let asked = Instant::now();
+        let response = head(&self.0, request, &mut watch).await?;
+        let took = asked.elapsed();
+        let (head, body) = response.into_parts();
+        let body = collect(body, &mut watch).await?;
+        Ok(RawResponse { status: head.status.as_u16(), headers: head.headers, body, took })
+    }
+
+    /// Sends one chat request as it is given, without retries and fallbacks, and shows each piece of the body to `tap`
+    /// when it arrives, before it is read.
+    ///
+    /// # Errors
+    ///
+    /// As a chat has them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub async fn open<F>(&self, chat: RawChat<'_>, tap: F) -> Result<AnswerStream>
+    where
+        F: FnMut(&Bytes) + Send + Unpin + 'static,
+    {
+        let envelope = Envelope::new(&self.0, [None, None], chat.parameters)?;
+        // The bracket is in the envelope, which takes this one for the comma before the first.
+        let mut written = vec![b'['];
+        for message in chat.messages {
+            write_message(message, &chat.traits.format, &mut written);
+        }
+        let http = envelope.chat(None, &[], &written, Offer { tools: true, usage: true });
+        let mut watch = Watch::new(chat.timeouts);
+        let response = head(&self.0, http, &mut watch).await?;
+        if !response.status().is_success() {
+            let (head, body) = response.into_parts();
+            let body = collect_some(body, &mut watch).await;
+            return Err(Error::response(head.status, &head.headers, &body, &self.0.secrets));
+        }
+        let response = readable(response)?;
+        let mut options = PipelineOptions { parser: chat.limits.events, ..Default::default() };
+        options.aggregator.limits = chat.limits.answer;
+        options.aggregator.quirks = chat.quirks;
+        let response = response.map(|body| AnyBody::new(Tap { body, tap }));
+        Ok(AnswerStream::new(&self.0, &chat.parameters.model, response, options, watch))
+    }
+}
+
+/// A body that somebody looks at.
+struct Tap<F> {
+    body: AnyBody,
+    tap: F,
+}
+
+impl<F: FnMut(&Bytes) + Unpin> Frames for Tap<F> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(self.body.poll_frame(cx));
+        if let Some(Ok(frame)) = &frame
+            && let Some(bytes) = frame.data_ref()
+        {
+            (self.tap)(bytes);
+        }
+        Poll::Ready(frame)
+    }
+}

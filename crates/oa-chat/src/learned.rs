@@ -1,0 +1,191 @@
+//! The facts that answers have shown about a server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use oa_aggregate::Forms;
+
+use crate::format_fallback::FormatRequest;
+use crate::negotiation::Lessons;
+use crate::server_traits::KnownModel;
+
+/// The facts learned about a server; shared by all who ask it.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    /// It rejects requests for usage (QUIRKS row 74).
+    refuses_usage: AtomicBool,
+    /// Models of which it says that they have no tools (QUIRKS row 81).
+    pub(crate) without_tools: ByModel<()>,
+    /// The way to request a format, where a stricter one was rejected.
+    pub(crate) format: ByModel<FormatRequest>,
+    /// The forms of chunk that it sends, of as many answers as came at once.
+    forms: Mutex<Vec<Forms>>,
+}
+
+/// How many answers' forms are kept: where more come at once, the others learn them anew.
+const MOST_FORMS: usize = 8;
+
+impl Learned {
+    /// Begins with the facts of a profile.
+    pub(crate) fn of(known: Option<&KnownModel>) -> Self {
+        let learned = Self::default();
+        if let Some(known) = known {
+            if known.lacks_tools {
+                learned.without_tools.note(&known.name, ());
+            }
+            if known.lacks_schema {
+                learned.format.note(&known.name, FormatRequest::Object);
+            }
+        }
+        learned
+    }
+
+    /// Returns whether usage can be requested, as far as is known.
+    pub(crate) fn takes_usage(&self) -> bool {
+        !self.refuses_usage.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what an answer has shown of the server and a model.
+    pub(crate) fn note(&self, model: &str, lessons: &Lessons) {
+        if lessons.refuses_usage {
+            self.refuses_usage.store(true, Ordering::Relaxed);
+        }
+        if lessons.refuses_tools {
+            self.without_tools.note(model, ());
+        }
+        if let Some(format) = lessons.format {
+            self.format.note(model, format);
+        }
+    }
+
+    /// Returns the forms of chunk that an answer may come in; only one answer has them at a time.
+    pub(crate) fn take_forms(&self) -> Forms {
+        self.forms().pop().unwrap_or_default()
+    }
+
+    /// Keeps the forms of an answer that ended well for the next.
+    pub(crate) fn keep_forms(&self, forms: Forms) {
+        let mut kept = self.forms();
+        if kept.len() < MOST_FORMS {
+            kept.push(forms);
+        }
+    }
+
+    fn forms(&self) -> MutexGuard<'_, Vec<Forms>> {
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Facts about models, by name; bounded, because names are whatever somebody sets.
+#[derive(Debug)]
+pub(crate) struct ByModel<T>(Mutex<Vec<(String, T)>>);
+
+/// How many models are remembered.
+const MOST: usize = 64;
+
+impl<T: Copy> ByModel<T> {
+    pub(crate) fn get(&self, model: &str) -> Option<T> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|(name, _)| name == model).map(|(_, what)| *what)
+    }
+
+    /// Remembers it in place of what was known.
+    pub(crate) fn note(&self, model: &str, what: T) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(name, _)| name != model);
+        if known.len() == MOST {
+            known.remove(0);
+        }
+        known.push((model.to_owned(), what));
+    }
+}
+
+impl<T> Default for ByModel<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_testkit::{MemoryServer, Reply, Script};
+    use oa_types::Message;
+    use tower::Service;
+
+    use super::*;
+    use crate::{AnswerDelta, AnswerStream, ChatRequest, Endpoint, Result};
+
+    fn endpoint(script: impl Into<Script>) -> Endpoint {
+        let server = MemoryServer::new(script);
+        Endpoint::builder().base_url("http://gpu/v1").transport(server).build().expect("it can be")
+    }
+
+    async fn begun(endpoint: &Endpoint) -> AnswerStream {
+        let request = ChatRequest::new("any", vec![Message::user("Go.")]);
+        endpoint.clone().call(request).await.expect("the head comes")
+    }
+
+    async fn asked(endpoint: &Endpoint) -> Result<String> {
+        Ok(begun(endpoint).await.message().await?.text())
+    }
+
+    /// The forms of as many answers as came at once, each with how many there are.
+    fn kept(endpoint: &Endpoint) -> Vec<String> {
+        endpoint.0.learned.forms().iter().map(|forms| format!("{forms:?}")).collect()
+    }
+
+    #[tokio::test]
+    async fn forms_are_kept_of_answers_that_end_well_and_of_no_other() {
+        let endpoint = endpoint(Script::from([
+            Reply::text("one two three"),
+            Reply::text("one"),
+            Reply::text("one two three").reset_after(400),
+            Reply::text("one"),
+            Reply::text("one two three").stall_after(400),
+        ]));
+        assert!(kept(&endpoint).is_empty());
+        assert_eq!(asked(&endpoint).await.unwrap(), "one two three");
+        let first = kept(&endpoint);
+        assert!(first.len() == 1 && !first[0].contains("count: 0"), "{first:?}");
+        assert_eq!(asked(&endpoint).await.unwrap(), "one");
+        assert_eq!(kept(&endpoint), first, "they are handed on");
+
+        assert!(asked(&endpoint).await.is_err());
+        assert!(kept(&endpoint).is_empty(), "the answer failed");
+
+        assert_eq!(asked(&endpoint).await.unwrap(), "one");
+        assert_eq!(kept(&endpoint).len(), 1);
+        let mut answer = begun(&endpoint).await;
+        let delta = answer.next_delta().await.unwrap().unwrap();
+        assert!(matches!(delta, AnswerDelta::Text { .. }));
+        assert!(kept(&endpoint).is_empty(), "an answer has them");
+        drop(answer);
+        assert!(kept(&endpoint).is_empty(), "the answer was given up");
+    }
+
+    #[tokio::test]
+    async fn answers_that_come_at_once_have_forms_each_and_few_are_kept() {
+        let count = 3 * MOST_FORMS;
+        let endpoint = endpoint(Script::from(vec![Reply::text("one"); count]));
+        let mut answers = Vec::new();
+        for _ in 0..count {
+            answers.push(begun(&endpoint).await);
+        }
+        for answer in answers {
+            assert_eq!(answer.message().await.unwrap().text(), "one");
+        }
+        assert_eq!(kept(&endpoint).len(), MOST_FORMS);
+    }
+
+    #[test]
+    fn the_last_word_counts_and_the_oldest_is_forgotten() {
+        let known = ByModel::default();
+        for model in 0..MOST {
+            known.note(&model.to_string(), model);
+        }
+        known.note("0", 7);
+        assert_eq!((known.get("0"), known.get("1")), (Some(7), Some(1)));
+        known.note("new", 8);
+        assert_eq!((known.get("0"), known.get("1"), known.get("new")), (Some(7), None, Some(8)));
+    }
+}

@@ -1,0 +1,204 @@
+//! One chat-completions server as a tower service: a [`ChatRequest`] goes in, an [`AnswerStream`] comes out.
+//!
+//! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, asks in another way
+//! what the server refuses, and reads whatever comes back. [`Retry`] is a layer around it, a router chooses among
+//! several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can take its place.
+//!
+//! ```
+//! use oa_chat::{ChatRequest, Endpoint};
+//! use oa_testkit::{MemoryServer, Reply};
+//! use oa_types::Message;
+//! use tower::Service;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> oa_chat::Result<()> {
+//! let mut server = Endpoint::builder()
+//!     .base_url("http://localhost:8080/v1")
+//! #   .transport(MemoryServer::new(Reply::text("Because of Rayleigh scattering.")))
+//!     .build()?;
+//! let request = ChatRequest::new("qwen3:8b", vec![Message::user("Why is the sky blue?")]);
+//! let answer = server.call(request).await?;
+//! assert_eq!(answer.message().await?.text(), "Because of Rayleigh scattering.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A model of your own
+//!
+//! A function is a chat service. It answers by [`AnswerStream::from_deltas`]:
+//!
+//! ```
+//! use futures_util::stream;
+//! use oa_chat::{AnswerDelta, AnswerStream, ChatRequest, Error};
+//! use oa_types::Message;
+//! use tower::{Service, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> oa_chat::Result<()> {
+//! let mut parrot = service_fn(|request: ChatRequest| async move {
+//!     let last = request.messages().last().map(Message::text).unwrap_or_default();
+//!     let words: Vec<_> = last.split_inclusive(' ').map(AnswerDelta::text).collect();
+//!     let deltas = stream::iter(words.into_iter().map(Ok::<_, Error>));
+//!     Ok::<_, Error>(AnswerStream::from_deltas(deltas))
+//! });
+//! let request = ChatRequest::new("parrot", vec![Message::user("Polly wants a cracker.")]);
+//! assert_eq!(parrot.call(request).await?.message().await?.text(), "Polly wants a cracker.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A middleware
+//!
+//! A layer may change a request, and is told the outcome of its answer:
+//!
+//! ```
+//! use oa_chat::{AnyChat, ChatRequest, Endpoint};
+//! use oa_testkit::{MemoryServer, Reply};
+//! use oa_types::Message;
+//! use tower::{Service, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> oa_chat::Result<()> {
+//! # let server = MemoryServer::new(Reply::text("Yes."));
+//! let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1")
+//! #   .transport(server.clone())
+//!     .build()?;
+//! let mut small = service_fn(move |request: ChatRequest| {
+//!     let mut endpoint = endpoint.clone();
+//!     // Short conversations go to the small model.
+//!     let request = match request.messages().len() {
+//!         0..10 => request.with_model("qwen3:4b"),
+//!         _ => request,
+//!     };
+//!     async move {
+//!         let mut answer = endpoint.call(request).await?;
+//!         answer.on_end(|outcome| println!("{}: {:?}", outcome.model, outcome.usage));
+//!         Ok::<_, oa_chat::Error>(answer)
+//!     }
+//! });
+//! small.call(ChatRequest::new("qwen3:30b", vec![Message::user("Is it?")])).await?.message().await?;
+//! # assert_eq!(server.requests()[0].json()["model"], "qwen3:4b");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A recording and its replay
+//!
+//! Deltas are data, so an answer can be stored as JSON and played again:
+//!
+//! ```
+//! use futures_util::stream;
+//! use oa_chat::{AnswerDelta, AnswerStream, ChatRequest, Endpoint, Error};
+//! use oa_testkit::{MemoryServer, Reply};
+//! use oa_types::Message;
+//! use tower::Service;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> oa_chat::Result<()> {
+//! # let mut server = Endpoint::builder().base_url("http://gpu:8000/v1")
+//! #   .transport(MemoryServer::new(Reply::text("Yes.")))
+//! #   .build()?;
+//! let request = ChatRequest::new("any", vec![Message::user("Is it?")]);
+//! let mut answer = server.call(request).await?;
+//! let mut recording = Vec::new();
+//! while let Some(delta) = answer.next_delta().await {
+//!     recording.push(delta?);
+//! }
+//! let stored = serde_json::to_string(&recording).expect("deltas are data");
+//!
+//! let deltas: Vec<AnswerDelta> = serde_json::from_str(&stored).expect("they were stored");
+//! let replay = AnswerStream::from_deltas(stream::iter(deltas.into_iter().map(Ok::<_, Error>)));
+//! assert_eq!(replay.message().await?.text(), "Yes.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Who needs this crate alone
+//!
+//! Authors of middleware, routers and models of their own. To run an agent, take the facade `open-agent`. [`Pipeline`]
+//! is for those who have the bytes of a body and want deltas and blocks of it.
+//!
+//! # Features
+//!
+//! `tls` adds https. It is off by default here, and on in the facade.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod any_chat;
+mod conversation;
+mod endpoint;
+mod exchange;
+mod inspect;
+mod models;
+mod request;
+mod retry;
+mod tokenize;
+
+mod answer;
+mod answer_outcome;
+mod deltas;
+
+mod dialect;
+mod format_fallback;
+mod options;
+mod prepared;
+mod provider;
+mod server_profile;
+mod server_traits;
+mod thinking;
+mod timeout;
+
+mod negotiation;
+mod retry_budget;
+mod retry_config;
+
+mod destination;
+mod envelope;
+mod headers;
+mod learned;
+mod transcript;
+mod wire_format;
+
+mod body;
+mod closing;
+mod fetch;
+mod service;
+mod source;
+
+mod pipeline;
+mod quotation;
+mod scan;
+
+mod date;
+mod error;
+
+pub use oa_transport::{RequestBody, TimeoutKind};
+
+pub use crate::answer::{AnswerStream, Concluded};
+pub use crate::answer_outcome::AnswerOutcome;
+pub use crate::any_chat::AnyChat;
+pub use crate::closing::Closing;
+pub use crate::conversation::Conversation;
+pub use crate::deltas::AnswerDelta;
+pub use crate::dialect::ToolMode;
+pub use crate::endpoint::{Endpoint, EndpointBuilder};
+pub use crate::error::{Error, ErrorKind, Result};
+pub use crate::format_fallback::{FormatFallback, FormatRequest};
+pub use crate::inspect::{RawChat, RawResponse, Target};
+pub use crate::models::model_names;
+pub use crate::negotiation::Refusal;
+pub use crate::options::{ChatOptions, Limits, SystemRole};
+pub use crate::pipeline::{OnBadChunk, Pipeline, PipelineError, PipelineOptions};
+pub use crate::prepared::PreparedOptions;
+pub use crate::provider::{
+    DEFAULT_BASE_URL, Provider, base_url_from_environment, model_from_environment,
+};
+pub use crate::quotation::mask_json;
+pub use crate::request::ChatRequest;
+pub use crate::retry::Retry;
+pub use crate::retry_config::{RetryConfig, retry_with_backoff};
+pub use crate::server_profile::ServerProfile;
+pub use crate::server_traits::ServerTraits;
+pub use crate::service::BoxFuture;
+pub use crate::thinking::{Thinking, ThinkingField};
+pub use crate::timeout::Timeout;

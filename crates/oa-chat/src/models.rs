@@ -1,0 +1,54 @@
+//! The models of a server.
+
+use http::{Method, Request};
+use oa_transport::{RequestBody, Timeouts, Watch};
+use serde_json::Value;
+
+use crate::destination::Destination;
+use crate::endpoint::Endpoint;
+use crate::error::{Error, Result};
+use crate::fetch::{collect, send};
+
+impl Endpoint {
+    /// Lists the models that the server offers, in its order.
+    ///
+    /// # Errors
+    ///
+    /// `Connect`, `Timeout`, `Api`, and `Stream` if the answer is no list of models.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost: the list can be requested again.
+    pub async fn list_models(&self, timeouts: Timeouts) -> Result<Vec<String>> {
+        let mut watch = Watch::new(timeouts);
+        let response = send(&self.0, request(&self.0)?, &mut watch).await?;
+        let body = collect(response.into_body(), &mut watch).await;
+        let body = body.map_err(|error| error.masked(&self.0.secrets))?;
+        let names = model_names(&body);
+        names.ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
+    }
+}
+
+/// Makes the request for a list of models.
+pub(crate) fn request(destination: &Destination) -> Result<Request<RequestBody>> {
+    let mut request = Request::new(RequestBody::empty());
+    *request.method_mut() = Method::GET;
+    *request.uri_mut() = destination.at("/models")?;
+    *request.headers_mut() = destination.all_headers();
+    Ok(request)
+}
+
+/// Returns the names in a list of models, whichever of the known shapes it has.
+#[must_use]
+pub fn model_names(body: &[u8]) -> Option<Vec<String>> {
+    let list: Value = serde_json::from_slice(body).ok()?;
+    let models = ["data", "models"].into_iter().find_map(|key| list[key].as_array())?;
+    let name = |model: &Value| {
+        ["id", "name"].into_iter().find_map(|key| model[key].as_str().map(str::to_owned))
+    };
+    Some(models.iter().filter_map(name).collect())
+}

@@ -1,0 +1,184 @@
+//! The answer to a server's refusals: how the same request is made another way.
+
+use std::mem;
+
+use crate::error::Error;
+use crate::format_fallback::FormatRequest;
+
+/// The way a request is made, as far as servers differ in what they accept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Way {
+    /// True if usage is requested.
+    pub(crate) usage: bool,
+    /// True if tools are described in the prompt, and calls are read from the text.
+    pub(crate) calls_are_text: bool,
+    /// The way the response format is requested.
+    pub(crate) format: FormatRequest,
+}
+
+/// Something that a server refused, in its words, before it was asked in another way.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The response format, so the next weaker [`FormatRequest`] was sent.
+    Format(String),
+    /// Tools, so calls are text.
+    Tools(String),
+}
+
+/// What a request holds that a server may refuse and that has an alternative.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alternatives {
+    /// Tools are offered, and there is a dialect for calls in text.
+    pub(crate) tools: bool,
+    /// There is a format fallback.
+    pub(crate) format: bool,
+}
+
+/// Decides how a request is made again after a refusal, without I/O.
+///
+/// Each refusal takes away one thing and none is tried twice, so a request is sent at most five times: with
+/// everything, without usage, with calls as text, and with each weaker response format. The order is the server's:
+/// whatever it complains about goes first.
+///
+/// Ask with [`way`](Self::way). On an error, tell it to [`refused`](Self::refused): `true` means to ask once more. On an
+/// answer, [`learned`](Self::learned) tells what to remember of this server.
+#[derive(Debug)]
+pub(crate) struct Negotiation {
+    first: Way,
+    way: Way,
+    alternatives: Alternatives,
+    refusals: Vec<Refusal>,
+}
+
+/// The facts to remember of a server once it has answered.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Lessons {
+    pub(crate) refuses_usage: bool,
+    pub(crate) refuses_tools: bool,
+    pub(crate) format: Option<FormatRequest>,
+    pub(crate) refusals: Vec<Refusal>,
+}
+
+impl Way {
+    /// Returns the way for a server of which nothing is known.
+    pub(crate) fn first(calls_are_text: bool) -> Self {
+        Self { usage: true, calls_are_text, format: FormatRequest::default() }
+    }
+
+    /// Returns whether the envelopes are the same: each holds its requests with and without usage.
+    pub(crate) fn is_like(self, other: Self) -> bool {
+        self.calls_are_text == other.calls_are_text && self.format == other.format
+    }
+}
+
+impl Negotiation {
+    pub(crate) fn new(first: Way, alternatives: Alternatives) -> Self {
+        Self { first, way: first, alternatives, refusals: Vec::new() }
+    }
+
+    /// Returns how to ask.
+    pub(crate) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Takes an error, and returns whether the request is to be made once more, another way.
+    pub(crate) fn refused(&mut self, error: &Error) -> bool {
+        let Alternatives { tools, format } = self.alternatives;
+        // First the cheapest: without usage nothing is lost but a count (QUIRKS row 74).
+        if self.way.usage && error.refuses("stream_options") {
+            self.way.usage = false;
+            return true;
+        }
+        if !self.way.calls_are_text && tools && error.says_no_tools() {
+            self.way.calls_are_text = true;
+            self.refusals.push(Refusal::Tools(error.to_string()));
+            return true;
+        }
+        if format
+            && error.refuses_format()
+            && let Some(next) = self.way.format.next()
+        {
+            // The second of two refusals is about the fallback, which nobody has set.
+            if self.way.format == self.first.format {
+                self.refusals.push(Refusal::Format(error.to_string()));
+            }
+            self.way.format = next;
+            return true;
+        }
+        false
+    }
+
+    /// Returns what the answer has shown about the server.
+    pub(crate) fn learned(&mut self) -> Lessons {
+        let Self { first, way, .. } = *self;
+        Lessons {
+            refuses_usage: way.usage != first.usage,
+            refuses_tools: way.calls_are_text != first.calls_are_text,
+            format: (way.format != first.format).then_some(way.format),
+            refusals: mem::take(&mut self.refusals),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, StatusCode};
+    use oa_redact::Secrets;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn error(words: &str) -> Error {
+        let body = format!("{{\"error\":{{\"message\":\"{words}\"}}}}");
+        Error::response(
+            StatusCode::BAD_REQUEST,
+            &HeaderMap::new(),
+            body.as_bytes(),
+            &Secrets::new(),
+        )
+    }
+
+    const WORDS: [&str; 4] = [
+        "unknown field stream_options",
+        "registry.ollama.ai/library/gemma:2b does not support tools",
+        "This response_format type is unavailable now",
+        "the prompt is too long",
+    ];
+
+    proptest! {
+        /// Whatever a server refuses, in any order: each refusal changes the way for the weaker, none comes back, and
+        /// an end is reached after at most four.
+        #[test]
+        fn each_refusal_weakens_the_request_once(
+            refusals in prop::collection::vec(0..WORDS.len(), 0..20),
+            calls_are_text: bool,
+            tools: bool,
+            format: bool,
+        ) {
+            let first = Way::first(calls_are_text);
+            let mut negotiation = Negotiation::new(first, Alternatives { tools, format });
+            let mut asked_again = 0;
+            for refusal in refusals {
+                let before = negotiation.way();
+                let again = negotiation.refused(&error(WORDS[refusal]));
+                let after = negotiation.way();
+                prop_assert_eq!(again, before != after);
+                prop_assert!(after.usage <= before.usage);
+                prop_assert!(after.calls_are_text >= before.calls_are_text);
+                prop_assert!(after.format >= before.format);
+                prop_assert!(format || after.format == before.format);
+                prop_assert!(tools || after.calls_are_text == before.calls_are_text);
+                asked_again += u32::from(again);
+            }
+            prop_assert!(asked_again <= 4);
+            let way = negotiation.way();
+            let lessons = negotiation.learned();
+            prop_assert_eq!(lessons.refuses_usage, !way.usage);
+            prop_assert_eq!(lessons.refuses_tools, way.calls_are_text && !calls_are_text);
+            prop_assert_eq!(lessons.format.is_some(), way.format != FormatRequest::Schema);
+            let told = usize::from(lessons.refuses_tools) + usize::from(lessons.format.is_some());
+            prop_assert_eq!(lessons.refusals.len(), told);
+        }
+    }
+}

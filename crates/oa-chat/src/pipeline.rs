@@ -1,0 +1,378 @@
+//! Bytes to deltas and blocks, straight through: parser, aggregator, and a look at what is no event
+//! stream at all.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
+use oa_sse::{Item, Parser};
+use oa_types::wire::ServerError;
+
+/// The part of a body that could not be understood that is kept, in bytes: more than is shown of it, so that
+/// a key that goes on beyond what is shown is whole for whoever masks it.
+const EXCERPT: usize = 4096;
+
+/// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers
+/// never close.
+const AFTER_FINISH: Duration = Duration::from_secs(5);
+
+/// How long to wait for what follows an error that the server reported inside the stream: mostly nothing.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// Decides about a chunk of an answer that cannot be read because it is not JSON.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum OnBadChunk {
+    /// End the answer with an error of kind `Stream`. What came before stays.
+    Fail,
+    /// Report it as a [`Problem`] and in the log, and go on: proxies put lines of their own into streams.
+    #[default]
+    Report,
+}
+
+/// What one pipeline is made with.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct PipelineOptions {
+    /// The parser's limits; a body of plain JSON may be as large as an event.
+    pub parser: oa_sse::Limits,
+    /// The aggregator's limits and quirks.
+    pub aggregator: oa_aggregate::Options,
+    /// The policy for a chunk that is not JSON.
+    pub on_bad_chunk: OnBadChunk,
+}
+
+/// Reads the body of one response, whatever it turns out to be, without I/O.
+///
+/// A body whose first byte that is not blank is `{` or `[` is one JSON document, whatever its content
+/// type says (QUIRKS row 71); everything else is an event stream. Lines of JSON among the events are
+/// taken as payloads too (row 68), and so is what stands in a field `error`, which the standard ignores
+/// (row 104). That and an event named `error` (row 115) are errors whatever JSON they have.
+///
+/// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta)
+/// until it answers `None`, and when the body has ended call [`finish`](Self::finish), take what is
+/// left, and make the answer with [`into_answer`](Self::into_answer).
+#[derive(Debug)]
+pub struct Pipeline {
+    parser: Parser,
+    /// In a box of its own: a pipeline is moved more than once.
+    aggregator: Box<Aggregator>,
+    form: Form,
+    received: u64,
+    head: Vec<u8>,
+    payloads: u64,
+    limit: usize,
+    on_bad_chunk: OnBadChunk,
+}
+
+/// What the body turns out to be.
+#[derive(Debug)]
+enum Form {
+    /// Only blanks so far, and this much of a byte order mark.
+    Unknown(usize),
+    Events,
+    /// Events, and the last of them was `[DONE]`.
+    Done,
+    Json(Vec<u8>),
+}
+
+/// The body passed a limit, or has a chunk that must not be passed over.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PipelineError {
+    /// The answer is too large.
+    Answer(oa_aggregate::Error),
+    /// A chunk is not JSON, and [`OnBadChunk::Fail`] was asked for.
+    BadChunk(Unreadable),
+    /// A body of plain JSON is larger than this many bytes.
+    Document(usize),
+    /// An event is too large.
+    Event(oa_sse::Error),
+}
+
+impl Pipeline {
+    /// Creates a pipeline for one body.
+    #[must_use]
+    pub fn new(options: PipelineOptions) -> Self {
+        Self::of(options, Aggregator::with_options(options.aggregator))
+    }
+
+    /// Creates a pipeline for one body of a server of which it knows the forms of chunk that others have
+    /// seen, so that less of it has to be read. The answer is the same.
+    #[must_use]
+    pub fn with_forms(options: PipelineOptions, forms: Forms) -> Self {
+        Self::of(options, Aggregator::with_forms(options.aggregator, forms))
+    }
+
+    fn of(options: PipelineOptions, aggregator: Aggregator) -> Self {
+        Self {
+            parser: Parser::with_limits(options.parser),
+            aggregator: Box::new(aggregator),
+            form: Form::Unknown(0),
+            received: 0,
+            head: Vec::new(),
+            payloads: 0,
+            limit: options.parser.event_bytes,
+            on_bad_chunk: options.on_bad_chunk,
+        }
+    }
+
+    /// Takes the next bytes of the body.
+    ///
+    /// # Errors
+    ///
+    /// The body passed a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] was asked for. What came before
+    /// can be taken.
+    #[inline]
+    pub fn push(&mut self, bytes: Bytes) -> Result<Progress, PipelineError> {
+        self.received += bytes.len() as u64;
+        if !matches!(self.form, Form::Events | Form::Done) {
+            if let Form::Unknown(_) = self.form {
+                self.look_at(&bytes);
+            }
+            if let Form::Json(document) = &mut self.form {
+                if document.len() + bytes.len() > self.limit {
+                    return Err(PipelineError::Document(self.limit));
+                }
+                document.extend_from_slice(&bytes);
+                return Ok(Progress::More);
+            }
+        }
+        let begin = (self.payloads == 0).then(|| bytes.clone());
+        self.parser.push(bytes);
+        let progress = self.read_events();
+        if let Some(begin) = begin.filter(|_| self.payloads == 0) {
+            let room = EXCERPT.saturating_sub(self.head.len());
+            self.head.extend_from_slice(&begin[..begin.len().min(room)]);
+        }
+        let progress = progress?;
+        if progress == Progress::More {
+            // The transport can read into the same buffer again.
+            self.parser.release();
+        }
+        Ok(progress)
+    }
+
+    /// Ends the body: what was held back can be taken.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self) -> Result<(), PipelineError> {
+        match &mut self.form {
+            // Nothing that follows counts.
+            Form::Done => {}
+            Form::Unknown(_) | Form::Events => {
+                self.parser.finish_lenient();
+                self.read_events()?;
+            }
+            Form::Json(document) => {
+                let document = std::mem::take(document);
+                self.head = document[..document.len().min(EXCERPT)].to_vec();
+                self.payloads += 1;
+                self.aggregator.push(&document).map_err(PipelineError::Answer)?;
+                self.check_chunks()?;
+            }
+        }
+        self.aggregator.finish().map_err(PipelineError::Answer)
+    }
+
+    /// Ends a body that did not come to its end, and returns whether the answer is complete all the same: it is
+    /// once a finish reason has come, whatever becomes of the connection behind it (QUIRKS row 120).
+    pub fn break_off(&mut self, end: UncleanEnd) -> bool {
+        self.aggregator.break_off(end)
+    }
+
+    /// Returns how long to wait for the end of the body if nothing of an answer follows, or `None` while the
+    /// answer goes on.
+    #[must_use]
+    pub fn patience(&self) -> Option<Duration> {
+        let is_error = |problem: &Problem| matches!(problem, Problem::Server(_));
+        if self.problems().iter().any(is_error) {
+            return Some(AFTER_ERROR);
+        }
+        self.aggregator.is_complete().then_some(AFTER_FINISH)
+    }
+
+    /// Returns the next change to the answer, or `None` when more bytes are needed.
+    #[inline]
+    pub fn next_delta(&mut self) -> Option<Delta<'_>> {
+        self.aggregator.next_delta()
+    }
+
+    /// Gives back the forms of chunk that it knows and has learned, for the server's next answer; it has
+    /// none of them any more.
+    #[must_use = "the forms are for the next answer"]
+    pub fn take_forms(&mut self) -> Forms {
+        self.aggregator.take_forms()
+    }
+
+    /// Makes the answer.
+    #[must_use]
+    pub fn into_answer(self) -> Answer {
+        self.aggregator.into_answer()
+    }
+
+    /// Makes the answer, of a pipeline that stays where it is: nothing is left in it.
+    #[must_use]
+    pub fn take_answer(&mut self) -> Answer {
+        self.aggregator.take_answer()
+    }
+
+    /// Returns the aggregator.
+    #[must_use]
+    pub fn aggregator(&self) -> &Aggregator {
+        &self.aggregator
+    }
+
+    /// Returns what was wrong inside the stream so far.
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        self.aggregator.problems()
+    }
+
+    /// Returns how many bytes of the body have come.
+    #[must_use]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Returns how many payloads have come: events with data, lines of JSON, or the document.
+    #[must_use]
+    pub fn payloads(&self) -> u64 {
+        self.payloads
+    }
+
+    /// Returns how a body begins in which no payload has come, in at most 4 KiB; for messages about
+    /// bodies that could not be understood. It is as the server wrote it, and may repeat a key.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    #[inline]
+    fn read_events(&mut self) -> Result<Progress, PipelineError> {
+        while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
+            let progress = match &item {
+                Item::Event(event) if !event.is_named(ERROR) => {
+                    self.aggregator.push(event.raw_data())
+                }
+                item => match push_unusual(&mut self.aggregator, item) {
+                    Some(progress) => progress,
+                    None => continue,
+                },
+            };
+            self.payloads += 1;
+            let progress = progress.map_err(PipelineError::Answer)?;
+            self.check_chunks()?;
+            if progress == Progress::Done {
+                self.form = Form::Done;
+                return Ok(Progress::Done);
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    #[inline]
+    fn check_chunks(&self) -> Result<(), PipelineError> {
+        match self.on_bad_chunk {
+            OnBadChunk::Report => Ok(()),
+            OnBadChunk::Fail => self.first_bad_chunk(),
+        }
+    }
+
+    #[cold]
+    fn first_bad_chunk(&self) -> Result<(), PipelineError> {
+        let chunk = self.aggregator.unreadable();
+        chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
+    }
+
+    /// Finds out what the body is by its first byte that is not blank.
+    #[cold]
+    fn look_at(&mut self, bytes: &[u8]) {
+        const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+        let Form::Unknown(mut matched) = self.form else {
+            return;
+        };
+        for &byte in bytes {
+            match byte {
+                _ if BYTE_ORDER_MARK.get(matched) == Some(&byte) => matched += 1,
+                b' ' | b'\t' | b'\r' | b'\n' => {}
+                b'{' | b'[' => {
+                    self.form = Form::Json(Vec::new());
+                    return;
+                }
+                _ => {
+                    self.form = Form::Events;
+                    return;
+                }
+            }
+        }
+        self.form = Form::Unknown(matched);
+    }
+}
+
+/// The name by which servers tell events that are errors, and llama.cpp the field of one.
+const ERROR: &str = "error";
+
+/// Reads what hardly any stream has: an error, or JSON that is no event. `None` for what tells nothing.
+#[cold]
+fn push_unusual(
+    aggregator: &mut Aggregator,
+    item: &Item<'_>,
+) -> Option<Result<Progress, oa_aggregate::Error>> {
+    Some(match item {
+        Item::Event(event) => aggregator.push_error(event.raw_data()),
+        Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
+            aggregator.push(line)
+        }
+        Item::Unknown(line) => aggregator.push_error(error_field(line)?),
+        _ => return None,
+    })
+}
+
+/// The value of a field named `error`.
+fn error_field(line: &[u8]) -> Option<&[u8]> {
+    let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
+    Some(value.trim_ascii()).filter(|value| !value.is_empty())
+}
+
+/// Returns the first error that the server reported inside the stream.
+pub(crate) fn reported(problems: &[Problem]) -> Option<&ServerError> {
+    problems.iter().find_map(|problem| match problem {
+        Problem::Server(error) => Some(&**error),
+        _ => None,
+    })
+}
+
+impl fmt::Display for PipelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answer(error) => error.fmt(f),
+            Self::BadChunk(chunk) => write!(f, "a chunk of the answer is {chunk}"),
+            Self::Document(limit) => {
+                write!(f, "the body is larger than the limit of {limit} bytes")
+            }
+            Self::Event(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for PipelineError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_let_go() {
+        let mut pipeline = Pipeline::new(PipelineOptions::default());
+        for chunk in ["data: {\"choices\":[]}\n\n", ": a comment\n", "data: {}\n\ndata: {}\n\n"] {
+            let chunk = Bytes::copy_from_slice(chunk.as_bytes());
+            pipeline.push(chunk.clone()).unwrap();
+            assert!(chunk.is_unique(), "{chunk:?} is still held");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Options with the parts of requests that follow from them.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use oa_aggregate::{Quirks, ThinkTags};
+use oa_types::ModelName;
+
+use crate::destination::Destination;
+use crate::dialect::TextDialect;
+use crate::endpoint::Endpoint;
+use crate::envelope::{Envelope, Offer};
+use crate::error::{Error, Result};
+use crate::format_fallback::FormatRequest;
+use crate::negotiation::Way;
+use crate::options::{ChatOptions, SystemRole};
+use crate::server_traits::ServerTraits;
+use crate::wire_format::WireFormat;
+
+/// [`ChatOptions`] shared by many requests, with the bytes that are the same in each of them. Cheap to clone.
+///
+/// It reads as the options themselves.
+#[derive(Clone)]
+pub struct PreparedOptions(Arc<Prepared>);
+
+struct Prepared {
+    options: ChatOptions,
+    /// The dialect of calls, where they are text.
+    dialect: Option<Arc<TextDialect>>,
+    /// The envelope for the server that is asked first, with its address.
+    first: Option<(Arc<Destination>, Arc<Envelope>)>,
+    others: Envelopes,
+}
+
+impl PreparedOptions {
+    /// Prepares options for any server.
+    #[must_use]
+    pub fn new(options: ChatOptions) -> Self {
+        Self(Arc::new(Prepared::new(options)))
+    }
+
+    /// Prepares options for a server, and checks that it can be told all they say. The first request is then cheaper.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if the server cannot be told what the options say, such as how much to think.
+    pub fn for_endpoint(options: ChatOptions, endpoint: &Endpoint) -> Result<Self> {
+        let destination = &endpoint.0;
+        let mut prepared = Prepared::new(options);
+        let way = Way::first(prepared.options.tool_mode.is_text());
+        let envelope = prepared.new_envelope(destination, way)?;
+        prepared.first = Some((Arc::clone(destination), Arc::new(envelope)));
+        Ok(Self(Arc::new(prepared)))
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> &ChatOptions {
+        &self.0.options
+    }
+
+    /// Returns whether these are the same shared options, or a clone of them; equal ones that were prepared apart are
+    /// not.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns the dialect of calls, where they may become text.
+    pub(crate) fn dialect(&self) -> Option<&Arc<TextDialect>> {
+        self.0.dialect.as_ref()
+    }
+
+    /// Returns how the first request to a server is made, by what is known of it.
+    pub(crate) fn first_way(&self, destination: &Destination) -> Way {
+        let learned = &destination.learned;
+        let model = self.model_at(destination);
+        let is_text = self.tool_mode.is_text()
+            || (self.0.dialect.is_some() && learned.without_tools.get(model).is_some());
+        let mut way = Way::first(is_text);
+        if let Some(fallback) = &self.format_fallback {
+            way.format = fallback.first.max(learned.format.get(model).unwrap_or_default());
+        }
+        way.usage = learned.takes_usage();
+        way
+    }
+
+    /// Returns the envelope of requests that are made in this way.
+    pub(crate) fn envelope(
+        &self,
+        destination: &Arc<Destination>,
+        way: Way,
+    ) -> Result<Arc<Envelope>> {
+        let prepared = &*self.0;
+        if let Some((first, envelope)) = &prepared.first
+            && Arc::ptr_eq(first, destination)
+            && way.is_like(Way::first(prepared.options.tool_mode.is_text()))
+        {
+            return Ok(Arc::clone(envelope));
+        }
+        prepared.others.of(destination, way, || prepared.new_envelope(destination, way))
+    }
+
+    /// Returns the number of bytes around the messages of a request to the server that is asked first, if one is known.
+    #[must_use]
+    pub fn overhead(&self, tools: bool) -> Option<usize> {
+        let (_, envelope) = self.0.first.as_ref()?;
+        Some(envelope.length(Offer { tools, usage: true }))
+    }
+
+    /// Returns the server's own name for the model.
+    pub(crate) fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
+        self.0.model_at(destination)
+    }
+
+    /// Returns how a conversation is written for a server.
+    pub(crate) fn wire_format(&self, destination: &Destination, way: Way) -> WireFormat {
+        let traits = self.0.traits(destination);
+        let dialect = self.0.dialect.as_ref().filter(|_| way.calls_are_text);
+        let system_prompt = || {
+            let with_tools = dialect.map(|dialect| &dialect.system_prompt);
+            with_tools.or(self.0.options.system_prompt.as_ref())
+        };
+        let is_said = self.system_role == SystemRole::User;
+        let opening = || self.0.with_instructions(system_prompt(), way.format);
+        WireFormat {
+            messages: traits.format,
+            bridges_tool_and_user: traits.bridges_tool_and_user && dialect.is_none(),
+            lets_assistant_begin: traits.lets_assistant_begin,
+            user_instructs: is_said,
+            opening: is_said.then(opening).flatten(),
+            dialect: dialect.cloned(),
+        }
+    }
+
+    /// Returns how the answers of a server are read; without a server, as far as the options say it.
+    #[must_use]
+    pub fn quirks_at(&self, endpoint: Option<&Endpoint>) -> Quirks {
+        self.quirks(endpoint.map(|endpoint| &*endpoint.0))
+    }
+
+    /// Returns how the answers of a server are read; without one, as far as the options say it.
+    pub(crate) fn quirks(&self, destination: Option<&Destination>) -> Quirks {
+        let mut quirks = destination.and_then(|it| it.quirks).unwrap_or_default();
+        let set = (quirks.think_tags != ThinkTags::default()).then_some(quirks.think_tags);
+        let usual = || destination.map(|it| self.0.traits(it).think_tags).unwrap_or_default();
+        quirks.think_tags = self.think_tags.or(set).unwrap_or_else(usual);
+        quirks.repair = self.repair.unwrap_or(quirks.repair);
+        quirks
+    }
+}
+
+impl Prepared {
+    fn new(options: ChatOptions) -> Self {
+        let tools = &options.parameters.tools;
+        let dialect = TextDialect::new(&options.tool_mode, tools, options.system_prompt.as_deref());
+        let dialect = dialect.map(Arc::new);
+        Self { options, dialect, first: None, others: Envelopes::default() }
+    }
+
+    fn model_at<'a>(&'a self, destination: &'a Destination) -> &'a str {
+        destination.model.as_ref().map_or(&self.options.parameters.model, ModelName::as_str)
+    }
+
+    fn traits<'a>(&self, destination: &'a Destination) -> &'a ServerTraits {
+        destination.traits(self.model_at(destination))
+    }
+
+    /// Returns a system prompt with the instructions about the answer's format, where they are needed.
+    fn with_instructions(
+        &self,
+        prompt: Option<&Arc<str>>,
+        format: FormatRequest,
+    ) -> Option<Arc<str>> {
+        let prompt = prompt.filter(|prompt| !prompt.is_empty());
+        let fallback =
+            self.options.format_fallback.as_ref().filter(|_| format > FormatRequest::Schema);
+        match (fallback, prompt) {
+            (Some(fallback), None) => Some(Arc::clone(&fallback.instructions)),
+            (Some(fallback), Some(prompt)) => {
+                Some(format!("{prompt}\n\n{}", fallback.instructions).into())
+            }
+            (None, prompt) => prompt.cloned(),
+        }
+    }
+
+    /// Out of line, so that requests which find one need no room for it.
+    #[inline(never)]
+    fn new_envelope(&self, destination: &Destination, way: Way) -> Result<Envelope> {
+        let traits = self.traits(destination);
+        let mut parameters = self.options.parameters.clone();
+        self.model_at(destination).clone_into(&mut parameters.model);
+        let dialect = self.dialect.as_ref().filter(|_| way.calls_are_text);
+        if let Some(dialect) = dialect {
+            parameters.tools.clear();
+            if !dialect.tools.is_empty() {
+                parameters.stop.extend(dialect.dialect.stop());
+            }
+        }
+        way.format.apply(&mut parameters);
+        parameters.include_usage = traits.asks_for_usage;
+        parameters.token_limit = traits.token_limit;
+        if let Some(thinking) = &self.options.thinking {
+            let set =
+                traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));
+            set.ok_or_else(|| {
+                Error::config(match destination.provider {
+                    Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),
+                    None => "thinking needs a provider: each is told in its own way".to_owned(),
+                })
+            })?;
+        }
+        let bare = self.options.system_prompt.as_ref();
+        let with_tools = dialect.map_or(bare, |dialect| Some(&dialect.system_prompt));
+        let is_message = self.options.system_role == SystemRole::System;
+        let prompts = [bare, with_tools]
+            .map(|prompt| self.with_instructions(prompt, way.format).filter(|_| is_message));
+        Envelope::new(destination, prompts, &parameters)
+    }
+}
+
+impl Deref for PreparedOptions {
+    type Target = ChatOptions;
+
+    fn deref(&self) -> &ChatOptions {
+        &self.0.options
+    }
+}
+
+impl From<ChatOptions> for PreparedOptions {
+    fn from(options: ChatOptions) -> Self {
+        Self::new(options)
+    }
+}
+
+impl PartialEq for PreparedOptions {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other) || self.0.options == other.0.options
+    }
+}
+
+impl fmt::Debug for PreparedOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.options.fmt(f)
+    }
+}
+
+/// Envelopes for servers that a router has chosen, and for the ways that a server has made necessary.
+#[derive(Default)]
+struct Envelopes(Mutex<Vec<Kept>>);
+
+struct Kept {
+    destination: Arc<Destination>,
+    way: Way,
+    envelope: Arc<Envelope>,
+}
+
+/// The number of envelopes that are kept.
+const MOST_ENVELOPES: usize = 64;
+
+impl Envelopes {
+    fn of(
+        &self,
+        destination: &Arc<Destination>,
+        way: Way,
+        make: impl FnOnce() -> Result<Envelope>,
+    ) -> Result<Arc<Envelope>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it =
+            |kept: &&Kept| Arc::ptr_eq(&kept.destination, destination) && kept.way.is_like(way);
+        if let Some(kept) = kept.iter().find(is_it) {
+            return Ok(Arc::clone(&kept.envelope));
+        }
+        let envelope = Arc::new(make()?);
+        if kept.len() == MOST_ENVELOPES {
+            kept.remove(0);
+        }
+        let destination = Arc::clone(destination);
+        kept.push(Kept { destination, way, envelope: Arc::clone(&envelope) });
+        Ok(envelope)
+    }
+}

@@ -1,0 +1,246 @@
+//! What is known of servers by name, and what the environment says. Nothing else in the workspace
+//! knows either.
+
+use std::str::FromStr;
+use std::{env, fmt};
+
+use oa_aggregate::ThinkTags;
+use oa_types::wire::{CallIds, EmptyContent, ThinkingReplay, TokenLimit};
+
+use crate::error::{Error, Result};
+use crate::server_traits::ServerTraits;
+use crate::thinking::ThinkingField;
+
+/// A server, or a service, whose usual address and quirks are known.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Provider {
+    /// Azure OpenAI. Its address is one's own: set it by `base_url`.
+    Azure,
+    /// DeepSeek's service.
+    DeepSeek,
+    /// Gemini's OpenAI endpoint.
+    Gemini,
+    /// Groq's service.
+    Groq,
+    /// A LiteLLM proxy.
+    LiteLlm,
+    /// llama.cpp's `llama-server`.
+    LlamaCpp,
+    /// LM Studio.
+    LmStudio,
+    /// Mistral's service.
+    Mistral,
+    /// Ollama.
+    Ollama,
+    /// OpenAI's service.
+    OpenAi,
+    /// OpenRouter.
+    OpenRouter,
+    /// oobabooga's text-generation-webui.
+    TextGenerationWebui,
+    /// vLLM.
+    Vllm,
+}
+
+impl Provider {
+    /// All of them, by the alphabet.
+    pub const ALL: &'static [Self] = &[
+        Self::Azure,
+        Self::DeepSeek,
+        Self::Gemini,
+        Self::Groq,
+        Self::LiteLlm,
+        Self::LlamaCpp,
+        Self::LmStudio,
+        Self::Mistral,
+        Self::Ollama,
+        Self::OpenAi,
+        Self::OpenRouter,
+        Self::TextGenerationWebui,
+        Self::Vllm,
+    ];
+
+    /// The providers that run on one's own machine, in the order in which one is looked for.
+    pub const LOCAL: &'static [Self] = &[
+        Self::LmStudio,
+        Self::Ollama,
+        Self::LlamaCpp,
+        Self::Vllm,
+        Self::TextGenerationWebui,
+        Self::LiteLlm,
+    ];
+
+    /// Returns the name that its makers use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Returns the address that it has unless told otherwise, if there is one.
+    #[must_use]
+    pub fn base_url(self) -> Option<&'static str> {
+        self.row().base_url
+    }
+
+    /// Returns its quirks.
+    #[must_use]
+    pub fn traits(self) -> ServerTraits {
+        self.row().traits
+    }
+
+    /// Returns where it counts tokens, if it does.
+    pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
+        match self {
+            Self::LlamaCpp => {
+                Some(Tokenizer::Texts { path: "/tokenize", template: "/apply-template" })
+            }
+            Self::Vllm => Some(Tokenizer::All { path: "/tokenize" }),
+            _ => None,
+        }
+    }
+
+    /// The table: one arm each, and what is not said is as everywhere.
+    fn row(self) -> Row {
+        let row = |name, base_url| Row {
+            name,
+            base_url: Some(base_url),
+            traits: ServerTraits::default(),
+        };
+        // QUIRKS rows 77, 88 and 91.
+        let as_openai = |traits: &mut ServerTraits| {
+            traits.token_limit = TokenLimit::MaxCompletionTokens;
+            traits.lets_assistant_begin = true;
+            traits.format.call_ids = CallIds::UpTo64;
+        };
+        // Models behind gateways refuse empty text (QUIRKS row 84).
+        let no_empty_text = |traits: &mut ServerTraits| {
+            traits.format.empty_content = EmptyContent::Absent;
+        };
+        let tags = |traits: &mut ServerTraits| traits.think_tags = ThinkTags::Split;
+        match self {
+            Self::Azure => Row { base_url: None, ..row("Azure OpenAI", "") }
+                .with(as_openai)
+                .told_by(ThinkingField::ReasoningEffort),
+            // Its reasoning models refuse a history without their thinking (QUIRKS row 94).
+            Self::DeepSeek => row("DeepSeek", "https://api.deepseek.com/v1")
+                .with(|traits| traits.format.thinking = ThinkingReplay::ReasoningContent)
+                .told_by(ThinkingField::Type),
+            Self::Gemini => {
+                row("Gemini", "https://generativelanguage.googleapis.com/v1beta/openai")
+                    .told_by(ThinkingField::ReasoningEffort)
+            }
+            Self::Groq => row("Groq", "https://api.groq.com/openai/v1"),
+            Self::LiteLlm => row("LiteLLM", "http://localhost:4000/v1")
+                .with(no_empty_text)
+                .told_by(ThinkingField::ReasoningEffort),
+            Self::LlamaCpp => row("llama.cpp", "http://localhost:8080/v1")
+                .told_by(ThinkingField::TemplateArguments),
+            Self::LmStudio => row("LM Studio", "http://localhost:1234/v1").with(tags),
+            // QUIRKS rows 74, 89 and 91.
+            Self::Mistral => row("Mistral", "https://api.mistral.ai/v1").with(|traits| {
+                traits.asks_for_usage = false;
+                traits.format.call_ids = CallIds::NineLetters;
+                traits.bridges_tool_and_user = true;
+            }),
+            Self::Ollama => {
+                row("Ollama", "http://localhost:11434/v1").told_by(ThinkingField::ReasoningEffort)
+            }
+            Self::OpenAi => row("OpenAI", "https://api.openai.com/v1")
+                .with(as_openai)
+                .told_by(ThinkingField::ReasoningEffort),
+            Self::OpenRouter => row("OpenRouter", "https://openrouter.ai/api/v1")
+                .with(no_empty_text)
+                .told_by(ThinkingField::Reasoning),
+            Self::TextGenerationWebui => {
+                row("text-generation-webui", "http://localhost:5000/v1").with(tags)
+            }
+            Self::Vllm => row("vLLM", "http://localhost:8000/v1")
+                .with(tags)
+                .told_by(ThinkingField::TemplateArguments),
+        }
+    }
+}
+
+/// Where a server counts tokens by its model's own vocabulary, from its root.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Tokenizer {
+    /// It accepts texts and conversations alike.
+    All { path: &'static str },
+    /// It accepts texts; a conversation is made one by the model's template first.
+    Texts { path: &'static str, template: &'static str },
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Provider {
+    type Err = Error;
+
+    /// Finds a provider by the name that its makers use, in upper or lower case.
+    ///
+    /// # Errors
+    ///
+    /// `Config`, with all names, if there is none.
+    fn from_str(name: &str) -> Result<Self> {
+        let is_it = |provider: &&Self| provider.name().eq_ignore_ascii_case(name);
+        Self::ALL.iter().find(is_it).copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|provider| provider.name()).collect();
+            Error::config(format!("no provider {name:?}, only {}", names.join(", ")))
+        })
+    }
+}
+
+struct Row {
+    name: &'static str,
+    base_url: Option<&'static str>,
+    traits: ServerTraits,
+}
+
+impl Row {
+    /// It is told how much to think by this.
+    fn told_by(self, field: ThinkingField) -> Self {
+        self.with(|traits| traits.thinking = Some(field))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut ServerTraits)) -> Self {
+        change(&mut self.traits);
+        self
+    }
+}
+
+/// The address used when nothing names one: LM Studio's.
+pub const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
+
+/// Returns `OPEN_AGENT_MODEL`, if it is set and not blank.
+pub fn model_from_environment() -> Option<String> {
+    variable("OPEN_AGENT_MODEL")
+}
+
+/// Returns `OPEN_AGENT_BASE_URL`, if it is set and not blank.
+pub fn base_url_from_environment() -> Option<String> {
+    variable("OPEN_AGENT_BASE_URL")
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_types::BaseUrl;
+
+    use super::{DEFAULT_BASE_URL, Provider};
+
+    #[test]
+    fn every_address_is_one() {
+        for &provider in Provider::LOCAL {
+            let address = provider.base_url().unwrap();
+            assert_eq!(BaseUrl::new(address).unwrap().as_str(), address);
+        }
+        assert_eq!(Some(DEFAULT_BASE_URL), Provider::LmStudio.base_url());
+    }
+}

@@ -1,0 +1,85 @@
+//! Quotations of a server, as they may be shown.
+
+use std::borrow::Cow;
+
+use oa_aggregate::Problem;
+use oa_redact::{Secrets, strip_invisible};
+use oa_types::ContentBlock;
+use oa_types::wire::ServerError;
+use serde_json::Value;
+
+use crate::error;
+
+/// The part of a payload, a code or a type that is shown, in characters.
+const SHOWN: usize = 200;
+
+/// A problem whose texts are excerpts.
+#[cold]
+pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
+    match problem {
+        Problem::Server(error) => Problem::Server(Box::new(server_error(error, secrets))),
+        Problem::Unreadable(unreadable) => {
+            let payload = secrets.excerpt(unreadable.payload(), SHOWN);
+            Problem::Unreadable(unreadable.clone().with_payload(payload))
+        }
+        Problem::LateName { call, piece } => {
+            Problem::LateName { call: *call, piece: secrets.excerpt(piece, SHOWN) }
+        }
+        // One that is not known here yet.
+        other => other.clone(),
+    }
+}
+
+/// Masks what broken calls quote: it may be a payload of the server rather than words of the model.
+pub(crate) fn broken_calls(blocks: &mut [ContentBlock], secrets: &Secrets) {
+    for block in blocks {
+        if let ContentBlock::ToolUseError(error) = block
+            && let Cow::Owned(masked) = secrets.mask(&error.raw_data)
+        {
+            error.raw_data = masked;
+        }
+    }
+}
+
+/// Describes a body that is no answer: its type, and how it begins.
+pub(crate) fn no_event_stream(
+    content_type: Option<&str>,
+    head: &[u8],
+    received: u64,
+    secrets: &Secrets,
+) -> String {
+    let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
+    let head = error::server_error(head, secrets);
+    let head = secrets.excerpt(&head.message, head.message_limit());
+    format!("no event stream but {received} bytes of {content_type}: {head}")
+}
+
+fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
+    let word = |word: &Option<String>| Some(secrets.excerpt(word.as_deref()?, SHOWN));
+    let mut shown = error.clone();
+    shown.message = secrets.excerpt(&error.message, error.message_limit());
+    (shown.code, shown.kind) = (word(&error.code), word(&error.kind));
+    mask_json(&mut shown.raw, secrets);
+    shown
+}
+
+/// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a terminal acts
+/// on.
+pub fn mask_json(value: &mut Value, secrets: &Secrets) {
+    let shown = |text: &str| strip_invisible(&secrets.mask(text)).into_owned();
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|value| mask_json(value, secrets)),
+        Value::Object(members) => {
+            let named = std::mem::take(members).into_iter();
+            members.extend(named.map(|(name, mut value)| {
+                mask_json(&mut value, secrets);
+                (shown(&name), value)
+            }));
+        }
+        Value::Number(number) if !secrets.spans(&number.to_string()).is_empty() => {
+            *value = Value::from(oa_redact::MASK);
+        }
+        Value::String(text) => *text = shown(text),
+        Value::Bool(_) | Value::Null | Value::Number(_) => {}
+    }
+}

@@ -1,0 +1,267 @@
+//! One request for an answer.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oa_transport::RequestBody;
+use oa_turn::repair;
+use oa_types::wire::ToolChoice;
+use oa_types::{History, Message, ToolSpec};
+use tokio::time::Instant;
+
+use crate::envelope::{Envelope, Offer};
+use crate::options::ChatOptions;
+use crate::prepared::PreparedOptions;
+use crate::transcript::Transcript;
+use crate::wire_format::WireFormat;
+
+/// One request for an answer: a conversation, and the options to answer it with.
+///
+/// It is plain data that any service in between may read, compare and change: [`with_model`](Self::with_model),
+/// [`with_messages`](Self::with_messages), [`with_tools`](Self::with_tools), [`with_options`](Self::with_options). An
+/// agent's requests carry messages that are written as bytes already; after a change those are written anew where they
+/// no longer fit, so a changed request is right, only slower. Cloning shares everything.
+///
+/// Two requests are equal if they ask for the same: their options, messages, tools and conversation.
+///
+/// ```
+/// use oa_chat::ChatRequest;
+/// use oa_types::Message;
+///
+/// let request = ChatRequest::new("qwen3:8b", vec![Message::user("Why is the sky blue?")]);
+/// let request = request.with_model("qwen3:30b").with_options(|options| {
+///     options.parameters.temperature = Some(0.0);
+/// });
+/// assert_eq!(request.model(), "qwen3:30b");
+/// ```
+#[derive(Clone)]
+pub struct ChatRequest {
+    options: PreparedOptions,
+    messages: History,
+    /// The messages as bytes, if they were written before.
+    written: Option<Written>,
+    offers_tools: bool,
+    /// True if text behind a call is held back.
+    holds_text: bool,
+    /// The seed of ids for calls that come without.
+    id_seed: u64,
+    conversation: u64,
+    /// The time when it was made, however often it is sent.
+    began: Instant,
+}
+
+/// Messages written for servers of one format.
+#[derive(Clone)]
+pub(crate) struct Written {
+    pub(crate) format: WireFormat,
+    /// The messages, each with a comma before it.
+    pub(crate) segments: Arc<[Bytes]>,
+    /// Those that are in no segment yet.
+    pub(crate) last: Bytes,
+}
+
+impl ChatRequest {
+    /// Creates a request with default options: the model answers the messages.
+    #[must_use]
+    pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
+        Self::from_options(ChatOptions::new(model), messages)
+    }
+
+    /// Creates a request. The messages are made a conversation that strict servers accept: one system message at the
+    /// front, each call followed by one result, no call id twice.
+    ///
+    /// Its total timeout counts from now.
+    #[must_use]
+    pub fn from_options(options: impl Into<PreparedOptions>, messages: Vec<Message>) -> Self {
+        Self::of(options.into(), repair(messages).into(), 0)
+    }
+
+    /// Creates a request of a conversation that is valid already.
+    pub(crate) fn of(options: PreparedOptions, messages: History, conversation: u64) -> Self {
+        Self {
+            options,
+            messages,
+            written: None,
+            offers_tools: true,
+            holds_text: false,
+            id_seed: conversation,
+            conversation,
+            began: Instant::now(),
+        }
+    }
+
+    pub(crate) fn with_written(self, written: Written) -> Self {
+        Self { written: Some(written), ..self }
+    }
+
+    /// Asks another model.
+    #[must_use]
+    pub fn with_model(self, model: impl Into<String>) -> Self {
+        self.with_options(|options| {
+            options.parameters.model = model.into();
+            // It would win over the name.
+            options.parameters.extra_body.shift_remove("model");
+        })
+    }
+
+    /// Replaces the conversation, which is made valid as by [`from_options`](Self::from_options).
+    #[must_use]
+    pub fn with_messages(self, messages: Vec<Message>) -> Self {
+        Self { messages: repair(messages).into(), written: None, ..self }
+    }
+
+    /// Replaces the tools, and offers them. A tool choice that names none of them is dropped.
+    #[must_use]
+    pub fn with_tools(self, tools: Vec<ToolSpec>) -> Self {
+        let changed = self.with_options(|options| {
+            let parameters = &mut options.parameters;
+            if let Some(ToolChoice::Tool(name)) = &parameters.tool_choice
+                && !tools.iter().any(|tool| tool.name == *name)
+            {
+                parameters.tool_choice = None;
+            }
+            parameters.tools = tools;
+            // They would win over these.
+            parameters.extra_body.shift_remove("tools");
+        });
+        Self { offers_tools: true, ..changed }
+    }
+
+    /// Offers no tools, though the options have some. Calls in the conversation stay.
+    #[must_use]
+    pub fn without_tools(self) -> Self {
+        Self { offers_tools: false, ..self }
+    }
+
+    /// Changes the options.
+    #[must_use]
+    pub fn with_options(self, change: impl FnOnce(&mut ChatOptions)) -> Self {
+        let mut options = self.options.options().clone();
+        change(&mut options);
+        Self { options: PreparedOptions::new(options), ..self }
+    }
+
+    /// Names the conversation that this is a request of, by a number of your own.
+    #[must_use]
+    pub fn with_conversation(self, conversation: u64) -> Self {
+        Self { conversation, ..self }
+    }
+
+    /// Sets the seed of the ids that are made up for calls which come without one. Requests of one conversation should
+    /// have different ones.
+    #[must_use]
+    pub fn with_id_seed(self, id_seed: u64) -> Self {
+        Self { id_seed, ..self }
+    }
+
+    /// Sets whether text behind a call is held back: for tools whose results replace their calls in the text.
+    #[must_use]
+    pub fn hold_text(self, hold: bool) -> Self {
+        Self { holds_text: hold, ..self }
+    }
+
+    /// Returns a number that is the same for all requests of one conversation, and differs from that of any other: a
+    /// server that has answered one has most of the next in its prompt cache. 0 for a request without a conversation.
+    #[must_use]
+    pub fn conversation(&self) -> u64 {
+        self.conversation
+    }
+
+    /// Returns the messages, without the system prompt of the options.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Returns the messages, shared.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.messages
+    }
+
+    /// Returns the model's name. A server may have another one of its own.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.options.parameters.model
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub fn options(&self) -> &PreparedOptions {
+        &self.options
+    }
+
+    /// Returns the tools that are offered to the model.
+    #[must_use]
+    pub fn tools(&self) -> &[ToolSpec] {
+        if self.offers_tools { &self.options.parameters.tools } else { &[] }
+    }
+
+    /// Returns whether tools may be offered: `false` in a request that is to be answered without any.
+    #[must_use]
+    pub fn offers_tools(&self) -> bool {
+        self.offers_tools
+    }
+
+    /// Returns the seed of call ids.
+    #[must_use]
+    pub fn id_seed(&self) -> u64 {
+        self.id_seed
+    }
+
+    /// Returns whether text behind a call is held back.
+    #[must_use]
+    pub fn holds_text(&self) -> bool {
+        self.holds_text
+    }
+
+    /// Returns when it was made, however often it is sent.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Returns when its time is up, wherever it is by then.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.began.checked_add(self.options.timeouts.total?)
+    }
+
+    /// Writes the body for servers of this format. Messages that were written before are used if they fit.
+    pub(crate) fn body(
+        &self,
+        format: WireFormat,
+        envelope: &Envelope,
+        offer: Offer,
+    ) -> RequestBody {
+        let instructions = format.instructions(&self.messages);
+        if let Some(Written { segments, last, .. }) =
+            self.written.as_ref().filter(|written| written.format == format)
+        {
+            return envelope.body(instructions.as_deref(), segments, last, offer);
+        }
+        let (segments, last) = Transcript::of(format, &self.messages).bytes();
+        envelope.body(instructions.as_deref(), &segments, &last, offer)
+    }
+}
+
+impl PartialEq for ChatRequest {
+    fn eq(&self, other: &Self) -> bool {
+        self.options == other.options
+            && self.messages == other.messages
+            && self.offers_tools == other.offers_tools
+            && self.holds_text == other.holds_text
+            && self.conversation == other.conversation
+            && self.id_seed == other.id_seed
+    }
+}
+
+impl fmt::Debug for ChatRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChatRequest")
+            .field("model", &self.model())
+            .field("messages", &self.messages.len())
+            .field("tools", &self.tools().len())
+            .field("conversation", &self.conversation)
+            .finish_non_exhaustive()
+    }
+}

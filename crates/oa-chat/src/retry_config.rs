@@ -1,0 +1,178 @@
+//! When a request is retried, and after which pause.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::error::{Error, Result};
+
+/// How failed requests are tried again, as long as nothing of an answer was delivered.
+///
+/// What is tried again: connections that do not come about or break before the first delta, and the
+/// statuses 408, 409, 425, 429, 500, 502, 503, 504 and 529, unless the server's words say that it
+/// will be the same next time. The pause before a try is a random part of a time that doubles with
+/// each (full jitter), or what the server asked for by `Retry-After`.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use oa_chat::RetryConfig;
+///
+/// let patient = RetryConfig::new(5).max_delay(Duration::from_secs(30));
+/// assert!(patient.delay(0, 7) <= Duration::from_millis(500));
+/// assert!(patient.delay(20, 7) <= Duration::from_secs(30));
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct RetryConfig {
+    /// How often a request is sent again at most. 2 by default.
+    pub max_retries: u32,
+    /// The longest pause before the first retry; it doubles with each. 500 ms by default.
+    pub initial_delay: Duration,
+    /// The longest pause of all. 8 seconds by default.
+    pub max_delay: Duration,
+    /// The longest `Retry-After` that is waited for; a longer one ends the tries. 60 seconds by default.
+    pub max_retry_after: Duration,
+    /// How many retries all requests of one agent's options, and of their clones, may have beyond their
+    /// successes, so that a server in trouble is not buried. An answer that begins gives one back, and a
+    /// head alone none. 50 by default.
+    pub budget: u32,
+}
+
+impl RetryConfig {
+    /// Retries this often; the rest is as by default.
+    #[must_use]
+    pub fn new(max_retries: u32) -> Self {
+        Self {
+            max_retries,
+            initial_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(8),
+            max_retry_after: Duration::from_secs(60),
+            budget: 50,
+        }
+    }
+
+    /// Never retries.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::new(0)
+    }
+
+    /// Sets the longest pause before the first retry.
+    #[must_use]
+    pub fn initial_delay(mut self, delay: Duration) -> Self {
+        self.initial_delay = delay;
+        self
+    }
+
+    /// Sets the longest pause of all.
+    #[must_use]
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.max_delay = delay;
+        self
+    }
+
+    /// Sets the longest `Retry-After` that is waited for.
+    #[must_use]
+    pub fn max_retry_after(mut self, wait: Duration) -> Self {
+        self.max_retry_after = wait;
+        self
+    }
+
+    /// Sets how many retries there may be beyond successes.
+    #[must_use]
+    pub fn budget(mut self, retries: u32) -> Self {
+        self.budget = retries;
+        self
+    }
+
+    /// Returns the pause before a retry, counted from 0: the same for the same seed.
+    #[must_use]
+    pub fn delay(&self, retry: u32, seed: u64) -> Duration {
+        let doubled = self.initial_delay.saturating_mul(2_u32.saturating_pow(retry));
+        let longest = doubled.min(self.max_delay);
+        // The golden ratio spreads neighbouring numbers; the rest is SplitMix64's finish.
+        let mut bits = seed ^ u64::from(retry).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^= bits >> 31;
+        // 53 bits are what a float holds.
+        longest.mul_f64((bits >> 11) as f64 / (1_u64 << 53) as f64)
+    }
+
+    /// Returns the pause before a retry after this error; `None` if it is not to be retried.
+    #[must_use]
+    pub fn pause(&self, error: &Error, retry: u32, seed: u64) -> Option<Duration> {
+        if retry >= self.max_retries || !error.is_retryable() {
+            return None;
+        }
+        let delay = self.delay(retry, seed);
+        match error.retry_after() {
+            Some(wait) => (wait <= self.max_retry_after).then(|| wait.max(delay)),
+            None => Some(delay),
+        }
+    }
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self::new(2)
+    }
+}
+
+/// Performs an operation until it succeeds, fails by an error for which trying again makes no sense,
+/// or was tried often enough. A client does this for its requests itself: do not wrap those.
+///
+/// # Errors
+///
+/// The last error.
+///
+/// # Panics
+///
+/// When it waits outside of a tokio runtime, or in one without time.
+///
+/// # Cancel safety
+///
+/// Dropping the future drops the operation, or ends the pause.
+///
+/// ```
+/// use oa_chat::{Endpoint, RetryConfig, retry_with_backoff};
+/// # use oa_testkit::{MemoryServer, Script};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> oa_chat::Result<()> {
+/// # let server = MemoryServer::new(Script::new().models(["tiny"]));
+/// let endpoint = Endpoint::builder().base_url("http://gpu:8000/v1")
+/// #   .transport(server)
+///     .build()?;
+/// let models = retry_with_backoff(&RetryConfig::new(5), || {
+///     endpoint.list_models(Default::default())
+/// })
+/// .await?;
+/// assert_eq!(models, ["tiny"]);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn retry_with_backoff<T, F, Fut>(config: &RetryConfig, mut operation: F) -> Result<T>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T>>,
+{
+    let seed = random();
+    let mut retry = 0;
+    loop {
+        let error = match operation().await {
+            Ok(value) => return Ok(value),
+            Err(error) => error,
+        };
+        let Some(pause) = config.pause(&error, retry, seed) else { return Err(error) };
+        sleep(pause).await;
+        retry += 1;
+    }
+}
+
+/// Returns a number that nobody can foresee.
+pub(crate) fn random() -> u64 {
+    RandomState::new().hash_one(())
+}

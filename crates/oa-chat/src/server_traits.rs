@@ -1,0 +1,49 @@
+use oa_aggregate::ThinkTags;
+use oa_types::wire::{MessageFormat, TokenLimit};
+
+use crate::thinking::ThinkingField;
+
+/// The quirks of a server about requests and thinking; the defaults are what every local server accepts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct ServerTraits {
+    /// The way messages are written.
+    pub format: MessageFormat,
+    /// The name of the token limit.
+    pub token_limit: TokenLimit,
+    /// True if usage is requested.
+    pub asks_for_usage: bool,
+    /// Where thinking stands in the text.
+    pub think_tags: ThinkTags,
+    /// True if an assistant message has to stand between a tool message and a user message (QUIRKS row 89).
+    pub bridges_tool_and_user: bool,
+    /// True if a conversation may begin with the assistant (QUIRKS row 88).
+    pub lets_assistant_begin: bool,
+    /// The member that sets how much the model thinks, if there is one.
+    pub thinking: Option<ThinkingField>,
+}
+
+impl Default for ServerTraits {
+    fn default() -> Self {
+        Self {
+            format: MessageFormat::default(),
+            token_limit: TokenLimit::default(),
+            asks_for_usage: true,
+            think_tags: ThinkTags::default(),
+            bridges_tool_and_user: false,
+            lets_assistant_begin: false,
+            thinking: None,
+        }
+    }
+}
+
+/// The traits of one model of a server, known before it is asked: from a [`ServerProfile`](crate::ServerProfile).
+#[derive(Clone, Debug)]
+pub(crate) struct KnownModel {
+    pub(crate) name: String,
+    pub(crate) traits: ServerTraits,
+    /// The server rejects requests for it that have tools.
+    pub(crate) lacks_tools: bool,
+    /// Its answers do not keep to a schema.
+    pub(crate) lacks_schema: bool,
+}

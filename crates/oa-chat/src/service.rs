@@ -1,0 +1,123 @@
+//! Any transport, behind one type.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Request, Response};
+use http_body::Body;
+use oa_transport::{RequestBody, RequestHead, ResponseFuture, Transport, Watch};
+use tower::Service as _;
+
+use crate::body::{AnyBody, BoxError};
+use crate::error::{Error, Result};
+
+/// A future that an agent waits for.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Any transport, erased once so that no type parameter reaches the user.
+#[derive(Clone)]
+pub(crate) enum AnyService {
+    Other(Arc<dyn Deliver>),
+    /// The library's own, which needs no erasing.
+    Own(Transport),
+}
+
+/// What is left of a service: each request has a clone of its own.
+pub(crate) trait Deliver: Send + Sync {
+    fn deliver(&self, request: Request<RequestBody>) -> OtherHead;
+}
+
+type OtherHead = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, BoxError>> + Send>>;
+
+/// The head of a response, while it is waited for.
+pub(crate) enum ResponseHead {
+    Other(OtherHead),
+    Own(ResponseFuture),
+}
+
+impl AnyService {
+    pub(crate) fn new<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<RequestBody>, Response = Response<B>>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Error: Into<BoxError> + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        Self::Other(Arc::new(service))
+    }
+
+    /// Looks through a request without its body, if the own transport is to send it. What is wrong
+    /// with it is told when it is sent.
+    pub(crate) fn head(&self, parts: &Parts) -> Option<RequestHead> {
+        match self {
+            Self::Other(_) => None,
+            Self::Own(_) => RequestHead::new(parts.clone()).ok(),
+        }
+    }
+
+    pub(crate) fn deliver(&self, request: Request<RequestBody>) -> ResponseHead {
+        match self {
+            Self::Other(service) => ResponseHead::Other(service.deliver(request)),
+            Self::Own(transport) => ResponseHead::Own(transport.clone().call(request)),
+        }
+    }
+}
+
+impl ResponseHead {
+    /// Waits for the head, as long as the watch allows.
+    pub(crate) fn poll(
+        &mut self,
+        watch: &mut Watch,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<AnyBody>>> {
+        let answer = match self {
+            Self::Other(answer) => answer.as_mut().poll(cx),
+            Self::Own(answer) => Pin::new(answer)
+                .poll(cx)
+                .map_ok(|response| response.map(AnyBody::Own))
+                .map_err(Into::into),
+        };
+        match answer {
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(response)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Error::transport(error, 0, false))),
+            Poll::Pending => {
+                let kind = ready!(watch.poll_expired(cx));
+                Poll::Ready(Err(Error::timed_out(kind, watch, 0)))
+            }
+        }
+    }
+}
+
+impl<S, B> Deliver for S
+where
+    S: tower::Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError> + 'static,
+    S::Future: Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    fn deliver(&self, request: Request<RequestBody>) -> OtherHead {
+        let mut service = self.clone();
+        Box::pin(async move {
+            poll_fn(|cx| service.poll_ready(cx)).await.map_err(Into::into)?;
+            let response = service.call(request).await.map_err(Into::into)?;
+            Ok(response.map(AnyBody::new))
+        })
+    }
+}
+
+impl fmt::Debug for AnyService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnyService").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! The body of an answer, in pieces that one poll can deal with.
+
+use std::pin::pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use oa_sse::PollBudget;
+use oa_transport::{TimeoutKind, Watch};
+use tokio::task::yield_now;
+
+use crate::body::{AnyBody, BoxError};
+
+/// A body that is read piece by piece, and no more of it at once than a [`PollBudget`] allows.
+///
+/// The budget lasts from one `Pending` to the next, however often it is polled in between: callers that skip
+/// what they have no use for, at any layer above, are bounded by it as well.
+pub(crate) struct Source {
+    body: AnyBody,
+    /// The rest of a frame that was larger than a piece.
+    rest: Bytes,
+    budget: PollBudget,
+}
+
+/// The outcome of reading.
+pub(crate) enum Piece {
+    Broken(BoxError),
+    /// Empty for a frame without data.
+    Bytes(Bytes),
+    End,
+    Expired(TimeoutKind),
+}
+
+impl Source {
+    pub(crate) fn new(body: AnyBody) -> Self {
+        Self { body, rest: Bytes::new(), budget: PollBudget::default() }
+    }
+
+    /// Waits for the next piece, as long as the watch allows. It is pending where the budget is spent, too, and
+    /// then the task has been woken already.
+    #[inline]
+    pub(crate) fn poll_piece(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
+        if self.budget.is_spent() {
+            return self.poll_spent(watch, cx);
+        }
+        if !self.rest.is_empty() {
+            return Poll::Ready(Piece::Bytes(self.budget.take(&mut self.rest)));
+        }
+        Poll::Ready(match self.body.poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let mut bytes = frame.into_data().unwrap_or_default();
+                let piece = self.budget.take(&mut bytes);
+                if !bytes.is_empty() {
+                    self.rest = bytes;
+                }
+                Piece::Bytes(piece)
+            }
+            Poll::Ready(Some(Err(error))) => Piece::Broken(error),
+            Poll::Ready(None) => Piece::End,
+            Poll::Pending => {
+                self.budget.refill();
+                return watch.poll_expired(cx).map(Piece::Expired);
+            }
+        })
+    }
+
+    /// Lets others have their turn. This is the only moment to look at the clock under a flood.
+    #[cold]
+    fn poll_spent(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
+        self.budget.refill();
+        if let Some(kind) = watch.expired() {
+            return Poll::Ready(Piece::Expired(kind));
+        }
+        // Rather than waking at once: timers and sockets get their turn before this task does.
+        let _ = pin!(yield_now()).poll(cx);
+        Poll::Pending
+    }
+
+    /// Charges for what was found in the last piece.
+    #[inline]
+    pub(crate) fn charge(&mut self, events: u64) {
+        self.budget.charge(events);
+    }
+
+    pub(crate) fn into_body(self) -> AnyBody {
+        self.body
+    }
+}

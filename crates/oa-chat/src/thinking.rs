@@ -1,0 +1,92 @@
+use serde_json::{Map, Value, json};
+
+/// How much a model is to think before it answers. Each provider is told in a way of its own.
+///
+/// ```
+/// use oa_chat::Thinking;
+///
+/// assert_eq!(Thinking::from(false), Thinking::Off);
+/// assert_eq!(Thinking::from("low"), Thinking::Effort("low".into()));
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Thinking {
+    /// With this effort, in a word that the server knows: `low`, `medium`, `high`.
+    Effort(Box<str>),
+    /// Not at all.
+    Off,
+    /// As much as the model does if it thinks.
+    On,
+}
+
+impl From<bool> for Thinking {
+    fn from(on: bool) -> Self {
+        if on { Self::On } else { Self::Off }
+    }
+}
+
+impl From<&str> for Thinking {
+    fn from(effort: &str) -> Self {
+        Self::Effort(effort.into())
+    }
+}
+
+/// The member of a request that sets how much the model thinks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ThinkingField {
+    /// `reasoning`, an object.
+    Reasoning,
+    /// `reasoning_effort`, a word; `none` is off.
+    ReasoningEffort,
+    /// Arguments of the chat template.
+    TemplateArguments,
+    /// `thinking`, an object with a type, that knows no effort.
+    Type,
+}
+
+impl ThinkingField {
+    /// Sets how much to think in a request's members; `None` if this field cannot say it. A member that is set
+    /// already wins.
+    pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
+        let (name, said) = self.member(thinking)?;
+        match (members.get_mut(name), said) {
+            // Other arguments of the template may have been set beside.
+            (Some(Value::Object(given)), Value::Object(said)) => {
+                for (key, value) in said {
+                    given.entry(key).or_insert(value);
+                }
+            }
+            (Some(_), _) => {}
+            (None, said) => {
+                members.insert(name.to_owned(), said);
+            }
+        }
+        Some(())
+    }
+
+    fn member(self, thinking: &Thinking) -> Option<(&'static str, Value)> {
+        Some(match (self, thinking) {
+            (Self::Reasoning, Thinking::Effort(effort)) => {
+                ("reasoning", json!({ "effort": effort }))
+            }
+            (Self::Reasoning, Thinking::Off) => ("reasoning", json!({ "enabled": false })),
+            (Self::Reasoning, Thinking::On) => ("reasoning", json!({ "enabled": true })),
+            (Self::ReasoningEffort, Thinking::Effort(effort)) => {
+                ("reasoning_effort", json!(effort))
+            }
+            (Self::ReasoningEffort, Thinking::Off) => ("reasoning_effort", json!("none")),
+            (Self::ReasoningEffort, Thinking::On) => ("reasoning_effort", json!("medium")),
+            (Self::TemplateArguments, thinking) => {
+                let mut arguments = json!({ "enable_thinking": *thinking != Thinking::Off });
+                if let Thinking::Effort(effort) = thinking {
+                    arguments["reasoning_effort"] = json!(effort);
+                }
+                ("chat_template_kwargs", arguments)
+            }
+            (Self::Type, Thinking::Off) => ("thinking", json!({ "type": "disabled" })),
+            (Self::Type, Thinking::On) => ("thinking", json!({ "type": "enabled" })),
+            (Self::Type, Thinking::Effort(_)) => return None,
+        })
+    }
+}

@@ -1,0 +1,55 @@
+use std::time::Duration;
+
+/// A timeout: whole seconds, a `Duration`, or `None` for no limit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timeout(Option<Duration>);
+
+impl Timeout {
+    /// Returns how long to wait; `None` is no limit.
+    #[must_use]
+    pub fn duration(self) -> Option<Duration> {
+        self.0
+    }
+
+    /// Returns whether it is no time at all, in which nothing could happen.
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.0 == Some(Duration::ZERO)
+    }
+
+    /// Returns a timeout that was set, or the default.
+    #[must_use]
+    pub fn or(timeout: Option<Self>, default: Option<Duration>) -> Option<Duration> {
+        timeout.map_or(default, |Self(timeout)| timeout)
+    }
+
+    /// Returns the error message for an option that was set to no time at all.
+    pub fn zero(option: &str) -> String {
+        format!("{option} must be above 0; use None for no limit")
+    }
+}
+
+impl From<Duration> for Timeout {
+    fn from(wait: Duration) -> Self {
+        Self(Some(wait))
+    }
+}
+
+impl From<Option<Duration>> for Timeout {
+    fn from(wait: Option<Duration>) -> Self {
+        Self(wait)
+    }
+}
+
+impl From<u64> for Timeout {
+    fn from(seconds: u64) -> Self {
+        Self(Some(Duration::from_secs(seconds)))
+    }
+}
+
+impl From<i32> for Timeout {
+    /// What an integer literal is; less than nothing is nothing.
+    fn from(seconds: i32) -> Self {
+        Self::from(u64::try_from(seconds).unwrap_or(0))
+    }
+}

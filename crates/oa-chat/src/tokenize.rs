@@ -1,0 +1,126 @@
+//! Tokens as the server itself counts them.
+
+use std::borrow::Cow;
+
+use http::Request;
+use oa_transport::{RequestBody, Watch};
+use serde_json::{Value, json};
+
+use crate::endpoint::Endpoint;
+use crate::envelope::Offer;
+use crate::error::{Error, Result};
+use crate::fetch::{collect, send};
+use crate::options::ChatOptions;
+use crate::prepared::PreparedOptions;
+use crate::provider::{Provider, Tokenizer};
+use crate::request::ChatRequest;
+use crate::transcript::Transcript;
+
+impl Endpoint {
+    /// Asks the server how many tokens a request has: with its system prompt and tools, in the model's template, as it
+    /// would be sent. Nothing is generated.
+    ///
+    /// llama.cpp and vLLM count tokens, and the provider has to be set to one of them.
+    ///
+    /// # Errors
+    ///
+    /// `Config` for a server that counts no tokens, or that is not known; `Connect`, `Timeout`, `Api`, and `Stream` if
+    /// the answer is no count or longer than 1 MiB: it lists each token.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
+    /// # Cancel safety
+    ///
+    /// Nothing is lost: it can be asked again.
+    pub async fn count_tokens(&self, request: &ChatRequest) -> Result<u64> {
+        match self.tokenizer()? {
+            Tokenizer::All { path } => count(&self.post(path, request, None).await?),
+            Tokenizer::Texts { path, template } => {
+                let templated = self.post(template, request, None).await?;
+                let prompt = templated["prompt"].as_str();
+                let prompt = prompt.ok_or_else(|| strange("no prompt"))?;
+                // The template's own words are tokens, and the one that begins every prompt is counted too.
+                let body = json!({ "content": prompt, "add_special": true, "parse_special": true });
+                count(&self.post(path, request, Some(body)).await?)
+            }
+        }
+    }
+
+    /// Asks the server how many tokens a text alone has; otherwise as [`count_tokens`](Self::count_tokens).
+    ///
+    /// # Errors
+    ///
+    /// As [`count_tokens`](Self::count_tokens).
+    ///
+    /// # Panics
+    ///
+    /// As [`count_tokens`](Self::count_tokens).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`count_tokens`](Self::count_tokens).
+    pub async fn count_text_tokens(&self, options: &ChatOptions, text: &str) -> Result<u64> {
+        let (path, body) = match self.tokenizer()? {
+            Tokenizer::All { path } => {
+                let own = self.0.model.as_ref().map(|model| model.as_str());
+                let model = own.unwrap_or(&options.parameters.model);
+                (path, json!({ "model": model, "prompt": text, "add_special_tokens": false }))
+            }
+            Tokenizer::Texts { path, .. } => {
+                (path, json!({ "content": text, "add_special": false }))
+            }
+        };
+        let request = ChatRequest::from_options(options.clone(), Vec::new());
+        count(&self.post(path, &request, Some(body)).await?)
+    }
+
+    fn tokenizer(&self) -> Result<Tokenizer> {
+        let tokenizer = self.provider().and_then(Provider::tokenizer);
+        tokenizer.ok_or_else(|| {
+            Error::config(match self.provider() {
+                Some(provider) => format!("{} counts no tokens", provider.name()),
+                None => "counting tokens needs a provider: each is asked in its own way".to_owned(),
+            })
+        })
+    }
+
+    /// Sends the request as a chat would be, or with a body of its own, to another page of the server.
+    async fn post(&self, path: &str, request: &ChatRequest, body: Option<Value>) -> Result<Value> {
+        let options = request.options();
+        let mut http = self.as_chat(options, request)?;
+        *http.uri_mut() = self.0.at_root(path)?;
+        if let Some(body) = body {
+            *http.body_mut() = RequestBody::new(body.to_string());
+        }
+        let mut watch = Watch::new(options.timeouts);
+        let response = send(&self.0, http, &mut watch).await?;
+        let body = collect(response.into_body(), &mut watch).await;
+        let body = body.map_err(|error| error.masked(&self.0.secrets))?;
+        serde_json::from_slice(&body).map_err(|_| Error::stream("no JSON", body.len() as u64))
+    }
+
+    fn as_chat(
+        &self,
+        options: &PreparedOptions,
+        request: &ChatRequest,
+    ) -> Result<Request<RequestBody>> {
+        let way = options.first_way(&self.0);
+        let format = options.wire_format(&self.0, way);
+        let instructions = format.instructions(request.messages()).map(Cow::into_owned);
+        let (segments, last) = Transcript::of(format, request.messages()).bytes();
+        let envelope = options.envelope(&self.0, way)?;
+        let offer = Offer { tools: request.offers_tools(), usage: false };
+        Ok(envelope.chat(instructions.as_deref(), &segments, &last, offer))
+    }
+}
+
+fn count(answer: &Value) -> Result<u64> {
+    let listed = || Some(answer["tokens"].as_array()?.len() as u64);
+    answer["count"].as_u64().or_else(listed).ok_or_else(|| strange("no count of tokens"))
+}
+
+fn strange(what: &str) -> Error {
+    Error::stream(format!("the answer has {what}"), 0)
+}

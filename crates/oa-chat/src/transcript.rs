@@ -1,0 +1,283 @@
+//! The conversation as bytes of requests.
+
+use std::collections::HashMap;
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oa_fallback::plain_message;
+use oa_types::wire::write_message;
+use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
+
+use crate::wire_format::{WireFormat, instructions_of};
+
+/// How many bytes of messages are copied together into one segment. What is younger is copied into each
+/// request.
+const SEGMENT: usize = 16 * 1024;
+
+/// Writes each message once, however many requests it is sent with.
+///
+/// A message's bytes begin with the comma before it. Neighbouring messages of one role are one message
+/// here, because many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
+/// without calls with what the model says next, which may be neighbours where a program has changed the
+/// conversation.
+///
+/// The system message of a conversation, which stands first, has no bytes here: it is sent with the system
+/// prompt, or the first message of the user begins with it.
+#[derive(Debug)]
+pub(crate) struct Transcript {
+    format: WireFormat,
+    /// One for each message.
+    pieces: Vec<Piece>,
+    segments: Vec<Segment>,
+    /// The bytes of the pieces behind the last segment.
+    open: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    revision: u64,
+    /// How many bytes it has, behind those of the piece before.
+    length: usize,
+    /// Whether these are the bytes of this message, and not of several.
+    alone: bool,
+    /// Whether it is the last of those that are one.
+    is_last: bool,
+}
+
+#[derive(Debug)]
+struct Segment {
+    bytes: Bytes,
+    /// The place of the first piece behind it.
+    end: usize,
+}
+
+impl Transcript {
+    pub(crate) fn new(format: WireFormat) -> Self {
+        Self { format, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
+    }
+
+    /// Writes a conversation that is not followed.
+    pub(crate) fn of(format: WireFormat, history: &[Message]) -> Self {
+        let revisions: Vec<u64> = (0..).take(history.len()).collect();
+        let mut this = Self::new(format);
+        this.follow(history, &revisions);
+        this
+    }
+
+    pub(crate) fn format(&self) -> &WireFormat {
+        &self.format
+    }
+
+    /// Follows the conversation: writes what is new or has changed since the last time.
+    pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
+        // In a dialect results are the user's words.
+        let in_text = self.format.dialect.is_some();
+        let is_user = |place: usize| {
+            history.get(place).is_some_and(|message: &Message| match message.role {
+                MessageRole::User => true,
+                MessageRole::Tool => in_text,
+                _ => false,
+            })
+        };
+        let is_one_with_next = |place: usize| match (history.get(place), history.get(place + 1)) {
+            (Some(answer), Some(next)) if answer.role == MessageRole::Assistant => {
+                next.role == MessageRole::Assistant && !has_calls(answer)
+            }
+            _ => is_user(place) && is_user(place + 1),
+        };
+        let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
+        let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
+        // What stands before a change may have become, or been, one with what follows it.
+        while kept > 0 && (is_one_with_next(kept - 1) || !self.pieces[kept - 1].is_last) {
+            kept -= 1;
+        }
+        let dropped = (kept < self.pieces.len()).then(|| self.cut(kept));
+        let first = history.iter().position(|message| message.role != MessageRole::System);
+        let mut place = kept;
+        while place < history.len() {
+            let mut end = place + 1;
+            while is_one_with_next(end - 1) {
+                end += 1;
+            }
+            let before = if Some(place) == first {
+                self.before_all(history, is_user(place))
+            } else {
+                let bridges = self.format.bridges_tool_and_user
+                    && is_user(place)
+                    && history[place - 1].role == MessageRole::Tool;
+                bridges.then(|| Before::Message(said(MessageRole::Assistant, BRIDGE)))
+            };
+            let alone = end - place == 1 && before.is_none();
+            let start = self.open.len();
+            let known = dropped.as_ref().filter(|_| alone);
+            match known.and_then(|dropped| dropped.get(&revisions[place])) {
+                Some(bytes) => self.open.extend_from_slice(bytes),
+                None => self.write(history, place..end, before),
+            }
+            for &revision in &revisions[place..end - 1] {
+                self.pieces.push(Piece { revision, length: 0, alone, is_last: false });
+            }
+            let length = self.open.len() - start;
+            let revision = revisions[end - 1];
+            self.pieces.push(Piece { revision, length, alone, is_last: true });
+            if self.open.len() >= SEGMENT {
+                let bytes = Bytes::from(mem::take(&mut self.open));
+                self.segments.push(Segment { bytes, end: self.pieces.len() });
+            }
+            place = end;
+        }
+    }
+
+    /// Returns the messages as segments to be shared, and what is younger.
+    pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Bytes) {
+        let segments = match &self.segments[..] {
+            [] => Arc::default(),
+            segments => segments.iter().map(|segment| segment.bytes.clone()).collect(),
+        };
+        (segments, Bytes::copy_from_slice(&self.open))
+    }
+
+    /// Returns what is put before the first message: the instructions, where the user says them, and otherwise a word
+    /// of the user if one has to come first.
+    fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
+        let WireFormat { opening, user_instructs, lets_assistant_begin, .. } = &self.format;
+        let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
+        let mut words = String::new();
+        for part in opening.as_deref().into_iter().chain(brought.as_deref()) {
+            words.push_str(if words.is_empty() { "" } else { "\n\n" });
+            words.push_str(part);
+        }
+        match words {
+            words if is_user && !words.is_empty() => Some(Before::Words(words)),
+            words if !words.is_empty() => Some(Before::Message(said(MessageRole::User, &words))),
+            _ if is_user || *lets_assistant_begin => None,
+            _ => Some(Before::Message(said(MessageRole::User, BEGIN))),
+        }
+    }
+
+    /// Writes a message, or several of one role as one, behind what is to stand before it.
+    fn write(&mut self, history: &[Message], places: Range<usize>, before: Option<Before>) {
+        let Self { format, open, .. } = self;
+        if history[places.start].role == MessageRole::System {
+            return;
+        }
+        let plain: Vec<Message>;
+        let messages = match &format.dialect {
+            None => &history[places],
+            Some(text) => {
+                let plainly = |place: usize| {
+                    let (earlier, message) = (&history[..place], &history[place]);
+                    plain_message(&*text.dialect, message, earlier).into_owned()
+                };
+                plain = places.map(plainly).collect();
+                &plain[..]
+            }
+        };
+        let is_first = open.is_empty();
+        open.reserve(messages.iter().map(|message| FRAME + size(message)).sum());
+        if is_first {
+            // A list is begun, and its bracket becomes the comma.
+            open.push(b'[');
+        }
+        let words = match before {
+            Some(Before::Message(message)) => {
+                write_message(&message, &format.messages, open);
+                None
+            }
+            Some(Before::Words(words)) => Some(words),
+            None => None,
+        };
+        match (messages, words) {
+            ([message], None) => write_message(message, &format.messages, open),
+            (messages, words) => {
+                write_message(&joined(messages, words.as_deref()), &format.messages, open);
+            }
+        }
+        match &mut open[..] {
+            [_] => open.clear(),
+            [first, ..] if is_first => *first = b',',
+            _ => {}
+        }
+    }
+
+    /// Takes away all pieces from a place on, and returns what they were, by their numbers.
+    #[cold]
+    fn cut(&mut self, place: usize) -> HashMap<u64, Bytes> {
+        let mut dropped = HashMap::new();
+        let whole = self.segments.partition_point(|segment| segment.end <= place);
+        let begin = whole.checked_sub(1).map_or(0, |last| self.segments[last].end);
+        let open = Bytes::from(mem::take(&mut self.open));
+        let mut cut = self.segments.drain(whole..).map(|segment| segment.bytes).chain([open]);
+        let mut rest = Bytes::new();
+        for (number, piece) in self.pieces.iter().enumerate().skip(begin) {
+            if rest.is_empty() && piece.length > 0 {
+                rest = cut.next().unwrap_or_default();
+            }
+            let bytes = rest.split_to(piece.length);
+            if number < place {
+                self.open.extend_from_slice(&bytes);
+            } else if piece.alone {
+                dropped.insert(piece.revision, bytes);
+            }
+        }
+        drop(cut);
+        self.pieces.truncate(place);
+        dropped
+    }
+}
+
+/// Messages of one role as one, behind a system prompt that is said by the user.
+fn joined(messages: &[Message], opening: Option<&str>) -> Message {
+    let opening = opening.map(|words| TextBlock::new(format!("{words}\n")).into());
+    let mut whole = Message::user_with_blocks(opening.into_iter().collect());
+    for message in messages {
+        whole.role = message.role;
+        // Blocks of an answer are pieces of one text; those of the user stand on lines of their own.
+        if message.role == MessageRole::Assistant && !whole.text().is_empty() {
+            whole.content.push(TextBlock::new("\n").into());
+        }
+        whole.content.extend_from_slice(&message.content);
+        for (name, value) in message.extra.iter() {
+            whole.extra.insert(name.clone(), value.clone());
+        }
+    }
+    whole
+}
+
+fn has_calls(message: &Message) -> bool {
+    message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
+}
+
+/// The words before a message, or before several that are one.
+enum Before {
+    /// A message of somebody else.
+    Message(Message),
+    /// Words that the message begins with.
+    Words(String),
+}
+
+fn said(role: MessageRole, text: &str) -> Message {
+    Message::new(role, vec![TextBlock::new(text).into()])
+}
+
+/// What is put between a tool's message and the user's, where a server wants something there.
+const BRIDGE: &str = "I was interrupted.";
+
+/// The words of the user before the assistant, where a server wants the user to begin.
+const BEGIN: &str = "Begin.";
+
+/// About how many bytes of JSON there are around a message's content.
+const FRAME: usize = 64;
+
+/// About how many bytes a message's text has in JSON, if that is most of it.
+fn size(message: &Message) -> usize {
+    let sizes = message.content.iter().map(|block| match block {
+        ContentBlock::Text(block) => block.text.len(),
+        ContentBlock::ToolResult(block) => block.content.as_str().map_or(0, str::len),
+        _ => 0,
+    });
+    // Line breaks and quotes take two bytes.
+    sizes.map(|size| size + size / 8).sum()
+}

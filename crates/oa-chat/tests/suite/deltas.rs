@@ -1,0 +1,123 @@
+//! Answers that are made of deltas.
+
+use futures_util::stream;
+use oa_chat::{AnswerDelta, AnswerStream, Error, ErrorKind};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, Usage};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn answer(deltas: impl IntoIterator<Item = AnswerDelta, IntoIter: Send + 'static>) -> AnswerStream {
+    AnswerStream::from_deltas(stream::iter(deltas.into_iter().map(Ok::<_, Error>)))
+}
+
+fn call(number: usize, id: Option<&str>, name: &str, arguments: &str) -> [AnswerDelta; 2] {
+    let (id, name) = (id.map(str::to_owned), Some(name.to_owned()));
+    let start: AnswerDelta = serde_json::from_value(json!({
+        "type": "call_start", "call": number, "id": id, "name": name,
+    }))
+    .expect("it is a delta");
+    let rest = json!({ "type": "call_arguments", "call": number, "fragment": arguments });
+    [start, serde_json::from_value(rest).expect("it is a delta")]
+}
+
+fn delta(value: serde_json::Value) -> AnswerDelta {
+    serde_json::from_value(value).expect("it is a delta")
+}
+
+#[tokio::test]
+async fn calls_are_as_complete_as_those_of_a_server() {
+    let [start, rest] = call(0, None, "look", "{\"at\": 7}");
+    let usage =
+        delta(json!({"type": "usage", "usage": {"prompt_tokens": 3, "completion_tokens": 4}}));
+    let message =
+        answer([AnswerDelta::text("I look."), start, rest, usage]).message().await.unwrap();
+    assert_eq!(message.finish_reason, FinishReason::ToolCalls);
+    assert_eq!(message.usage.and_then(|usage| usage.prompt_tokens), Some(3));
+    let [ContentBlock::Text(text), ContentBlock::ToolUse(call)] = &message.content[..] else {
+        panic!("{message:?}")
+    };
+    assert_eq!((&*text.text, &*call.name, &call.input), ("I look.", "look", &json!({"at": 7})));
+    assert!(!call.id.is_empty(), "an id is made up");
+}
+
+#[tokio::test]
+async fn errors_end_the_answer_as_they_are() {
+    let broken = Error::new(ErrorKind::Limit, "the model is out of breath");
+    let deltas = vec![Ok(AnswerDelta::text("Wait")), Err(broken)];
+    let mut answer = AnswerStream::from_deltas(stream::iter(deltas));
+    assert_eq!(answer.next_delta().await.unwrap().unwrap(), AnswerDelta::text("Wait"));
+    let error = answer.next_delta().await.unwrap().unwrap_err();
+    assert_eq!(
+        (error.kind(), &*error.to_string()),
+        (ErrorKind::Limit, "the model is out of breath")
+    );
+    assert!(answer.next_delta().await.is_none());
+}
+
+#[tokio::test]
+async fn an_answer_without_a_delta_is_an_empty_one() {
+    let message = answer([]).message().await.unwrap();
+    assert_eq!((message.content, message.finish_reason), (Vec::new(), FinishReason::Stop));
+}
+
+#[tokio::test]
+async fn the_message_at_the_end_counts() {
+    let mut last = AssistantMessage::new(vec![TextBlock::new("All of it.").into()]);
+    (last.model, last.finish_reason) = (Some("tiny".to_owned()), FinishReason::Stop);
+    let end = AnswerDelta::End { message: Box::new(last) };
+    let message = answer([AnswerDelta::text("All"), end]).message().await.unwrap();
+    assert_eq!((&*message.text(), message.model.as_deref()), ("All of it.", Some("tiny")));
+}
+
+proptest! {
+    /// A recording of an answer, played again, is the same answer: its deltas and its message.
+    #[test]
+    fn recordings_play_the_same_answer(
+        pieces in prop::collection::vec((0..4_u8, "[a-z<>\u{e4}\n\"]{1,12}"), 0..12),
+        finish in prop::sample::select(vec!["stop", "length", "tool_calls", "content_filter"]),
+        tokens in prop::option::of(0..10_000_u64),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut deltas = Vec::new();
+        for (place, (kind, text)) in pieces.iter().enumerate() {
+            match kind {
+                0 => deltas.push(delta(json!({"type": "text", "text": text}))),
+                1 => deltas.push(delta(json!({"type": "thinking", "text": text}))),
+                2 => deltas.push(delta(json!({"type": "refusal", "text": text}))),
+                _ => {
+                    let calls = deltas.iter().filter(|it| matches!(it, AnswerDelta::CallStart { .. }));
+                    let number = calls.count();
+                    let id = format!("call_{place}");
+                    deltas.extend(call(number, Some(&id), "look", &json!({"text": text}).to_string()));
+                }
+            }
+        }
+        if let Some(tokens) = tokens {
+            let mut usage = Usage::default();
+            usage.completion_tokens = Some(tokens);
+            deltas.push(delta(json!({"type": "usage", "usage": usage})));
+        }
+        deltas.push(delta(json!({"type": "finish", "reason": finish})));
+        let record = |deltas: Vec<AnswerDelta>| {
+            runtime.block_on(async {
+                let (mut answer, mut recording) = (answer(deltas), Vec::new());
+                while let Some(delta) = answer.next_delta().await {
+                    recording.push(delta.expect("nothing breaks"));
+                }
+                recording
+            })
+        };
+        let timeless = |mut recording: Vec<AnswerDelta>| {
+            if let Some(AnswerDelta::End { message }) = recording.last_mut()
+                && let Some(usage) = &mut message.usage
+            {
+                (usage.time_to_first_token, usage.generation_time) = (None, None);
+            }
+            recording
+        };
+        let first = record(deltas);
+        let stored = serde_json::to_string(&first).unwrap();
+        let second = record(serde_json::from_str(&stored).unwrap());
+        prop_assert_eq!(timeless(first), timeless(second));
+    }
+}

@@ -1,0 +1,4 @@
+//! The promises of `oa-chat`, through its public surface alone.
+
+mod deltas;
+mod requests;

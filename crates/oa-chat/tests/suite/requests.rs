@@ -1,0 +1,230 @@
+//! A request that a middleware changed is right: its bytes are those of a request that was made so from the start.
+
+use oa_chat::{
+    AnyChat, ChatOptions, ChatRequest, Conversation, Endpoint, PreparedOptions, Provider,
+};
+use oa_chat::{Retry, RetryConfig, SystemRole, ToolMode};
+use oa_testkit::{MemoryServer, Reply, Script};
+use oa_types::wire::ToolChoice;
+use oa_types::{Message, TextBlock, ToolResultBlock, ToolSpec, ToolUseBlock};
+use proptest::prelude::*;
+use serde_json::json;
+use tokio::runtime;
+
+/// One exchange of a conversation.
+#[derive(Clone, Debug)]
+enum Exchange {
+    Words(String, String),
+    Call(String, String),
+}
+
+/// A change by a middleware, and what the same is for options or messages.
+#[derive(Clone, Debug)]
+enum Change {
+    DropFirstExchange,
+    ForgetTools,
+    Messages(Vec<Exchange>),
+    Model(String),
+    SystemPrompt(String),
+    Temperature(f32),
+    Tools(Vec<String>),
+}
+
+fn words() -> impl Strategy<Value = String> {
+    "[a-z\"\\\\\u{e4}\u{1f600} ]{1,30}"
+        .prop_filter("it says something", |text| !text.trim().is_empty())
+}
+
+fn exchange() -> impl Strategy<Value = Exchange> {
+    prop_oneof![
+        (words(), words()).prop_map(|(prompt, answer)| Exchange::Words(prompt, answer)),
+        (words(), words()).prop_map(|(prompt, result)| Exchange::Call(prompt, result)),
+    ]
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    prop_oneof![
+        Just(Change::DropFirstExchange),
+        Just(Change::ForgetTools),
+        prop::collection::vec(exchange(), 0..4).prop_map(Change::Messages),
+        "[a-z]{1,8}".prop_map(Change::Model),
+        words().prop_map(Change::SystemPrompt),
+        (0..20_u8).prop_map(|tenths| Change::Temperature(f32::from(tenths) / 10.0)),
+        prop::collection::vec("[a-z]{1,8}", 0..3).prop_map(Change::Tools),
+    ]
+}
+
+fn messages(exchanges: &[Exchange]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for (place, exchange) in exchanges.iter().enumerate() {
+        match exchange {
+            Exchange::Words(prompt, answer) => {
+                messages.push(Message::user(prompt));
+                messages.push(Message::assistant(vec![TextBlock::new(answer).into()]));
+            }
+            Exchange::Call(prompt, result) => {
+                let call = ToolUseBlock::new(format!("call_{place}"), "look", json!({"at": place}));
+                messages.push(Message::user(prompt));
+                messages.push(Message::assistant(vec![call.clone().into()]));
+                let mut answer = ToolResultBlock::new(&call.id, json!(result));
+                answer.name = Some("look".into());
+                messages.push(Message::tool(answer));
+            }
+        }
+    }
+    messages.push(Message::user("And now?"));
+    messages
+}
+
+fn spec(name: &str) -> ToolSpec {
+    ToolSpec::new(name, "Looks", json!({"type": "object", "properties": {}}))
+}
+
+fn specs(names: &[String]) -> Vec<ToolSpec> {
+    let mut names = names.to_vec();
+    names.sort();
+    names.dedup();
+    names.iter().map(|name| spec(name)).collect()
+}
+
+/// Changes the request as a middleware would.
+fn apply(change: &Change, request: ChatRequest) -> ChatRequest {
+    match change {
+        Change::DropFirstExchange => {
+            let left = without_first(request.messages());
+            request.with_messages(left)
+        }
+        Change::ForgetTools => request.without_tools(),
+        Change::Messages(exchanges) => request.with_messages(messages(exchanges)),
+        Change::Model(model) => request.with_model(model),
+        Change::SystemPrompt(prompt) => {
+            request.with_options(|options| options.system_prompt = Some(prompt.as_str().into()))
+        }
+        Change::Temperature(temperature) => {
+            request.with_options(|options| options.parameters.temperature = Some(*temperature))
+        }
+        Change::Tools(names) => request.with_tools(specs(names)),
+    }
+}
+
+/// The parts of a request from which one is made from scratch.
+struct Scratch {
+    options: ChatOptions,
+    messages: Vec<Message>,
+    offers_tools: bool,
+}
+
+impl Scratch {
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::DropFirstExchange => self.messages = without_first(&self.messages),
+            Change::ForgetTools => self.offers_tools = false,
+            Change::Messages(exchanges) => self.messages = messages(exchanges),
+            Change::Model(model) => self.options.parameters.model.clone_from(model),
+            Change::SystemPrompt(prompt) => {
+                self.options.system_prompt = Some(prompt.as_str().into());
+            }
+            Change::Temperature(temperature) => {
+                self.options.parameters.temperature = Some(*temperature);
+            }
+            Change::Tools(names) => {
+                self.options.parameters.tools = specs(names);
+                if let Some(ToolChoice::Tool(name)) = &self.options.parameters.tool_choice
+                    && !names.contains(name)
+                {
+                    self.options.parameters.tool_choice = None;
+                }
+                self.offers_tools = true;
+            }
+        }
+    }
+
+    fn request(self) -> ChatRequest {
+        let request = ChatRequest::from_options(self.options, self.messages);
+        if self.offers_tools { request } else { request.without_tools() }
+    }
+}
+
+/// Everything from the second prompt on.
+fn without_first(messages: &[Message]) -> Vec<Message> {
+    let is_prompt = |message: &&Message| message.role == oa_types::MessageRole::User;
+    let second = messages.iter().enumerate().filter(|(_, message)| is_prompt(message)).nth(1);
+    second.map_or_else(|| messages.to_vec(), |(place, _)| messages[place..].to_vec())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn changed_requests_equal_those_from_scratch(
+        exchanges in prop::collection::vec(exchange(), 0..6),
+        changes in prop::collection::vec(change(), 0..5),
+        provider in prop::sample::select(Provider::LOCAL),
+        in_text: bool,
+        as_user: bool,
+        chosen: bool,
+    ) {
+        let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let server = MemoryServer::new(Script::new().otherwise(Reply::text("Yes.")));
+            let endpoint = Endpoint::builder().base_url("http://gpu/v1").provider(provider);
+            let endpoint = endpoint.transport(server.clone()).build().unwrap();
+            let service = AnyChat::from(endpoint.clone());
+
+            let mut options = ChatOptions::new("first");
+            options.parameters.tools = vec![spec("look")];
+            options.system_prompt = Some("Be brief.".into());
+            if in_text {
+                options.tool_mode = ToolMode::TaggedJson;
+            } else if chosen {
+                options.parameters.tool_choice = Some(ToolChoice::Tool("look".into()));
+            }
+            if as_user {
+                options.system_role = SystemRole::User;
+            }
+            let history = messages(&exchanges);
+            let revisions: Vec<u64> = (0..history.len() as u64).collect();
+            let prepared = PreparedOptions::for_endpoint(options.clone(), &endpoint).unwrap();
+
+            // As an agent makes it, with its messages written already.
+            let mut conversation = Conversation::with_id(7);
+            let earlier = &history[..history.len() / 2];
+            conversation.request(&prepared, &service, &earlier.to_vec().into(), &revisions[..earlier.len()]);
+            let (mut request, _) =
+                conversation.request(&prepared, &service, &history.clone().into(), &revisions);
+            let mut scratch = Scratch { options, messages: history, offers_tools: true };
+            for change in &changes {
+                request = apply(change, request);
+                scratch.apply(change);
+            }
+            let retry = Retry::new(service, RetryConfig::none());
+            retry.ask(request).await.unwrap().message().await.unwrap();
+            retry.ask(scratch.request()).await.unwrap().message().await.unwrap();
+            let [changed, made] = &server.requests()[..] else { panic!("two were sent") };
+            prop_assert_eq!(changed.body(), made.body());
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn requests_can_be_compared() {
+    let request = || ChatRequest::new("a", vec![Message::user("Hello.")]);
+    assert_eq!(request(), request());
+    assert_eq!(request().with_model("b").with_model("a"), request());
+    assert_ne!(request().with_model("b"), request());
+    assert_ne!(request().with_messages(vec![Message::user("Bye.")]), request());
+    assert_ne!(request().with_tools(vec![spec("look")]), request());
+}
+
+#[test]
+fn a_choice_of_a_tool_that_is_gone_is_dropped() {
+    let request = ChatRequest::new("a", vec![Message::user("Hello.")]).with_options(|options| {
+        options.parameters.tools = vec![spec("look"), spec("read")];
+        options.parameters.tool_choice = Some(ToolChoice::Tool("read".into()));
+    });
+    let kept = request.clone().with_tools(vec![spec("read")]);
+    assert!(kept.options().parameters.tool_choice.is_some());
+    let dropped = request.with_tools(vec![spec("look")]);
+    assert_eq!(dropped.options().parameters.tool_choice, None);
+}

@@ -1,0 +1,97 @@
+//! Questions to the server of an agent, beside a conversation.
+
+use oa_chat::{ChatRequest, Endpoint};
+use oa_types::Message;
+
+use crate::error::{Error, Result};
+use crate::options::AgentOptions;
+
+/// Lists the models that the server offers, in its order.
+///
+/// The model that the options name is not looked at.
+///
+/// # Errors
+///
+/// `Connect`, `Timeout`, `Api`, `Config` for options with a
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the answer is no list of models.
+///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
+/// # Cancel safety
+///
+/// Nothing is lost: the list can be requested again.
+pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
+    let endpoint = endpoint(options, "has no list of models")?;
+    endpoint.list_models(options.settings().chat.timeouts).await
+}
+
+/// Asks the server how many tokens a conversation has: with the system prompt and the tools of these options, in the
+/// model's template, as it would be sent. Nothing is generated.
+///
+/// llama.cpp and vLLM count tokens, and [`provider`](crate::AgentOptionsBuilder::provider) has to be set to one of
+/// them. Without such a server there is an estimate: `oa_context::estimate_tokens`.
+///
+/// # Errors
+///
+/// `Config` for a server that counts no tokens, or that is not known, and for options with a
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
+/// answer is no count or longer than 1 MiB: it lists each token.
+///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
+/// # Cancel safety
+///
+/// Nothing is lost: it can be asked again.
+///
+/// ```
+/// use oa_chat::Provider;
+/// use oa_client::{AgentOptions, count_tokens};
+/// # use oa_testkit::{MemoryServer, Reply, Script};
+/// # use oa_types::Message;
+/// # use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> oa_client::Result<()> {
+/// # let reply = Reply::json(200, json!({"count": 11, "tokens": vec![0; 11]}));
+/// # let server = MemoryServer::new(Script::new().post("/tokenize", reply));
+/// let options = AgentOptions::builder()
+///     .model("any")
+///     .provider(Provider::Vllm)
+/// #   .transport(server)
+///     .build()?;
+/// assert_eq!(count_tokens(&options, &[Message::user("How are you?")]).await?, 11);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Result<u64> {
+    let chat = options.settings().chat.clone();
+    let endpoint = endpoint(options, "counts no tokens")?;
+    endpoint.count_tokens(&ChatRequest::from_options(chat, messages.to_vec())).await
+}
+
+/// Asks the server how many tokens a text alone has; otherwise as [`count_tokens`].
+///
+/// # Errors
+///
+/// As [`count_tokens`].
+///
+/// # Panics
+///
+/// As [`count_tokens`].
+///
+/// # Cancel safety
+///
+/// As [`count_tokens`].
+pub async fn count_text_tokens(options: &AgentOptions, text: &str) -> Result<u64> {
+    let endpoint = endpoint(options, "counts no tokens")?;
+    endpoint.count_text_tokens(options.settings().chat.options(), text).await
+}
+
+fn endpoint<'a>(options: &'a AgentOptions, lack: &str) -> Result<&'a Endpoint> {
+    let endpoint = options.settings().endpoint();
+    endpoint.ok_or_else(|| Error::config(format!("a chat service of your own {lack}")))
+}

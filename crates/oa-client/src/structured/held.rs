@@ -1,0 +1,78 @@
+//! The conversation of structured output, and what it comes to.
+
+use oa_types::{AssistantMessage, FinishReason, Usage};
+
+use super::output::Output;
+use crate::driver::Driver;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+/// An answer of a type: what [`Client::send_for`](crate::Client::send_for) returns.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Structured<T> {
+    /// The answer.
+    pub value: T,
+    /// How many answers it took, this one included.
+    pub tries: u32,
+    /// The message that it was read from, as it stands in history.
+    pub message: Option<AssistantMessage>,
+    /// What the last answer cost: tokens if the server said so, and time.
+    pub usage: Option<Usage>,
+    /// Why the turn ended.
+    pub finish_reason: FinishReason,
+}
+
+/// The driver of a conversation, or of a single question.
+pub(crate) enum Held<'a> {
+    Client(&'a mut Driver),
+    Own(Box<Driver>),
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        match self {
+            Self::Client(driver) => driver,
+            Self::Own(driver) => driver,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Driver {
+        match self {
+            Self::Client(driver) => driver,
+            Self::Own(driver) => driver,
+        }
+    }
+}
+
+impl Settings {
+    /// The same, but for answers of a form.
+    pub(super) fn for_output(&self, output: &Output) -> Result<Self> {
+        let mut settings = self.clone();
+        let format = output.format();
+        if self.config.turn.fill_in {
+            let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
+            return Err(Error::config(message));
+        }
+        if !format.is_of_object() {
+            let message = format!("the schema of {} does not describe an object", format.name());
+            return Err(Error::config(message));
+        }
+        let taken = if output.tool().is_some() { "tools" } else { "response_format" };
+        if settings.chat.parameters.extra_body.contains_key(taken) {
+            let message = format!("extra_body sets {taken:?}, and so does the form of the answer");
+            return Err(Error::config(message));
+        }
+        let mut parameters = settings.chat.parameters.clone();
+        output.offer(&settings.config.tools, &mut parameters)?;
+        settings.change_chat(|chat| {
+            chat.parameters = parameters;
+            chat.format_fallback = output.fallback();
+        })?;
+        Ok(settings)
+    }
+}

@@ -1,0 +1,44 @@
+//! The driver's part of structured output: answers are checked before the turn takes them.
+
+use oa_turn::Answer;
+use oa_types::{AssistantMessage, Message};
+
+use super::output::Judged;
+use crate::driver::Driver;
+
+impl Driver {
+    /// Judges an answer, if one of a form is wanted.
+    pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+        self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
+    }
+
+    /// Hands an answer to the turn, and what is to be said about it.
+    pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
+        let begin = self.turn.history().len();
+        self.turn.answer(answer);
+        let goes_on = match judged {
+            Judged::AsItIs => false,
+            Judged::Failed => true,
+            Judged::Correct(words) => self.turn.correct(Message::user(words)),
+        };
+        if let (true, Some(output)) = (goes_on, &mut self.output) {
+            output.failed.push(begin..self.turn.history().len());
+        }
+    }
+
+    /// Takes out of history what did not fit, once that is over.
+    pub(crate) fn forget_failures(&mut self) {
+        let Some(output) = self.output.take() else { return };
+        // Calls that wait for the caller would be answered by that.
+        let waits = self.turn.calls().iter().any(oa_turn::Call::is_open);
+        if output.failed.is_empty() || waits {
+            return;
+        }
+        let history = self.turn.history().iter().cloned().enumerate();
+        let stays = |place: &usize| !output.failed.iter().any(|range| range.contains(place));
+        let messages = history.filter(|(place, _)| stays(place)).map(|(_, message)| message);
+        let messages = messages.collect();
+        let idle = self.turn.set_history(messages);
+        debug_assert!(idle.is_ok(), "the turn was ended before");
+    }
+}

@@ -1,0 +1,264 @@
+//! Whether tools are called, and whether their results are taken.
+
+use oa_chat::mask_json;
+use oa_tools::check_arguments;
+use oa_types::wire::{ChatParameters, ToolChoice};
+use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
+use serde_json::{Value, json};
+
+use crate::advice::Lack;
+use crate::context::{ProbeContext, count};
+use crate::finding::{Finding, Probe, Verdict};
+use crate::observed::Observed;
+
+const PROMPT: &str = "What is the weather in Paris? Use the tool.";
+const TWO_CITIES: &str =
+    "What is the weather in Paris, and what is it in Rome? Call the tool for both cities at once.";
+/// A model that is free to choose answers this in words.
+const SMALL_TALK: &str = "Name a large city.";
+
+/// How calls begin that the server should have read, and left in the text.
+const MARKS: [&str; 6] =
+    ["<tool_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "```tool_code"];
+
+fn weather() -> ToolSpec {
+    let city = json!({ "type": "string", "description": "The city" });
+    ToolSpec::new(
+        "get_weather",
+        "Tells the weather in a city",
+        json!({
+            "type": "object",
+            "properties": { "city": city },
+            "required": ["city"],
+        }),
+    )
+}
+
+pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::ForcedCalls;
+    let choose = |request: &mut ChatParameters| {
+        request.tools = vec![weather()];
+        request.tool_choice = Some(ToolChoice::Required);
+    };
+    let prompt = [Message::user(SMALL_TALK)];
+    let observed = match cx.target.chat(&prompt, choose).await {
+        Ok(observed) => observed,
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
+    };
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
+        return problem;
+    }
+    if !called.is_empty() {
+        cx.learned.forced_calls = Some(true);
+        learn(cx, &called);
+        return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
+    }
+    // Some servers read calls only where nothing is streamed.
+    let whole = |request: &mut ChatParameters| {
+        choose(request);
+        request.include_usage = false;
+        request.extra_body.insert("stream".to_owned(), Value::Bool(false));
+    };
+    if let Ok(whole) = cx.target.chat(&prompt, whole).await
+        && whole.calls().next().is_some()
+    {
+        return Finding::new(PROBE, Verdict::Fail, "a call comes only where nothing is streamed")
+            .advise(cx.advice(Lack::Tools));
+    }
+    cx.learned.forced_calls = Some(false);
+    Finding::new(PROBE, Verdict::Warn, "no call, though one was required")
+        .advise("do not rely on .tool_choice(..) here: say in the prompt that a tool is to be used")
+}
+
+pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::AutoCalls;
+    let offer = |request: &mut ChatParameters| request.tools = vec![weather()];
+    let observed = match cx.target.chat(&[Message::user(PROMPT)], offer).await {
+        Ok(observed) => observed,
+        Err(error) => {
+            // That is about tools, because without them there was an answer.
+            let is_about_tools = matches!(cx.plain, Some(Ok(_)))
+                && cx.learned.tools.is_none()
+                && cx.is_refusal(&error);
+            if is_about_tools {
+                cx.learned.tools = Some(false);
+                (cx.learned.forced_calls, cx.learned.parallel_calls) = (None, None);
+            }
+            return cx.refused(PROBE, &error, Lack::Tools);
+        }
+    };
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
+        return problem;
+    }
+    if called.is_empty() {
+        return Finding::new(PROBE, Verdict::Fail, "no call: the model answered in words")
+            .advise(cx.advice(Lack::Tools));
+    }
+    learn(cx, &called);
+    Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called))
+}
+
+pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::ParallelCalls;
+    let offer = |request: &mut ChatParameters| {
+        request.tools = vec![weather()];
+        request.parallel_tool_calls = Some(true);
+    };
+    let observed = match cx.target.chat(&[Message::user(TWO_CITIES)], offer).await {
+        Ok(observed) => observed,
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
+    };
+    let called = called(cx, &observed);
+    if let Some(problem) = faulty(cx, PROBE, &observed, &called) {
+        return problem;
+    }
+    if called.is_empty() {
+        return Finding::new(PROBE, Verdict::Fail, "no call: the model answered in words")
+            .advise(cx.advice(Lack::Tools));
+    }
+    learn(cx, &called);
+    if called.len() > 1 {
+        return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
+    }
+    // Other answers may have had more.
+    cx.learned.parallel_calls.get_or_insert(false);
+    let seen = "one call for two cities: the others come a round later";
+    Finding::new(PROBE, Verdict::Warn, seen).advise("allow more rounds by .max_tool_iterations(..)")
+}
+
+pub(crate) async fn results(cx: &ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::ToolResults;
+    const ID: &str = "doctor001";
+    let call = ToolUseBlock::new(ID, weather().name, json!({ "city": "Paris" }));
+    let mut result = ToolResultBlock::new(ID, json!({ "sky": "clear", "celsius": 21 }));
+    result.name = Some((*call.name).into());
+    let history =
+        [Message::user(PROMPT), Message::assistant(vec![call.into()]), Message::tool(result)];
+    let offer = |request: &mut ChatParameters| request.tools = vec![weather()];
+    let observed = match cx.target.chat(&history, offer).await {
+        Ok(observed) => observed,
+        Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
+    };
+    if !observed.said().is_empty() {
+        return Finding::new(PROBE, Verdict::Ok, "a call and its result are taken, and answered");
+    }
+    if observed.calls().next().is_some() {
+        return Finding::new(
+            PROBE,
+            Verdict::Ok,
+            "a call and its result are taken; another call follows",
+        );
+    }
+    if observed.is_cut() {
+        return cx.cut(PROBE, &observed);
+    }
+    Finding::new(
+        PROBE,
+        Verdict::Warn,
+        "a call and its result are taken, and nothing is said to them",
+    )
+}
+
+/// A call, and what is wrong with its name or arguments.
+struct Called {
+    call: ToolUseBlock,
+    problem: Option<String>,
+}
+
+fn called(cx: &ProbeContext, observed: &Observed) -> Vec<Called> {
+    let spec = weather();
+    let problem = |call: &ToolUseBlock| {
+        if call.name != spec.name {
+            return Some(format!("it calls {:?}", cx.target.quotes.quote(&call.name)));
+        }
+        // What does not fit is quoted in part, which must be no part of a key.
+        let mut input = call.input.clone();
+        mask_json(&mut input, cx.target.quotes.secrets());
+        let checked = check_arguments(&spec.parameters, input);
+        checked.err().map(|error| cx.target.quotes.quote(&error.to_string()))
+    };
+    observed.calls().map(|call| Called { call: call.clone(), problem: problem(call) }).collect()
+}
+
+/// Remembers that calls came, and whether several did.
+fn learn(cx: &mut ProbeContext, called: &[Called]) {
+    cx.learned.tools = Some(true);
+    if called.len() > 1 {
+        cx.learned.parallel_calls = Some(true);
+    }
+}
+
+/// What is wrong beyond the number of calls.
+fn faulty(
+    cx: &ProbeContext,
+    probe: Probe,
+    observed: &Observed,
+    called: &[Called],
+) -> Option<Finding> {
+    let quote = |text: &str| cx.target.quotes.quote(text);
+    let fail = |seen: String| {
+        Some(Finding::new(probe, Verdict::Fail, seen).advise(cx.advice(Lack::Tools)))
+    };
+    let cut = || {
+        let finding = cx.cut(probe, observed);
+        if finding.verdict == Verdict::Fail { fail(finding.seen) } else { Some(finding) }
+    };
+    if let Some(broken) = observed.broken_call() {
+        if observed.is_cut() {
+            return cut();
+        }
+        return fail(format!(
+            "a broken call: {}: {}",
+            quote(&broken.error),
+            quote(&broken.raw_data)
+        ));
+    }
+    if let Some(problem) = called.iter().find_map(|called| called.problem.as_deref()) {
+        return fail(format!("a call that does not fit the tool: {problem}"));
+    }
+    if called.is_empty() {
+        let text = observed.text();
+        if let Some(at) = MARKS.into_iter().filter_map(|mark| text.find(mark)).min() {
+            return fail(format!("the call stands in the text: {}", quote(&text[at..])));
+        }
+        if observed.is_cut() {
+            return cut();
+        }
+    }
+    None
+}
+
+/// The calls, and what is odd about the way they came.
+fn described(cx: &ProbeContext, observed: &Observed, called: &[Called]) -> String {
+    const SHOWN: usize = 2;
+    let calls = called.iter().take(SHOWN);
+    let calls: Vec<_> =
+        calls.map(|Called { call, .. }| format!("{}({})", call.name, call.input)).collect();
+    let mut calls = cx.target.quotes.quote(&calls.join(", "));
+    if called.len() > SHOWN {
+        calls += &format!(" and {} more", called.len() - SHOWN);
+    }
+    let bytewise = &observed.bytewise;
+    let mut notes = Vec::new();
+    if bytewise.is_document {
+        notes.push("not streamed".to_owned());
+    } else if bytewise.calls.count > 0 {
+        notes.push(format!("in {}", count(bytewise.calls.count, "fragment")));
+        if bytewise.calls.ids == 0 {
+            notes.push("without ids".to_owned());
+        }
+        if bytewise.calls.without_index {
+            notes.push("without indices".to_owned());
+        }
+        if bytewise.calls.with_objects {
+            notes.push("with arguments that are no strings".to_owned());
+        }
+    }
+    let reason = observed.message.finish_reason.as_str();
+    if reason != "tool_calls" {
+        notes.push(format!("finish reason {}", cx.target.quotes.quote(reason)));
+    }
+    format!("{calls}, {}", notes.join(", "))
+}

@@ -1,0 +1,140 @@
+use std::time::Duration;
+
+use oa_aggregate::ThinkTags;
+use oa_chat::{Endpoint, Error, ErrorKind, Provider, RawResponse, Result, ServerProfile};
+use oa_client::AgentOptions;
+use tokio::time::Instant;
+
+use crate::advice::{Lack, advice};
+use crate::finding::{Finding, Probe, Verdict};
+use crate::observed::Observed;
+use crate::quote::Quotes;
+use crate::report::Report;
+use crate::target::ProbeTarget;
+
+/// What is known of a server and a model by now, and the way to ask them more.
+#[derive(Debug)]
+pub(crate) struct ProbeContext {
+    pub(crate) target: ProbeTarget,
+    /// Where the options say that thinking stands.
+    pub(crate) think_tags: ThinkTags,
+    /// True if the options have a profile.
+    pub(crate) has_profile: bool,
+    pub(crate) is_unreachable: bool,
+    /// The list of models, once it was asked for.
+    pub(crate) models: Option<Result<RawResponse>>,
+    pub(crate) provider: Option<Provider>,
+    pub(crate) version: Option<String>,
+    /// The answer to a plain prompt, once it was asked.
+    pub(crate) plain: Option<Result<Observed>>,
+    /// In what words the server refused to be asked for usage.
+    pub(crate) usage_refusal: Option<String>,
+    pub(crate) learned: ServerProfile,
+}
+
+impl ProbeContext {
+    pub(crate) fn new(options: &AgentOptions, endpoint: &Endpoint) -> Self {
+        let think_tags = options.quirks().think_tags;
+        let has_profile = options.server_profile().is_some();
+        let options = options.chat_options();
+        let base_url = endpoint.base_url();
+        let target = ProbeTarget {
+            options: options.clone(),
+            traits: endpoint.traits(&options.parameters.model),
+            quotes: Quotes::new(endpoint),
+            endpoint: endpoint.clone(),
+            max_tokens: 256,
+            time_limit: Duration::from_secs(60),
+            deadline: Instant::now() + Duration::from_secs(24 * 60 * 60),
+        };
+        Self {
+            target,
+            think_tags,
+            has_profile,
+            is_unreachable: false,
+            models: None,
+            provider: endpoint.provider(),
+            version: None,
+            plain: None,
+            usage_refusal: None,
+            learned: ServerProfile::new(base_url, &options.parameters.model),
+        }
+    }
+
+    /// What to do about something that is lacking.
+    pub(crate) fn advice(&self, lack: Lack) -> &'static str {
+        advice(self.provider, lack)
+    }
+
+    /// A request that came to nothing.
+    pub(crate) fn failed(&self, probe: Probe, error: &Error) -> Finding {
+        let verdict = match error.kind() {
+            ErrorKind::Timeout => Verdict::Unknown,
+            _ => Verdict::Fail,
+        };
+        let finding = Finding::new(probe, verdict, self.target.quote(error));
+        match error.status() {
+            Some(401 | 403) => finding.advise("set the key that this server wants by .api_key(..)"),
+            Some(503) => finding.advise("ask again once the model is loaded"),
+            _ if error.kind() == ErrorKind::Timeout => finding.advise(
+                "give it more time by Doctor::time_limit: a model may be loading, or be slow",
+            ),
+            _ => finding,
+        }
+    }
+
+    /// A request that came to nothing, with something in it that the plain prompt has not.
+    pub(crate) fn refused(&self, probe: Probe, error: &Error, lack: Lack) -> Finding {
+        let finding = self.failed(probe, error);
+        if self.is_refusal(error) { finding.advise(self.advice(lack)) } else { finding }
+    }
+
+    /// Whether the server took offence at what the plain prompt has not, as far as is known.
+    pub(crate) fn is_refusal(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::Api
+            && matches!(error.status(), Some(400 | 404 | 405 | 415 | 422 | 500 | 501))
+            && !matches!(self.plain, Some(Err(_)))
+    }
+
+    /// An answer that was cut off before it showed what it was asked for.
+    pub(crate) fn cut(&self, probe: Probe, observed: &Observed) -> Finding {
+        let is_slow = |error: &&Error| error.kind() == ErrorKind::Timeout;
+        if let Some(error) = observed.failure.as_ref().filter(|error| !is_slow(error)) {
+            let seen = format!("the answer broke off: {}", self.target.quote(error));
+            return Finding::new(probe, Verdict::Fail, seen);
+        }
+        if let Some(error) = &observed.failure {
+            return self.failed(probe, error);
+        }
+        let seen = format!("the answer was cut off at {} tokens", self.target.max_tokens);
+        Finding::new(probe, Verdict::Unknown, seen).advise(
+            "give it more tokens by Doctor::max_tokens, or have it think less by .thinking(..)",
+        )
+    }
+
+    pub(crate) fn into_report(self, findings: Vec<Finding>) -> Report {
+        let mut profile = self.learned;
+        profile.provider = self.provider;
+        Report {
+            base_url: profile.base_url.clone(),
+            model: profile.model.clone(),
+            provider: self.provider,
+            version: self.version,
+            findings,
+            profile,
+        }
+    }
+}
+
+/// A time as people read it.
+pub(crate) fn shown(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        return format!("{} ms", time.as_millis());
+    }
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// A number and what it counts.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}

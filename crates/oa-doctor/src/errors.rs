@@ -1,0 +1,62 @@
+//! How the server says that something is wrong.
+
+use oa_chat::RawResponse;
+use serde_json::json;
+
+use crate::context::ProbeContext;
+use crate::finding::{Finding, Probe, Verdict};
+
+/// No model is called so.
+const NO_MODEL: &str = "no-such-model-0f3a";
+
+pub(crate) async fn unknown_model(cx: &ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::UnknownModel;
+    let limit = cx.target.token_limit_name();
+    let body = json!({
+        "model": NO_MODEL,
+        "messages": [{ "role": "user", "content": "Hello" }],
+        limit: 1,
+        "stream": false,
+    });
+    let reply = match cx.target.post(&body).await {
+        Ok(reply) => reply,
+        Err(error) => return cx.failed(PROBE, &error),
+    };
+    if reply.is_success() {
+        let seen = "the name is not looked at: what is loaded answers";
+        return Finding::new(PROBE, Verdict::Ok, seen);
+    }
+    judged(cx, PROBE, &reply)
+}
+
+pub(crate) async fn bad_request(cx: &ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::BadRequest;
+    let model = &*cx.learned.model;
+    let limit = cx.target.token_limit_name();
+    let body = json!({ "model": model, "messages": 7, limit: 1, "stream": false });
+    let reply = match cx.target.post(&body).await {
+        Ok(reply) => reply,
+        Err(error) => return cx.failed(PROBE, &error),
+    };
+    if reply.is_success() {
+        let seen = format!("{} to messages that are a number", reply.status);
+        return Finding::new(PROBE, Verdict::Warn, seen)
+            .advise("mistakes in requests will not show here");
+    }
+    judged(cx, PROBE, &reply)
+}
+
+fn judged(cx: &ProbeContext, probe: Probe, reply: &RawResponse) -> Finding {
+    let status = reply.status;
+    let words = cx.target.quotes.quote(&reply.server_message(&cx.target.endpoint));
+    if words.is_empty() {
+        return Finding::new(probe, Verdict::Warn, format!("{status}, without a word"))
+            .advise("look into the server's log when something fails");
+    }
+    let seen = format!("{status}: {words}");
+    if status >= 500 {
+        return Finding::new(probe, Verdict::Warn, seen)
+            .advise("a mistake is said to be the server's: it may be tried again, in vain");
+    }
+    Finding::new(probe, Verdict::Ok, seen)
+}

@@ -1,0 +1,214 @@
+//! Examines a server and a model before an agent relies on them.
+//!
+//! [`doctor`] sends about a dozen short requests and reports what works: tool calls, structured output, usage, the
+//! context. Its report holds a [`ServerProfile`](oa_chat::ServerProfile), which the options of an agent read, so what
+//! was found is used.
+//!
+//! # Who needs this crate alone
+//!
+//! Nobody, usually: the facade `open-agent` has it as `doctor` and `Doctor`.
+
+mod finding;
+mod report;
+
+mod advice;
+mod context;
+mod observed;
+mod quote;
+mod signs;
+mod tap;
+mod target;
+
+mod calls;
+mod errors;
+mod plain;
+mod reach;
+mod schema;
+mod table;
+mod token_limit;
+
+use std::time::Duration;
+
+use oa_chat::{Error, Result};
+use oa_client::AgentOptions;
+use tokio::time::Instant;
+
+pub use crate::finding::{Finding, Probe, Verdict};
+pub use crate::report::Report;
+
+use crate::context::ProbeContext;
+
+/// Looks at a server and a model by [all probes](Probe::ALL), and reports what it found.
+///
+/// About a dozen short requests are sent, one after the other, with the address, key, headers and model
+/// of the options; tools, hooks and the system prompt stay out of it. A probe that fails ends no other.
+/// [`Doctor`] chooses probes and sets limits.
+///
+/// ```
+/// use oa_client::AgentOptions;
+/// use oa_doctor::{Probe, Verdict, doctor};
+/// # use oa_testkit::{MemoryServer, Reply, Script};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), oa_client::Error> {
+/// # let script = Script::new().models(["qwen3:8b"]).otherwise(Reply::text("one, two, three"));
+/// let options = AgentOptions::builder()
+///     .model("qwen3:8b")
+/// #   .transport(MemoryServer::new(script))
+///     .build()?;
+/// let report = doctor(&options).await?;
+/// println!("{report}");
+/// if report.finding(Probe::AutoCalls).is_some_and(|finding| finding.verdict > Verdict::Ok) {
+///     println!("an agent on this model would call no tools");
+/// }
+/// # let path = std::env::temp_dir().join(format!("profile-{}.json", std::process::id()));
+/// report.profile.write(&path)?; // for AgentOptions::builder().profile_file(&path)
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// `Config` if the options have no model, or a
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service). Whatever the server does is a finding.
+///
+/// # Panics
+///
+/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the connection; nothing goes on.
+pub async fn doctor(options: &AgentOptions) -> Result<Report> {
+    Ok(Doctor::new(options)?.examine().await)
+}
+
+/// Looks at a server and a model, probe by probe; see [`doctor()`].
+#[derive(Debug)]
+#[must_use = "a doctor finds nothing until it examines"]
+pub struct Doctor {
+    cx: ProbeContext,
+    probes: Vec<Probe>,
+    total_time_limit: Duration,
+    begun: bool,
+    findings: Vec<Finding>,
+}
+
+impl Doctor {
+    /// Prepares to look at the server and the model of these options.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if they have no model, or a
+    /// [`chat_service`](crate::AgentOptionsBuilder::chat_service) that alone knows its servers.
+    pub fn new(options: &AgentOptions) -> Result<Self> {
+        options.check()?;
+        let Some(endpoint) = options.endpoint() else {
+            let why = "a chat service of your own cannot be examined: ask about its servers";
+            return Err(Error::config(why));
+        };
+        Ok(Self {
+            cx: ProbeContext::new(options, endpoint),
+            probes: Probe::ALL.to_vec(),
+            total_time_limit: Duration::from_secs(600),
+            begun: false,
+            findings: Vec::new(),
+        })
+    }
+
+    /// Makes these probes alone, in the usual order.
+    pub fn only(mut self, probes: impl IntoIterator<Item = Probe>) -> Self {
+        let wanted: Vec<_> = probes.into_iter().collect();
+        self.probes.retain(|probe| wanted.contains(probe));
+        self
+    }
+
+    /// Bounds each answer, in tokens; 256 by default. Models that think need more.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.cx.target.max_tokens = tokens.max(1);
+        self
+    }
+
+    /// Bounds each request; 60 seconds by default. A model that is loaded first needs more.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.cx.target.time_limit = limit;
+        self
+    }
+
+    /// Bounds all requests together; 10 minutes by default. What is not asked by then is unknown.
+    pub fn total_time_limit(mut self, limit: Duration) -> Self {
+        self.total_time_limit = limit;
+        self
+    }
+
+    /// Makes the next probe, and returns what it came to; `None` when all are made.
+    ///
+    /// # Panics
+    ///
+    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped its probe is made again by the next call.
+    pub async fn next_finding(&mut self) -> Option<&Finding> {
+        if !self.begun {
+            let end = Instant::now().checked_add(self.total_time_limit);
+            // Without an end to the clock each request has its own limit still.
+            self.cx.target.deadline = end.unwrap_or(self.cx.target.deadline);
+            self.begun = true;
+        }
+        let probe = *self.probes.get(self.findings.len())?;
+        let finding = self.probe(probe).await;
+        self.findings.push(finding);
+        self.findings.last()
+    }
+
+    /// Makes the probes that are left, and reports.
+    ///
+    /// # Panics
+    ///
+    /// As [`next_finding`](Self::next_finding).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection; nothing goes on.
+    pub async fn examine(mut self) -> Report {
+        while self.next_finding().await.is_some() {}
+        self.into_report()
+    }
+
+    /// Reports what was found until now.
+    #[must_use]
+    pub fn into_report(self) -> Report {
+        self.cx.into_report(self.findings)
+    }
+
+    async fn probe(&mut self, probe: Probe) -> Finding {
+        let cx = &mut self.cx;
+        if cx.is_unreachable && probe != Probe::Reach {
+            return Finding::new(probe, Verdict::Unknown, "not asked: there is no connection");
+        }
+        if Instant::now() >= cx.target.deadline {
+            return Finding::new(probe, Verdict::Unknown, "not asked: no time was left");
+        }
+        match probe {
+            Probe::AutoCalls => calls::auto(cx).await,
+            Probe::BadRequest => errors::bad_request(cx).await,
+            Probe::Context => reach::context(cx).await,
+            Probe::ForcedCalls => calls::forced(cx).await,
+            Probe::Idle => plain::idle(cx).await,
+            Probe::Models => reach::models(cx).await,
+            Probe::ParallelCalls => calls::parallel(cx).await,
+            Probe::Reach => reach::reach(cx).await,
+            Probe::Schema => schema::schema(cx).await,
+            Probe::Speed => plain::speed(cx).await,
+            Probe::Streaming => plain::streaming(cx).await,
+            Probe::Thinking => plain::thinking(cx).await,
+            Probe::TokenLimit => token_limit::token_limit(cx).await,
+            Probe::ToolResults => calls::results(cx).await,
+            Probe::UnknownModel => errors::unknown_model(cx).await,
+            Probe::Usage => plain::usage(cx).await,
+        }
+    }
+}

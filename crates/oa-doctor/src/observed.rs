@@ -1,0 +1,165 @@
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use oa_aggregate::Delta;
+use oa_chat::{AnswerStream, Concluded, Error, Result};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, ToolUseBlock, ToolUseError};
+use tokio::time::Instant;
+
+use crate::tap::{Bytewise, lock};
+
+/// What came of one chat request, and when.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) message: AssistantMessage,
+    /// Why it is not the whole answer.
+    pub(crate) failure: Option<Error>,
+    /// Whether it went on beyond the length that was asked for, and was given up.
+    pub(crate) is_endless: bool,
+    pub(crate) bytewise: Bytewise,
+    asked: Instant,
+    pub(crate) deltas: u64,
+    /// How many pieces of the body brought them.
+    pub(crate) arrivals: u64,
+    last_piece: u64,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    most: u64,
+}
+
+impl Observed {
+    /// Reads an answer of so many tokens at most, and watches how it comes.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing of an answer came.
+    pub(crate) async fn read(
+        mut answer: AnswerStream,
+        seen: &Mutex<Bytewise>,
+        asked: Instant,
+        max_tokens: Option<u32>,
+    ) -> Result<Self> {
+        let mut observed = Self::new(asked, max_tokens);
+        while let Some(more) =
+            poll_fn(|cx| answer.poll_with(cx, |delta| Some(observed.note(delta, seen)))).await
+        {
+            if !more {
+                break;
+            }
+        }
+        observed.conclude(answer, seen).await
+    }
+
+    /// Begins to observe an answer of so many tokens at most.
+    fn new(asked: Instant, max_tokens: Option<u32>) -> Self {
+        Self {
+            message: AssistantMessage::new(Vec::new()),
+            failure: None,
+            is_endless: false,
+            bytewise: Bytewise::default(),
+            asked,
+            deltas: 0,
+            arrivals: 0,
+            last_piece: 0,
+            first: None,
+            last: None,
+            // A token is rarely more than one delta; arguments and tags are told in pieces of their own.
+            most: u64::from(max_tokens.unwrap_or_default()) * 3 + 100,
+        }
+    }
+
+    /// Notes a delta; `false` if there were enough of them.
+    fn note(&mut self, delta: Delta<'_>, seen: &Mutex<Bytewise>) -> bool {
+        if matches!(delta, Delta::Problem(_)) {
+            return true;
+        }
+        let now = Instant::now();
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+        self.deltas += 1;
+        let piece = lock(seen).pieces;
+        self.arrivals += u64::from(piece != self.last_piece);
+        self.last_piece = piece;
+        self.is_endless = self.deltas > self.most;
+        !self.is_endless
+    }
+
+    /// Ends the observation.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing of an answer came.
+    async fn conclude(mut self, answer: AnswerStream, seen: &Mutex<Bytewise>) -> Result<Self> {
+        if self.is_endless {
+            self.message.content = answer.arrived();
+        } else {
+            let Concluded { message, failure, closing, .. } = answer.conclude();
+            if let Some(error) = failure {
+                if message.content.is_empty() {
+                    return Err(error);
+                }
+                self.failure = Some(error);
+            }
+            self.message = message;
+            if let Some(closing) = closing {
+                closing.await;
+            }
+        }
+        self.bytewise = std::mem::take(&mut *lock(seen));
+        Ok(self)
+    }
+
+    /// From the request to the first delta.
+    pub(crate) fn to_first(&self) -> Option<Duration> {
+        Some(self.first? - self.asked)
+    }
+
+    /// From the first delta to the last.
+    pub(crate) fn spread(&self) -> Duration {
+        self.first.zip(self.last).map(|(first, last)| last - first).unwrap_or_default()
+    }
+
+    /// From the request to the first comment.
+    pub(crate) fn to_comment(&self) -> Option<Duration> {
+        Some(self.bytewise.first_comment? - self.asked)
+    }
+
+    /// Whether it was cut off, so that what is missing may have been about to come.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.failure.is_some() || self.is_endless || self.message.finish_reason.is_length()
+    }
+
+    /// Whether the server said that it was through.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.bytewise.is_done || self.message.finish_reason != FinishReason::Unspecified
+    }
+
+    /// All text, joined.
+    pub(crate) fn text(&self) -> String {
+        self.message.text()
+    }
+
+    /// The text behind all thinking.
+    pub(crate) fn said(&self) -> String {
+        let text = self.text();
+        match text.rsplit_once("</think>") {
+            Some((_, said)) => said.trim().to_owned(),
+            None => text.trim().to_owned(),
+        }
+    }
+
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &ToolUseBlock> {
+        self.message.content.iter().filter_map(|block| match block {
+            ContentBlock::ToolUse(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn broken_call(&self) -> Option<&ToolUseError> {
+        self.message.content.iter().find_map(|block| match block {
+            ContentBlock::ToolUseError(error) => Some(error),
+            _ => None,
+        })
+    }
+}

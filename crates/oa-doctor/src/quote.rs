@@ -1,0 +1,54 @@
+//! What a server said, as it may be shown.
+
+use std::fmt;
+
+use oa_chat::Endpoint;
+use oa_redact::Secrets;
+
+/// How much of a server's words is shown, in characters.
+const SHOWN: usize = 240;
+
+/// Takes out of a server's words what must not show: a server may repeat the key that it got.
+pub(crate) struct Quotes(Secrets);
+
+impl Quotes {
+    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        Self(endpoint.secrets().clone())
+    }
+
+    /// Returns what is taken out.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.0
+    }
+
+    /// One line, without secrets and control characters, bounded.
+    pub(crate) fn quote(&self, text: &str) -> String {
+        self.0.excerpt(text, SHOWN)
+    }
+}
+
+impl fmt::Debug for Quotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quotes").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_and_escapes_do_not_show() {
+        let endpoint = Endpoint::builder()
+            .base_url("http://localhost/v1")
+            .api_key("sk-a-secret-of-mine")
+            .header("x-token", "another-one-1234")
+            .header("x-short", "1")
+            .build()
+            .unwrap();
+        let quotes = Quotes::new(&endpoint);
+        let quoted = quotes.quote("1 wrong\nkey sk-a-secret-of-mine\u{1b}[31m, another-one-1234");
+        assert_eq!(quoted, "1 wrong key ****, ****");
+        assert_eq!(quotes.quote(&"\u{e4}".repeat(300)).chars().count(), SHOWN + 3);
+    }
+}

@@ -1,0 +1,65 @@
+use std::fmt;
+
+use oa_chat::{Provider, ServerProfile};
+use serde::Serialize;
+
+use crate::finding::{Finding, Probe, Verdict};
+
+/// What a doctor found. `Display` prints a table; serialised it is for programs.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// The address that was asked.
+    pub base_url: String,
+    /// The model that was asked.
+    pub model: String,
+    /// Which server it is, if it was recognised.
+    pub provider: Option<Provider>,
+    /// What it says of its version.
+    pub version: Option<String>,
+    /// What was found, in the order of the probes.
+    pub findings: Vec<Finding>,
+    /// What was learned, for options to read.
+    pub profile: ServerProfile,
+}
+
+impl Report {
+    /// Returns what a probe came to, if it was made.
+    #[must_use]
+    pub fn finding(&self, probe: Probe) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.probe == probe)
+    }
+
+    /// Returns the worst verdict.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.findings.iter().map(|finding| finding.verdict).max().unwrap_or(Verdict::Unknown)
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.findings.iter().filter(|finding| finding.verdict == verdict).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, model {}", self.base_url, self.model)?;
+        match (self.provider, &self.version) {
+            (Some(provider), Some(version)) => write!(f, ", {} {version}", provider.name())?,
+            (Some(provider), None) => write!(f, ", {}", provider.name())?,
+            (None, _) => {}
+        }
+        f.write_str("\n\n")?;
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
+        }
+        write!(
+            f,
+            "\n{} ok, {} warn, {} fail, {} unknown",
+            self.count(Verdict::Ok),
+            self.count(Verdict::Warn),
+            self.count(Verdict::Fail),
+            self.count(Verdict::Unknown),
+        )
+    }
+}

@@ -1,0 +1,58 @@
+//! Whether an answer keeps to a JSON Schema.
+
+use oa_tools::check_arguments;
+use oa_types::Message;
+use serde_json::{Value, json};
+
+use crate::advice::Lack;
+use crate::context::ProbeContext;
+use crate::finding::{Finding, Probe, Verdict};
+
+/// Nothing in it speaks of JSON: that is the server's part.
+const PROMPT: &str = "Tell me about Paris in one short sentence.";
+
+pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::Schema;
+    let schema = json!({
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "millions": { "type": "integer" } },
+        "required": ["city", "millions"],
+        "additionalProperties": false,
+    });
+    let format = json!({
+        "type": "json_schema",
+        "json_schema": { "name": "city", "strict": true, "schema": schema },
+    });
+    let prompt = [Message::user(PROMPT)];
+    let answer = cx.target.chat(&prompt, |request| request.response_format = Some(format)).await;
+    let advice = cx.advice(Lack::Schema);
+    let observed = match answer {
+        Ok(observed) => observed,
+        Err(error) => {
+            if cx.is_refusal(&error) {
+                cx.learned.schema = Some(false);
+            }
+            return cx.refused(PROBE, &error, Lack::Schema);
+        }
+    };
+    // What does not fit is quoted in part, which must be no part of a key.
+    let said = cx.target.quotes.secrets().mask(&observed.said()).into_owned();
+    let excerpt = cx.target.quotes.quote(&said);
+    let (verdict, seen) = match serde_json::from_str::<Value>(&said) {
+        Ok(value) => match check_arguments(&schema, value) {
+            Ok(_) => (Verdict::Ok, format!("kept: {excerpt}")),
+            Err(error) => {
+                let error = cx.target.quotes.quote(&error.to_string());
+                (Verdict::Fail, format!("JSON, but not to the schema: {error}"))
+            }
+        },
+        Err(_) if observed.is_cut() => return cx.cut(PROBE, &observed),
+        Err(_) if said.starts_with("```") => {
+            (Verdict::Fail, "JSON in a fence of Markdown".to_owned())
+        }
+        Err(_) => (Verdict::Fail, format!("ignored: {excerpt}")),
+    };
+    cx.learned.schema = Some(verdict == Verdict::Ok);
+    let finding = Finding::new(PROBE, verdict, seen);
+    if verdict == Verdict::Ok { finding } else { finding.advise(advice) }
+}

@@ -1,0 +1,67 @@
+//! Findings as lines for people.
+
+use std::fmt::{self, Write};
+
+use crate::finding::{Finding, Probe};
+
+/// The longest line, in characters, unless a word is longer.
+const WIDTH: usize = 100;
+/// How wide the verdict is: `unknown`.
+const VERDICT: usize = 7;
+
+impl fmt::Display for Finding {
+    /// One line, and a second one if there is something to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_row(f, self)
+    }
+}
+
+/// Writes a finding: name, verdict and what was seen; then, behind an arrow, what to do.
+fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
+    let name = Probe::ALL.iter().map(|probe| probe.name().len()).max().unwrap_or_default();
+    let indent = name + 2 + VERDICT + 2;
+    write!(f, "{:name$}  {:VERDICT$}  ", finding.probe, finding.verdict)?;
+    write_wrapped(f, &finding.seen, indent)?;
+    if let Some(advice) = &finding.advice {
+        write!(f, "\n{:1$}-> ", "", indent)?;
+        write_wrapped(f, advice, indent + 3)?;
+    }
+    Ok(())
+}
+
+/// Writes words into lines, all but the first behind an indentation.
+fn write_wrapped(f: &mut impl Write, text: &str, indent: usize) -> fmt::Result {
+    let mut column = indent;
+    for (place, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if place > 0 && column + 1 + length > WIDTH {
+            write!(f, "\n{:indent$}", "")?;
+            column = indent;
+        } else if place > 0 {
+            f.write_char(' ')?;
+            column += 1;
+        }
+        f.write_str(word)?;
+        column += length;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_kept_and_lines_are_short() {
+        let text = "word ".repeat(60) + &"x".repeat(200) + " end";
+        let mut written = String::new();
+        write_wrapped(&mut written, &text, 4).unwrap();
+        let lines: Vec<_> = written.lines().collect();
+        assert!(lines.iter().all(|line| line.len() <= WIDTH || line.trim().len() == 200));
+        assert!(lines[1..].iter().all(|line| line.starts_with("    ")));
+        assert_eq!(
+            written.split_whitespace().collect::<Vec<_>>(),
+            text.split_whitespace().collect::<Vec<_>>()
+        );
+    }
+}

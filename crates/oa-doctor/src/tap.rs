@@ -1,0 +1,137 @@
+//! A look at the bytes of an answer on their way to whoever reads it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use oa_sse::{Item, Parser};
+use serde_json::Value;
+use tokio::time::Instant;
+
+/// What the bytes of one answer were like.
+#[derive(Debug, Default)]
+pub(crate) struct Bytewise {
+    /// How many pieces have come.
+    pub(crate) pieces: u64,
+    /// How many comments came before the first payload, and when the first.
+    pub(crate) comments: u32,
+    pub(crate) first_comment: Option<Instant>,
+    /// Whether it is one JSON document.
+    pub(crate) is_document: bool,
+    /// Whether `[DONE]` came.
+    pub(crate) is_done: bool,
+    pub(crate) payloads: u64,
+    pub(crate) usage: UsagePlace,
+    /// The member that thinking stands in.
+    pub(crate) thinking: Option<&'static str>,
+    pub(crate) calls: Fragments,
+}
+
+/// In how many payloads there were numbers, and beside what.
+#[derive(Debug, Default)]
+pub(crate) struct UsagePlace {
+    pub(crate) payloads: u64,
+    pub(crate) alone: bool,
+    pub(crate) in_choice: bool,
+}
+
+/// In what pieces calls came.
+#[derive(Debug, Default)]
+pub(crate) struct Fragments {
+    pub(crate) count: u64,
+    pub(crate) ids: u64,
+    pub(crate) without_index: bool,
+    pub(crate) with_objects: bool,
+}
+
+/// A body that is looked at as it is read.
+pub(crate) struct Tap {
+    /// None once it is no event stream, or one beyond the limits.
+    parser: Option<Parser>,
+    seen: Arc<Mutex<Bytewise>>,
+}
+
+impl Tap {
+    pub(crate) fn new(limits: oa_sse::Limits) -> (Self, Arc<Mutex<Bytewise>>) {
+        let seen = Arc::new(Mutex::new(Bytewise::default()));
+        let parser = Some(Parser::with_limits(limits));
+        (Self { parser, seen: Arc::clone(&seen) }, seen)
+    }
+
+    pub(crate) fn look(&mut self, bytes: &Bytes) {
+        let mut seen = lock(&self.seen);
+        seen.pieces += 1;
+        if seen.payloads == 0 && seen.comments == 0 {
+            let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+            if matches!(first, Some(b'{' | b'[')) {
+                seen.is_document = true;
+                self.parser = None;
+            }
+        }
+        let Some(parser) = &mut self.parser else { return };
+        parser.push(bytes.clone());
+        loop {
+            match parser.next_item() {
+                Ok(Some(Item::Comment(_))) if seen.payloads == 0 => {
+                    seen.comments = seen.comments.saturating_add(1);
+                    seen.first_comment.get_or_insert_with(Instant::now);
+                }
+                Ok(Some(Item::Event(event))) => seen.take(event.raw_data()),
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    self.parser = None;
+                    return;
+                }
+            }
+        }
+        // So that the transport can read into the same buffer again.
+        parser.release();
+    }
+}
+
+/// Nobody panics while holding it.
+pub(crate) fn lock(seen: &Mutex<Bytewise>) -> MutexGuard<'_, Bytewise> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bytewise {
+    fn take(&mut self, payload: &[u8]) {
+        self.payloads += 1;
+        self.is_done |= payload.trim_ascii() == b"[DONE]";
+        let Ok(payload) = serde_json::from_slice::<Value>(payload) else { return };
+        let choice = &payload["choices"][0];
+        if payload["usage"].is_object() || choice["usage"].is_object() {
+            self.usage.payloads += 1;
+            self.usage.alone = choice.is_null();
+            self.usage.in_choice = payload["usage"].is_null();
+        }
+        let delta = &choice["delta"];
+        let is_said = |member: &&str| match &delta[*member] {
+            Value::String(text) => !text.is_empty(),
+            Value::Array(parts) => !parts.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            _ => false,
+        };
+        let members = [
+            "reasoning_content",
+            "reasoning",
+            "reasoning_text",
+            "reasoning_details",
+            "thinking_blocks",
+        ];
+        let parts = delta["content"].as_array().into_iter().flatten();
+        self.thinking = self.thinking.or_else(|| {
+            let in_parts = || {
+                let mut kinds = parts.map(|part| &part["type"]);
+                kinds.any(|kind| kind == "thinking").then_some("content")
+            };
+            members.into_iter().find(is_said).or_else(in_parts)
+        });
+        for fragment in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.calls.count += 1;
+            self.calls.ids += u64::from(fragment["id"].as_str().is_some_and(|id| !id.is_empty()));
+            self.calls.without_index |= fragment["index"].is_null();
+            self.calls.with_objects |= fragment["function"]["arguments"].is_object();
+        }
+    }
+}

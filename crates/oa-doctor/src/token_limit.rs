@@ -1,0 +1,97 @@
+//! Whether the length of an answer can be bounded.
+
+use oa_chat::Error;
+use oa_types::Message;
+
+use crate::context::ProbeContext;
+use crate::finding::{Finding, Probe, Verdict};
+
+const PROMPT: &str = "Count from one to three hundred in words, with commas in between.";
+/// What is asked for, in tokens.
+const LIMIT: u32 = 16;
+
+/// What came of a limit.
+enum Effect {
+    Acts,
+    /// It cuts, and the server says that the model was done.
+    Hidden,
+    Ignored,
+    /// The model had less to say.
+    Unused,
+}
+
+pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
+    const PROBE: Probe = Probe::TokenLimit;
+    let name = cx.target.token_limit_name();
+    let first = attempt(cx).await;
+    if let Ok(Effect::Acts | Effect::Hidden | Effect::Unused) = first {
+        return told(cx, name, &first);
+    }
+    if let Err(error) = &first
+        && !error.refuses(name)
+    {
+        return cx.failed(PROBE, error);
+    }
+    let how = if first.is_ok() { "ignored" } else { "refused" };
+    cx.target.swap_token_limit();
+    let other = cx.target.token_limit_name();
+    match attempt(cx).await {
+        Ok(Effect::Acts) => {
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
+            let seen = format!("`{name}` is {how}, and `{other}` acts");
+            Finding::new(PROBE, Verdict::Warn, seen)
+                .advise("read the profile, which says so, or name the provider")
+        }
+        second => {
+            cx.target.swap_token_limit();
+            let also = match second {
+                Ok(Effect::Ignored) => "ignored",
+                Ok(_) => "of no visible effect",
+                Err(_) => "refused",
+            };
+            Finding::new(
+                PROBE,
+                Verdict::Fail,
+                format!("`{name}` is {how}, and `{other}` is {also}"),
+            )
+            .advise("do not rely on .max_tokens(..): bound answers by .total_timeout(..)")
+        }
+    }
+}
+
+fn told(cx: &mut ProbeContext, name: &str, effect: &Result<Effect, Error>) -> Finding {
+    let finding = |verdict, seen: String| Finding::new(Probe::TokenLimit, verdict, seen);
+    match effect {
+        Ok(Effect::Acts) => {
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
+            finding(Verdict::Ok, format!("`{name}` cuts after {LIMIT} tokens"))
+        }
+        Ok(Effect::Hidden) => {
+            cx.learned.token_limit = Some(cx.target.traits.token_limit);
+            let seen = format!("`{name}` cuts, and the server does not say that it did");
+            finding(Verdict::Warn, seen)
+                .advise("an answer that was cut off cannot be told from a whole one here")
+        }
+        _ => finding(Verdict::Unknown, "the model had less to say than was asked for".to_owned()),
+    }
+}
+
+async fn attempt(cx: &ProbeContext) -> Result<Effect, Error> {
+    let prompt = [Message::user(PROMPT)];
+    let observed = cx.target.chat(&prompt, |request| request.max_tokens = Some(LIMIT)).await?;
+    let limit = u64::from(LIMIT);
+    let told = observed.message.usage.and_then(|usage| usage.completion_tokens);
+    let tokens = told.filter(|tokens| *tokens > 0).unwrap_or(observed.deltas);
+    if let Some(error) = observed.failure {
+        return Err(error);
+    }
+    Ok(if observed.is_endless || tokens > 2 * limit {
+        Effect::Ignored
+    } else if observed.message.finish_reason.is_length() {
+        Effect::Acts
+    } else if tokens.abs_diff(limit) <= 2 {
+        Effect::Hidden
+    } else {
+        Effect::Unused
+    })
+}

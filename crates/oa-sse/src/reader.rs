@@ -1,0 +1,59 @@
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+use crate::budget::PollBudget;
+use crate::error::ReadError;
+use crate::parser::Parser;
+
+/// A parser, and what is known of the source that it is fed from: the part of both readers that does not depend on
+/// the kind of source.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) parser: Parser,
+    /// The rest of a chunk that is read in pieces.
+    rest: Bytes,
+    budget: PollBudget,
+    pub(crate) ended: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(parser: Parser) -> Self {
+        Self { parser, ..Self::default() }
+    }
+
+    /// Moves the next piece into the parser, or the end. It is pending where the budget is spent, too, and then the
+    /// task has been woken already.
+    pub(crate) fn poll_read<E>(
+        &mut self,
+        cx: &mut Context<'_>,
+        poll_chunk: impl FnOnce(&mut Context<'_>) -> Poll<Option<Result<Bytes, E>>>,
+    ) -> Poll<Result<(), ReadError<E>>> {
+        if self.budget.is_spent() {
+            self.budget.refill();
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if self.rest.is_empty() {
+            let Poll::Ready(chunk) = poll_chunk(cx) else {
+                self.budget.refill();
+                return Poll::Pending;
+            };
+            match chunk {
+                Some(Ok(chunk)) => self.rest = chunk,
+                Some(Err(error)) => {
+                    self.ended = true;
+                    self.parser.finish();
+                    return Poll::Ready(Err(ReadError::Source(error)));
+                }
+                None => {
+                    self.ended = true;
+                    self.parser.finish_lenient();
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
+        self.parser.push(self.budget.take(&mut self.rest));
+        Poll::Ready(Ok(()))
+    }
+}
