@@ -1,10 +1,11 @@
 //! Calls as JSON objects with a name and arguments.
 
-use oa_json::read_lenient;
+use oa_json::{LenientReader, read_lenient};
 use serde_json::{Map, Value};
 
 use crate::bare::limits;
 use crate::grammar::ParsedCall;
+use crate::head::CallHead;
 use crate::quote::quote;
 
 const NAMES: [&str; 4] = ["name", "function", "tool", "action"];
@@ -15,7 +16,7 @@ pub(crate) fn calls(text: &str) -> Vec<ParsedCall> {
     match json(text) {
         Ok(Value::Array(list)) => list.into_iter().map(call).collect(),
         Ok(value) => vec![call(value)],
-        Err(error) => vec![ParsedCall::malformed(name_in(text), error)],
+        Err(error) => vec![ParsedCall::malformed(name_in(text).as_deref(), error)],
     }
 }
 
@@ -82,14 +83,17 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
 }
 
 /// The name in a call that cannot be read, if it is a whole one and not that of something nested.
-fn name_in(text: &str) -> Option<&str> {
+fn name_in(text: &str) -> Option<String> {
     let at = text.find("\"name\"").or_else(|| text.find("'name'"))?;
     if text[..at].matches('{').count() != 1 {
         return None;
     }
-    let value = text[at + "\"name\"".len()..].trim_start().strip_prefix(':')?.trim_start();
-    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-    let (name, _) = value[1..].split_once(quote)?;
+    let mut reader = LenientReader::with_limits(&text[at..], limits());
+    reader.name().ok()?;
+    if !reader.take(':') || !reader.rest().starts_with(['"', '\'']) {
+        return None;
+    }
+    let name = reader.name().ok()??;
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (!name.is_empty() && name.len() <= 128 && name.chars().all(is_name)).then_some(name)
+    (!name.is_empty() && name.len() <= CallHead::NAME && name.chars().all(is_name)).then_some(name)
 }

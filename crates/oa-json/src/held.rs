@@ -36,7 +36,7 @@ const fn ordered(members: usize, buckets: usize) -> usize {
 /// Members that fit into the first allocation: a B-tree node holds eleven, a table of sixteen buckets fourteen.
 const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
 
-/// An object and its first eleven members.
+/// The memory of an object and its first eleven members, in bytes.
 pub const OBJECT: usize =
     if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
 

@@ -364,7 +364,8 @@ impl PartialReader {
         Ok(())
     }
 
-    /// Counts memory before it is taken.
+    /// Counts memory before it is taken. The sum depends on the text alone and not on its cuts, so that a text
+    /// which does not fit is refused however it arrives.
     fn hold(&mut self, bytes: usize) -> Result<()> {
         let most = self.limits.held_bytes;
         if bytes > most.saturating_sub(self.held) {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use oa_testkit::{Cut, Reply};
+use open_agent::json::PartialReader;
 use open_agent::{AgentEvent, ErrorKind, json};
 
 use super::{OSLO, Place, oslo};
-use crate::talk::{adder, auto, client, line, manual, stalling, strict, talk, told};
+use crate::talk::{adder, auto, client, echo, line, manual, stalling, strict, talk, told};
 
 #[tokio::test]
 async fn values_and_the_type_as_far_as_it_goes() {
@@ -185,4 +186,21 @@ async fn the_end_tells_what_went_wrong() {
     assert!(stream.next().await.is_none());
     assert!(stream.next().await.is_none());
     assert_eq!(stream.finish().await.unwrap_err().kind(), ErrorKind::Api);
+}
+
+#[tokio::test]
+async fn arguments_are_read_while_they_stream() {
+    let input = json!({"say": "so it is", "times": [1, 2]});
+    let server = strict([Reply::new().call("echo", input.clone())]);
+    let mut client = client(manual(&server).tool(echo()));
+    client.send("Go.").await.unwrap();
+    let (mut reader, mut seen) = (PartialReader::new(), Vec::new());
+    while let Some(event) = client.next_event().await.unwrap() {
+        if let AgentEvent::ToolUseDelta(delta) = event {
+            reader.push(&delta.arguments);
+            seen.extend(reader.value().cloned());
+        }
+    }
+    assert!(seen.len() > 2, "{seen:?}");
+    assert_eq!((seen.last(), reader.is_complete()), (Some(&input), true));
 }
