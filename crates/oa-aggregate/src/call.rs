@@ -16,7 +16,14 @@ const CONTROL_TOKEN: &str = "<|";
 
 /// A name up to the first control token in it.
 pub(crate) fn bare_name(name: &str) -> &str {
-    name.find(CONTROL_TOKEN).map_or(name, |end| name[..end].trim_end())
+    control_token(name).map_or(name, |end| name[..end].trim_end())
+}
+
+/// Where the first control token of a name begins. A search for a string is prepared at some cost, and hardly any name
+/// needs it.
+fn control_token(name: &str) -> Option<usize> {
+    let start = name.find('<')?;
+    name[start..].find(CONTROL_TOKEN).map(|place| start + place)
 }
 
 #[derive(Debug, Default)]
@@ -70,7 +77,7 @@ impl Call {
         }
         // The token may lie over two pieces.
         if let Some(name) = &mut self.name
-            && let Some(end) = name.find(CONTROL_TOKEN)
+            && let Some(end) = control_token(name)
         {
             self.name_ended = true;
             name.truncate(name[..end].trim_end().len());

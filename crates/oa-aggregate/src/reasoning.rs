@@ -43,13 +43,10 @@ pub(crate) enum Name {
 
 impl<'a> Reasoning<'a> {
     /// Reads what stands under a name: a string, `{"text": ".."}`, or a list of these.
+    #[inline]
     pub(crate) fn read(&mut self, name: Name, reader: &mut Reader<'a, '_>) -> Read<()> {
         self.named[name as usize] = match reader.peek() {
-            Some(b'{' | b'[') => {
-                let mut words = String::new();
-                read_words(reader, &mut words)?;
-                Said::Structure(words)
-            }
+            Some(b'{' | b'[') => read_structure(reader)?,
             _ => reader.string_or_absent()?.map_or(Said::Nothing, Said::String),
         };
         Ok(())
@@ -110,6 +107,13 @@ pub(crate) fn words_of_detail(detail: &Value) -> &str {
         .filter_map(|member| detail.get(member)?.as_str())
         .find(|text| !text.is_empty())
         .unwrap_or_default()
+}
+
+#[cold]
+fn read_structure<'a>(reader: &mut Reader<'a, '_>) -> Read<Said<'a>> {
+    let mut words = String::new();
+    read_words(reader, &mut words)?;
+    Ok(Said::Structure(words))
 }
 
 /// Appends the words of a string, of an object's `text`, or of the items of a list.
