@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Forms, Options};
+use oa_aggregate::{Aggregator, Options, TemplateCache};
 
 use crate::instructions::{Valgrind, grouped};
 use crate::{FRESH, Made, WARM, push, whole_answer};
@@ -85,14 +85,14 @@ pub(crate) fn fresh(payloads: &[Bytes]) -> usize {
 }
 
 pub(crate) fn warm(payloads: &[Bytes], times: usize) {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for _ in 0..times {
         for payloads in payloads.chunks(payloads.len() / 2) {
-            let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+            let mut aggregator = Aggregator::with_templates(Options::default(), templates);
             for payload in payloads {
                 push(&mut aggregator, payload);
             }
-            forms = aggregator.take_forms();
+            templates = aggregator.take_templates();
             black_box(aggregator.take_answer());
         }
     }

@@ -6,7 +6,7 @@ use crate::error::Problem;
 /// Everything that one stream came to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct AggregatedAnswer {
     /// Text, thinking and calls in the order in which they began; a refusal is text.
     pub blocks: Vec<ContentBlock>,
     /// The words of a refusal, if the model refused.
@@ -28,7 +28,7 @@ pub struct Answer {
     pub extra: Map<String, Value>,
 }
 
-impl Answer {
+impl AggregatedAnswer {
     /// Whether the server said that it was through: by `[DONE]` or a finish reason.
     ///
     /// Otherwise the stream was cut off, and what is here may be a part (QUIRKS row 69).
@@ -50,8 +50,8 @@ impl Answer {
     }
 }
 
-impl From<Answer> for AssistantMessage {
-    fn from(answer: Answer) -> Self {
+impl From<AggregatedAnswer> for AssistantMessage {
+    fn from(answer: AggregatedAnswer) -> Self {
         let mut message = Self::new(answer.blocks);
         message.finish_reason = match answer.refusal {
             Some(_) => FinishReason::Refusal,

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use oa_types::ContentBlock;
+
 use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::delta::Delta;
@@ -15,6 +17,9 @@ pub(crate) enum Part {
     Call,
     Words(Words),
 }
+
+/// The memory of a block of the answer, in bytes: as a part, and in lists that grow.
+const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
 
 /// An answer may have so many parts in any case, and one more for each so many bytes of its limit.
 const FEW: usize = 1024;
@@ -131,7 +136,7 @@ impl Blocks {
             _ => {
                 // The first few, which are often the only ones, need not grow from nothing.
                 let room = if count < 4 { ROOM } else { 0 };
-                budget.hold_block()?;
+                budget.hold(BLOCK)?;
                 let mut text = Words { voice, text: String::new() };
                 budget.reserve(&mut text.text, room, COPIES)?;
                 let added = text.add(words, budget)?;
@@ -167,7 +172,7 @@ impl Blocks {
     }
 
     pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
-        budget.hold_block()?;
+        budget.hold(BLOCK)?;
         self.pending.reserve(budget)?;
         self.parts.push(Part::Call);
         self.pending.push(Pending::CallStart(call));

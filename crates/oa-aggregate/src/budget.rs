@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use oa_types::{ContentBlock, held};
+use oa_types::held;
 use serde_json::Value;
 
-use crate::blocks::Part;
 use crate::error::{Error, ErrorKind};
 
 /// How often what a message holds is held once the answer is whole: in the message, and in history.
@@ -13,9 +12,6 @@ pub(crate) const COPIES: usize = 2;
 
 /// How often a call is: there, as what is to run and what it runs with, and as it is shown.
 pub(crate) const COPIES_OF_CALL: usize = 5;
-
-/// A block of the answer: as a part, and in lists that grow.
-const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
 
 /// Counts the memory of one answer as it is held, against [`Limits::held_bytes`](crate::Limits::held_bytes).
 ///
@@ -51,11 +47,6 @@ impl Budget {
     /// Takes back bytes that were counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
-    }
-
-    /// Counts a block that begins.
-    pub(crate) fn hold_block(&mut self) -> Result<(), Error> {
-        self.hold(BLOCK)
     }
 
     /// Counts a value that the message keeps under this name, or in a list.

@@ -22,9 +22,11 @@ pub enum Payload<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// The server's id of the answer. A chunk told by comparison with the one before leaves it out.
+    /// The server's id of the answer. A chunk that matched a template leaves it out, unless it is the first
+    /// of its answer.
     pub id: Option<Cow<'a, str>>,
-    /// The model that answers. A chunk told by comparison with the one before leaves it out.
+    /// The model that answers. A chunk that matched a template leaves it out, unless it is the first
+    /// of its answer.
     pub model: Option<Cow<'a, str>>,
     /// An error that the server reports inside the stream, beside or in place of anything else.
     pub error: Option<Box<ServerError>>,
@@ -34,8 +36,8 @@ pub struct Chunk<'a> {
     pub(crate) choice: Option<Choice<'a>>,
     /// Further choices. A list that is not needed costs no allocation.
     pub(crate) more: Vec<Choice<'a>>,
-    /// The number of the form that its only reasoning detail was given; 0 if it was given none.
-    pub(crate) detail_form: u64,
+    /// The number of the shape of its only reasoning detail; 0 if a template does not follow it.
+    pub(crate) detail_shape: u64,
     /// There was more in it than fits into memory.
     pub(crate) is_cut: bool,
 }

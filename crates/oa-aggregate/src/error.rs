@@ -67,12 +67,12 @@ impl std::error::Error for Error {}
 
 /// A payload that is not JSON.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unreadable {
+pub struct UnreadablePayload {
     payload: Box<str>,
     position: usize,
 }
 
-impl Unreadable {
+impl UnreadablePayload {
     pub(crate) fn new(text: &str, position: usize) -> Self {
         Self { payload: beginning(text).into(), position }
     }
@@ -104,13 +104,13 @@ impl Unreadable {
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadablePayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not JSON at byte {}: {:?}", self.position, self.excerpt())
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadablePayload {}
 
 /// How a server's text begins: as much of it as is kept. Whoever shows it masks it first.
 pub(crate) fn beginning(text: &str) -> &str {
@@ -130,7 +130,7 @@ pub enum Problem {
     /// The answer was complete, but its stream did not end as it should.
     UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
-    Unreadable(Unreadable),
+    Unreadable(UnreadablePayload),
     /// Another piece of a call's name came after its arguments had begun, and is no part of the name (QUIRKS
     /// row 119).
     LateName {

@@ -2,7 +2,7 @@
 //!
 //! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
 //! members of the wrong type are passed over instead of failing the whole payload, and it notes where
-//! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. It
+//! the scalars lie that nobody asked for, from which [templates](crate::template) are made. It
 //! accepts what serde_json accepts, and two things more: a lone surrogate is read as U+FFFD, and `NaN`,
 //! `Infinity` and `-Infinity`, which Python writes in place of a number, stand for a value that is no
 //! number (QUIRKS row 118).
@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::mem;
 
-use crate::hole::{Hole, Kind};
+use crate::template::slot::{Slot, SlotKind};
 
 /// How deeply arrays and objects may be nested, as in serde_json.
 const DEPTH: u32 = 127;
@@ -89,11 +89,11 @@ pub(crate) struct Reader<'a, 'n> {
     text: &'a str,
     position: usize,
     depth: u32,
-    skipped: &'n mut Vec<Hole>,
+    skipped: &'n mut Vec<Slot>,
 }
 
 impl<'a, 'n> Reader<'a, 'n> {
-    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Hole>) -> Self {
+    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         // Most payloads have fewer.
         skipped.reserve(16);
@@ -101,7 +101,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads on in the middle of a text: within the choice of a chunk, where the delta is.
-    pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Hole>) -> Self {
+    pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         Self { text, position: start, depth: 3, skipped }
     }
@@ -186,7 +186,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
-    pub(crate) fn text_once(&mut self, kind: Kind) -> Read<Option<Str<'a>>> {
+    pub(crate) fn text_once(&mut self, kind: SlotKind) -> Read<Option<Str<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
             self.note(string.start, string.end(), kind);
@@ -199,7 +199,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     pub(crate) fn string_passed(&mut self) -> Read<Option<Str<'a>>> {
         let string = self.string_or_absent()?;
         if let Some(string) = string {
-            self.note(string.start, string.end(), Kind::String);
+            self.note(string.start, string.end(), SlotKind::String);
         }
         Ok(string)
     }
@@ -210,7 +210,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a whole number as [`integer`](Self::integer) does, and notes it if it is a number at all.
-    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: Kind) -> Read<Option<T>> {
+    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
         let Str { raw, start, .. } = self.raw()?;
         if number_length(raw.as_bytes()).is_some() {
             self.note(start, start + raw.len(), kind);
@@ -240,7 +240,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         match self.peek() {
             Some(b'"') => {
                 let string = self.string()?;
-                self.note(string.start, string.end(), Kind::String);
+                self.note(string.start, string.end(), SlotKind::String);
                 Ok(())
             }
             Some(b'{') => {
@@ -266,7 +266,7 @@ impl<'a, 'n> Reader<'a, 'n> {
                     return self.no_number();
                 };
                 self.position += length;
-                self.note(start, self.position, Kind::Number);
+                self.note(start, self.position, SlotKind::Number);
                 Ok(())
             }
         }
@@ -308,9 +308,9 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
     }
 
-    fn note(&mut self, start: usize, end: usize, kind: Kind) {
+    fn note(&mut self, start: usize, end: usize, kind: SlotKind) {
         if self.skipped.len() < MOST_NOTED {
-            self.skipped.extend(Hole::new(start, end, kind));
+            self.skipped.extend(Slot::new(start, end, kind));
         }
     }
 

@@ -45,13 +45,14 @@
 //! # What it costs
 //!
 //! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`]. With
-//! [`Forms`] carried from answer to answer nothing of a short answer has to be read.
+//! a [`TemplateCache`] carried from answer to answer nothing of a short answer has to be read.
 //! Deltas are slices of the answer as it grows: nothing is allocated for them.
 
 mod aggregator;
 mod answer;
 mod delta;
 mod limits;
+mod options;
 
 mod arguments;
 mod blocks;
@@ -71,15 +72,14 @@ mod text;
 mod think;
 mod thought;
 
+mod allowance;
 mod chunk;
 mod decode;
 mod failure;
-mod form;
-mod forms;
-mod hole;
 mod json;
 mod reasoning;
 mod template;
+mod value;
 
 mod error;
 mod quirks;
@@ -90,13 +90,14 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 
-pub use crate::aggregator::{Aggregator, Options, Progress};
-pub use crate::answer::Answer;
+pub use crate::aggregator::{Aggregator, StreamStatus};
+pub use crate::answer::AggregatedAnswer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
-pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
-pub use crate::forms::Forms;
+pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, UnreadablePayload};
 pub use crate::ids::MadeUpIds;
 pub use crate::limits::Limits;
+pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
+pub use crate::template::TemplateCache;

@@ -6,8 +6,8 @@ use std::mem;
 use serde_json::Value;
 
 use crate::chunk::Choice;
-use crate::form::Target;
 use crate::json::{Read, Reader, Str};
+use crate::template::Notes;
 
 /// The number of names that thinking has as a plain string.
 const NAMES: usize = 3;
@@ -64,7 +64,7 @@ impl<'a> Reasoning<'a> {
     /// The target is told which string it was, if another chunk that differs there alone has its thinking
     /// there, too. Where one name falls silent the next one counts, so that no single place decides once
     /// two of them speak.
-    pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, target: &mut Target<'a>) {
+    pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
         let mut silent = None;
         for said in named {
@@ -77,19 +77,19 @@ impl<'a> Reasoning<'a> {
                     }
                 }
                 Said::String(string) if is_first => {
-                    target.thinking = Some(*string);
+                    notes.thinking = Some(*string);
                     choice.thinking = Some(string.text());
                 }
-                Said::String(_) => target.is_ambiguous = true,
+                Said::String(_) => notes.is_ambiguous = true,
                 Said::Structure(words) => {
-                    target.is_ambiguous = true;
+                    notes.is_ambiguous = true;
                     if is_first && !words.is_empty() {
                         choice.thinking = Some(Cow::Owned(mem::take(words)));
                     }
                 }
             }
         }
-        target.thinking = target.thinking.or(silent);
+        notes.thinking = notes.thinking.or(silent);
         if choice.thinking.is_none() && !details.is_empty() {
             choice.thinking = Some(Cow::Owned(mem::take(details)));
         }

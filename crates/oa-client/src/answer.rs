@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Response;
-use oa_aggregate::{Answer, Delta, Problem, Progress, UncleanEnd};
+use oa_aggregate::{AggregatedAnswer, Delta, Problem, StreamStatus, UncleanEnd};
 use oa_redact::Secrets;
 use oa_transport::{TimeoutKind, Watch};
 use oa_types::wire::ServerError;
@@ -115,11 +115,11 @@ impl AnswerStream {
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
-        let forms = endpoint.0.learned.take_forms();
+        let templates = endpoint.0.learned.take_templates();
         Self(Box::new(Arriving {
             endpoint,
             body: Some(Source::new(response.into_body())),
-            pipeline: Pipeline::with_forms(options, forms),
+            pipeline: Pipeline::with_templates(options, templates),
             reading: true,
             failure: None,
             content_type,
@@ -305,7 +305,7 @@ impl AnswerStream {
                     watch.expect_end(within);
                 }
                 match progress {
-                    Ok(Progress::Done) => Ok(()),
+                    Ok(StreamStatus::Done) => Ok(()),
                     Ok(_) => return Poll::Ready(()),
                     Err(error) => Err(Error::pipeline(error, pipeline.received())),
                 }
@@ -362,7 +362,7 @@ impl AnswerStream {
             let (kind, head) = (self.0.content_type.as_deref(), self.0.pipeline.head());
             quotation::no_event_stream(kind, head, received, secrets)
         });
-        let forms = self.0.pipeline.take_forms();
+        let templates = self.0.pipeline.take_templates();
         let answer = self.0.pipeline.take_answer();
         let read = || failure(&answer, received, strange, secrets);
         let mut failure = self.0.failure.take().or_else(read);
@@ -376,7 +376,7 @@ impl AnswerStream {
         match failure.take() {
             Some(error) => failure = Some(error.masked(secrets)),
             None => {
-                self.0.endpoint.0.learned.keep_forms(forms);
+                self.0.endpoint.0.learned.keep_templates(templates);
                 self.0.beginning.give_back();
             }
         }
@@ -523,7 +523,7 @@ impl Arriving {
 }
 
 /// The answer with the calls that were found in its text.
-fn scanned(mut answer: Answer, scan: Scan) -> Answer {
+fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
     let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
     let is_call = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
@@ -554,7 +554,7 @@ fn cut(text: &mut String, left: &mut usize) {
 
 /// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
 fn failure(
-    answer: &Answer,
+    answer: &AggregatedAnswer,
     received: u64,
     strange: Option<String>,
     secrets: &Secrets,

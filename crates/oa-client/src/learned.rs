@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oa_aggregate::Forms;
+use oa_aggregate::TemplateCache;
 
 use crate::endpoint::KnownModel;
 use crate::structured::Asking;
@@ -16,7 +16,7 @@ pub(crate) struct Learned {
     /// How it takes the form of an answer, where that was refused.
     pub(crate) asking: ByModel<Asking>,
     /// The forms of chunk that it sends, of as many answers as came at once.
-    forms: Mutex<Vec<Forms>>,
+    templates: Mutex<Vec<TemplateCache>>,
 }
 
 /// How many answers' forms are kept: where more come at once, the others learn them anew.
@@ -38,20 +38,20 @@ impl Learned {
     }
 
     /// The forms of chunk that an answer may come in; only one answer has them at a time.
-    pub(crate) fn take_forms(&self) -> Forms {
-        self.forms().pop().unwrap_or_default()
+    pub(crate) fn take_templates(&self) -> TemplateCache {
+        self.templates().pop().unwrap_or_default()
     }
 
     /// Keeps the forms of an answer that ended well for the next.
-    pub(crate) fn keep_forms(&self, forms: Forms) {
-        let mut kept = self.forms();
+    pub(crate) fn keep_templates(&self, templates: TemplateCache) {
+        let mut kept = self.templates();
         if kept.len() < MOST_FORMS {
-            kept.push(forms);
+            kept.push(templates);
         }
     }
 
-    fn forms(&self) -> MutexGuard<'_, Vec<Forms>> {
-        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn templates(&self) -> MutexGuard<'_, Vec<TemplateCache>> {
+        self.templates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
 
     /// The forms of as many answers as came at once, each with how many there are.
     fn kept(endpoint: &Endpoint) -> Vec<String> {
-        endpoint.0.learned.forms().iter().map(|forms| format!("{forms:?}")).collect()
+        endpoint.0.learned.templates().iter().map(|templates| format!("{templates:?}")).collect()
     }
 
     #[tokio::test]
@@ -150,7 +150,7 @@ mod tests {
         }
         assert!((1..=MOST_FORMS).contains(&kept(&endpoint).len()));
         for _ in 0..count {
-            endpoint.0.learned.keep_forms(Forms::default());
+            endpoint.0.learned.keep_templates(TemplateCache::default());
         }
         assert_eq!(kept(&endpoint).len(), MOST_FORMS);
     }

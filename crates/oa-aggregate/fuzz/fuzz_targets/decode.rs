@@ -6,12 +6,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oa_aggregate::{Decoder, Forms, Payload};
+use oa_aggregate::{Decoder, TemplateCache, Payload};
 
 fuzz_target!(|data: &[u8]| {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for _ in 0..2 {
-        let mut decoder = Decoder::with_forms(forms);
+        let mut decoder = Decoder::with_templates(templates);
         for payload in data.split(|&byte| byte == b'\n') {
             let (_, before) = decoder.hits_and_misses();
             let seen = show(&mut decoder, payload);
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!(seen.1, read.1);
             }
         }
-        forms = decoder.take_forms();
+        templates = decoder.take_templates();
     }
 });
 

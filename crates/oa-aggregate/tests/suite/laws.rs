@@ -2,11 +2,11 @@
 
 mod calls;
 mod decoding;
-mod forms;
 mod frames;
 mod held;
 mod ids;
 mod limits;
 mod payloads;
+mod templates;
 mod text;
 mod think;

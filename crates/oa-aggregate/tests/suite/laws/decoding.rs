@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use oa_aggregate::{Answer, Decoder, Options, Payload, Problem};
+use oa_aggregate::{AggregatedAnswer, Decoder, Options, Payload, Problem};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -326,7 +326,7 @@ fn a_member_added_anywhere_changes_nothing_but_what_it_says() {
 fn without_places(mut outcome: Outcome) -> Outcome {
     let hide = |problem: &Problem| matches!(problem, Problem::Unreadable(_));
     outcome.told.retain(|told| !matches!(told, Told::Problem(problem) if hide(problem)));
-    let Answer { problems, .. } = &mut outcome.answer;
+    let AggregatedAnswer { problems, .. } = &mut outcome.answer;
     problems.retain(|problem| !hide(problem));
     outcome
 }
