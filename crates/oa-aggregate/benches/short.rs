@@ -1,4 +1,4 @@
-//! What does a short answer cost from its first payload to its blocks, alone and after others?
+//! The cost of a short answer from its first payload to its blocks, alone and after others.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ pub(crate) const SHORT: [Made; 3] = [
     ("vLLM", None, || answers(&VLLM)),
 ];
 
-/// What stands around an answer's choices, and behind them in its last chunk; its role, a word and its end.
+/// The text around an answer's choices, and behind them in its last chunk; its role, a word and its end.
 /// `#` differs from answer to answer.
 type Short = ([&'static str; 2], &'static str, [&'static str; 3]);
 

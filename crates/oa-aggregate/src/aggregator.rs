@@ -10,13 +10,13 @@ use crate::options::Options;
 use crate::state::State;
 use crate::template::TemplateCache;
 
-/// Whether more is to come.
+/// The status of a stream after a payload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StreamStatus {
-    /// The server said `[DONE]`: whatever follows is ignored.
+    /// The server said `[DONE]`, and whatever follows is ignored.
     Done,
-    /// Push on.
+    /// More payloads are expected.
     More,
 }
 
@@ -102,7 +102,7 @@ impl Aggregator {
     /// Takes a payload of which the framing says that it is an error: the data of an event named `error`,
     /// or what stands in a field of that name (QUIRKS rows 104 and 115).
     ///
-    /// What reads as a chunk is taken as one, since some servers name all of their events.
+    /// A payload that reads as a chunk is taken as one, since some servers name all of their events.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Aggregator {
     ///
     /// # Errors
     ///
-    /// What was held back passed the limit of text.
+    /// The text that was held back passed the limit of text.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.state.flush()
     }
@@ -193,13 +193,13 @@ impl Aggregator {
         self.state.take_answer()
     }
 
-    /// Whether text, thinking or a call has come.
+    /// Returns true if text, thinking or a call has come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         !self.state.speech.blocks.parts.is_empty()
     }
 
-    /// Whether the server said that it was through: by `[DONE]` or a finish reason.
+    /// Returns true if the server said that it was through: by `[DONE]` or a finish reason.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
@@ -211,7 +211,7 @@ impl Aggregator {
         &self.state.finish_reason
     }
 
-    /// Returns what was wrong so far.
+    /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.state.problems

@@ -1,4 +1,4 @@
-//! What has come so far, in order, and what of it has not been handed out.
+//! The answer as it grows, and the deltas of it that have not been handed out.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -53,8 +53,8 @@ enum Pending {
 
 /// The deltas that have not been handed out, in order.
 ///
-/// Whoever takes deltas after each payload finds at most one, nearly always: that one needs no memory on the heap
-/// and no arithmetic of a ring.
+/// A caller that takes deltas after each payload nearly always finds one at most: that one needs no memory on the heap
+/// and no ring arithmetic.
 #[derive(Debug, Default)]
 struct Queue {
     /// The first; while there is none, nothing waits behind it either.
@@ -152,7 +152,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The first run of thinking so far; empty if there is none.
+    /// Returns the first run of thinking so far; empty if there is none.
     pub(crate) fn thinking(&self) -> &str {
         match self.thinking.and_then(|part| self.parts.get(part)) {
             Some(Part::Words(words)) => &words.text,
@@ -160,7 +160,7 @@ impl Blocks {
         }
     }
 
-    /// All that was said in one voice.
+    /// Returns all that was said in one voice.
     pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
         let mut words = self.parts.iter().filter_map(|part| match part {
             Part::Words(words) if words.voice == voice => Some(&*words.text),
@@ -199,7 +199,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// A problem has another place from now on.
+    /// Notes that a problem has another place from now on.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
         for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
             if let Pending::Problem(place) = pending
@@ -238,7 +238,7 @@ impl Blocks {
 }
 
 impl Words {
-    /// Adds words, and tells where they begin and end.
+    /// Adds words, and returns where they start and end.
     #[inline]
     fn add(&mut self, words: &str, budget: &mut Budget) -> Result<(usize, usize), Error> {
         let start = self.text.len();

@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-/// How often what a message holds is held once the answer is whole: in the message, and in history.
+/// The number of copies of what a message holds once the answer is complete: in the message, and in history.
 pub(crate) const COPIES: usize = 2;
 
-/// How often a call is: there, as what is to run and what it runs with, and as it is shown.
+/// The number of copies of a call: there, as what is to run and what it runs with, and as it is shown.
 pub(crate) const COPIES_OF_CALL: usize = 5;
 
 /// Counts the memory of one answer as it is held, against [`Limits::held_bytes`](crate::Limits::held_bytes).
 ///
-/// Whoever keeps something that a server can grow counts it here *before* it grows: text by
+/// Everything that a server can grow is counted here *before* it grows: text by
 /// [`append`](Self::append) or [`hold`](Self::hold), JSON by [`hold_value`](Self::hold_value).
 #[derive(Debug)]
 pub(crate) struct Budget {

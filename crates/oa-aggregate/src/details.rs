@@ -11,7 +11,7 @@ use crate::json::Reader;
 use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
 
-/// How far back the item of a fragment is looked for; looking through all of them each time would be
+/// The number of items in which that of a fragment is looked for; looking through all of them each time would be
 /// quadratic.
 const LATEST: usize = 64;
 
@@ -22,13 +22,13 @@ const GROWING: [&str; 3] = ["data", "summary", "text"];
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub(crate) list: Vec<Value>,
-    /// How each of them grows, by the place of the member in [`GROWING`].
+    /// The growth of each of them, by the place of the member in [`GROWING`].
     growth: Vec<[Growth; GROWING.len()]>,
     /// The shape of the fragment that was taken last, by its number, and the item that took it.
     latest: Option<(u64, usize)>,
 }
 
-/// How the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
+/// The way in which the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
 ///
 /// The rule is the one for text: a chain of fragments, from the first on, each of which begins with the one
 /// before, shows that a server repeats itself once it is long enough.
@@ -99,12 +99,12 @@ fn repeats(words: &str, text: &str, from: usize) -> bool {
 #[derive(Debug)]
 pub(crate) struct DetailShape {
     json: String,
-    /// Where the string lies in it.
+    /// The range of the string in it.
     string: Range<usize>,
     member: &'static str,
-    /// Where the member stands in [`GROWING`].
+    /// The place of the member in [`GROWING`].
     place: usize,
-    /// Tells it from all others of the stream.
+    /// A number that no other shape of the stream has.
     pub(crate) number: u64,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct DetailShape {
 pub(crate) struct DetailFragment<'a> {
     pub(crate) shape: &'a DetailShape,
     pub(crate) words: &'a str,
-    /// How long the words are in the payload.
+    /// The length of the words in the payload.
     pub(crate) raw: usize,
 }
 
@@ -153,7 +153,7 @@ impl Details {
         self.merge(&fragment.value(), shape.number, budget)
     }
 
-    /// Which item took the fragment, if the next of the same index and type is for it, too.
+    /// Adds a fragment, and returns its item if the next fragment of the same index and type is for it, too.
     fn merge_into(
         &mut self,
         fragment: &Value,
@@ -239,19 +239,19 @@ impl DetailShape {
 }
 
 impl<'a> DetailFragment<'a> {
-    /// The fragment as the full reading makes it.
+    /// Returns the fragment as the full reading makes it.
     pub(crate) fn value(self) -> Value {
         let mut value: Value = serde_json::from_str(&self.shape.json).unwrap_or_default();
         value[self.shape.member] = self.words.into();
         value
     }
 
-    /// How long its JSON is.
+    /// Returns the length of its JSON.
     pub(crate) fn json_length(self) -> usize {
         self.shape.json.len() - self.shape.string.len() + self.raw
     }
 
-    /// What of it is thinking.
+    /// Returns the thinking in it.
     pub(crate) fn thinking(self) -> &'a str {
         if self.shape.member == "data" { "" } else { self.words }
     }

@@ -6,7 +6,7 @@ use oa_types::wire::ServerError;
 use crate::allowance::Allowance;
 use crate::value::present;
 
-/// How often an error is held while it is read: the value, a copy of it, and copies of its words.
+/// The number of copies of an error while it is read: the value, a copy of it, and copies of its words.
 const COPIES: usize = 4;
 
 /// Reads what a member says of an error, unless it is absent or the code 0, which says that there is none.

@@ -12,10 +12,10 @@ use std::mem;
 
 use crate::template::slot::{Slot, SlotKind};
 
-/// How deeply arrays and objects may be nested, as in serde_json.
+/// The deepest nesting of arrays and objects, as in serde_json.
 const DEPTH: u32 = 127;
 
-/// No more scalars than this are noted: a payload has none or few, or too many to learn from.
+/// The number of scalars that are noted at most: a payload with more is not worth learning from.
 pub(crate) const MOST_NOTED: usize = 49;
 
 /// The text is not JSON, or nested too deeply; the position is in bytes.
@@ -34,7 +34,7 @@ pub(crate) struct Str<'a> {
     escapes: Escapes,
 }
 
-/// What escapes a string has.
+/// The escapes that a string has.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Escapes {
     #[default]
@@ -54,7 +54,7 @@ impl<'a> Str<'a> {
         Cow::Owned(text)
     }
 
-    /// As [`text`](Self::text), in a buffer where it has escapes.
+    /// Returns the text as [`text`](Self::text) does, in a buffer where it has escapes.
     #[inline]
     pub(crate) fn text_in(self, buffer: &'a mut String) -> &'a str {
         if self.escapes == Escapes::None {
@@ -65,12 +65,12 @@ impl<'a> Str<'a> {
         buffer
     }
 
-    /// Whether it has surrogates among its escapes, which serde_json takes in pairs only.
+    /// Returns true if it has surrogates among its escapes, which serde_json takes in pairs only.
     pub(crate) fn has_surrogates(self) -> bool {
         self.escapes == Escapes::Surrogates
     }
 
-    /// Whether `bytes` begin with the same string, up to its closing quote.
+    /// Returns true if `bytes` begin with the same string, up to its closing quote.
     #[inline]
     pub(crate) fn is_at(self, bytes: &[u8]) -> bool {
         let behind = bytes.strip_prefix(self.raw.as_bytes());
@@ -106,12 +106,12 @@ impl<'a, 'n> Reader<'a, 'n> {
         Self { text, position: start, depth: 3, skipped }
     }
 
-    /// Where the next value begins, or what was read ends.
+    /// Returns where the next value begins, or what was read ends.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// The first byte of the next value.
+    /// Returns the first byte of the next value.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.byte()
@@ -122,7 +122,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         self.begin(b'{')
     }
 
-    /// Begins an array, whose items [`item`](Self::item) tells of. Anything else is passed over.
+    /// Begins an array, whose items [`item`](Self::item) finds. Anything else is passed over.
     pub(crate) fn array(&mut self) -> Read<Option<List>> {
         self.begin(b'[')
     }
@@ -143,7 +143,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(Some(name.text()))
     }
 
-    /// Whether there is another item, which must be taken or skipped.
+    /// Returns true if there is another item, which must be taken or skipped.
     pub(crate) fn item(&mut self, array: &mut List) -> Read<bool> {
         self.next_of(array, b']')
     }
@@ -329,14 +329,14 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 }
 
-/// The string between quotes whose first character `bytes` begin with.
+/// Reads a string that `bytes` begin with behind its opening quote, up to the closing one.
 #[inline]
 pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
     let (length, escapes) = string_length(bytes)?;
     Some(Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes })
 }
 
-/// How long a string is up to its closing quote, and what escapes it has; none if it does not end, has
+/// Returns the length of a string up to its closing quote, and its escapes; none if it does not end, has
 /// control characters or an escape that RFC 8259 does not know.
 #[inline]
 fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
@@ -348,7 +348,7 @@ fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
     }
 }
 
-/// The same from the first backslash on.
+/// Does what [`string_length`] does, from the first backslash on.
 fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     let mut escapes = Escapes::Some;
     while bytes.get(at)? == &b'\\' {
@@ -371,7 +371,7 @@ fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     (bytes[at] == b'"').then_some((at, escapes))
 }
 
-/// How many bytes come before the first quote, backslash or control character; eight at a time.
+/// Returns how many bytes come before the first quote, backslash or control character; looks at eight at a time.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -387,7 +387,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// How long the number is that `bytes` begin with, by the grammar of RFC 8259.
+/// Returns the length of the number that `bytes` begin with, by the grammar of RFC 8259.
 #[inline]
 pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     let digits =
@@ -441,7 +441,7 @@ fn unescape(raw: &str, text: &mut String) {
     text.push_str(rest);
 }
 
-/// Where the first backslash lies; eight bytes at a time.
+/// Returns the position of the first backslash; looks at eight bytes at a time.
 #[inline]
 fn backslash(raw: &[u8]) -> Option<usize> {
     let (words, rest) = raw.as_chunks::<8>();
@@ -455,19 +455,19 @@ fn backslash(raw: &[u8]) -> Option<usize> {
     Some(raw.len() - rest.len() + place)
 }
 
-/// The byte, eight times.
+/// Returns the byte, eight times.
 const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// A high bit for each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
+/// Sets the high bit of each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
 /// other bits mean nothing.
 #[inline]
 const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(each(limit)) & !word
 }
 
-/// The character that begins with these four digits, with the second half of a pair if it follows.
+/// Reads the character that begins with these four digits, with the second half of a pair if it follows.
 fn code_point(rest: &str) -> (char, &str) {
     let unit = |digits: &str| u32::from_str_radix(digits, 16).unwrap_or(0xFFFD);
     let (first, behind) = (unit(&rest[..4]), &rest[4..]);

@@ -1,15 +1,15 @@
 use crate::limits::Limits;
 use crate::quirks::Quirks;
 
-/// What an aggregator is to know beforehand.
+/// Options of an aggregator.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// What a peer may make it hold.
+    /// The memory that a peer may make it hold.
     pub limits: Limits,
-    /// What is known of the server.
+    /// The server's quirks, as far as they are known.
     pub quirks: Quirks,
-    /// From this, ids are made up for calls that come without one: nine letters and digits. Another
+    /// The seed of the ids that are made up for calls without one: nine letters and digits. Another
     /// number for each answer keeps them apart within a conversation.
     pub id_seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Where a delta has its thinking: servers name it in many ways, and often say it twice.
+//! The thinking of a delta: servers name it in many ways, and often say it twice.
 
 use std::borrow::Cow;
 use std::mem;
@@ -61,8 +61,7 @@ impl<'a> Reasoning<'a> {
 
     /// Hands the thinking to the choice: that of the first name that is not silent, never two of them.
     ///
-    /// The target is told which string it was, if another chunk that differs there alone has its thinking
-    /// there, too. Where one name falls silent the next one counts, so that no single place decides once
+    /// The notes get the string that it was, if another chunk that differs there alone has its thinking there, too. Where one name falls silent the next one counts, so that no single place decides once
     /// two of them speak.
     pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
@@ -100,7 +99,7 @@ impl<'a> Reasoning<'a> {
     }
 }
 
-/// The words of a detail, which stand in `text` or `summary`.
+/// Returns the words of a detail, which stand in `text` or `summary`.
 pub(crate) fn words_of_detail(detail: &Value) -> &str {
     let words = ["text", "summary"].into_iter();
     words

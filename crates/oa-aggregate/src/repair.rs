@@ -6,7 +6,7 @@ use std::str::CharIndices;
 use oa_types::held;
 use serde_json::{Map, Number, Value};
 
-/// As deep as serde_json goes.
+/// The deepest nesting that is read, as in serde_json.
 const DEPTH: usize = 128;
 
 /// Reads an object from text that is cut off or slightly broken; none if it is not plain what was
@@ -44,7 +44,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A value, or none if there is none here. Where the text ends, what is open is closed.
+    /// Reads a value, or none if there is none here. Where the text ends, what is open is closed.
     fn value(&mut self, depth: usize) -> Option<Value> {
         if depth > DEPTH {
             return None;
@@ -194,7 +194,7 @@ impl Reader<'_> {
         (!key.is_empty()).then_some(key)
     }
 
-    /// A number, or a word of JSON or Python; one that is cut off is none.
+    /// Reads a number, or a word of JSON or Python; one that is cut off is none.
     fn word(&mut self) -> Option<Value> {
         let word = self.take_while(|c| c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'));
         match &*word {

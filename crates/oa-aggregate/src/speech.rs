@@ -1,4 +1,4 @@
-//! Words on their way to the blocks: what is held back until it is clear what it is.
+//! Words on their way to the blocks. Some are held back until it is clear what they are.
 
 use std::borrow::Cow;
 
@@ -20,9 +20,9 @@ pub(crate) struct Speech {
     pub(crate) blocks: Blocks,
     text: TextFilter,
     thinking: TextFilter,
-    /// How many bytes the first delta of thinking has, where the thinking begins with it.
+    /// The length of the first delta of thinking, where the thinking begins with it; 0 before that.
     first_thought: usize,
-    /// There once something marked has come.
+    /// Made when something marked comes, which few streams have.
     thought: Option<Box<Thought>>,
     echo: Echo,
     splitter: Option<Splitter>,
@@ -146,7 +146,7 @@ impl Speech {
         if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 
-    /// Lets go of all words that are held back, half a tag too.
+    /// Releases all words that are held back, half a tag too.
     #[inline]
     pub(crate) fn flush(&mut self, budget: &mut Budget) -> Result<(), Error> {
         // Once plain text has come nothing is held back, but for half a tag.

@@ -37,7 +37,7 @@ impl TextFilter {
         Self { mode, ..Self::default() }
     }
 
-    /// For words of which nothing is kept here once they are known not to repeat themselves.
+    /// Creates a filter that keeps nothing of words once they are known not to repeat themselves.
     pub(crate) fn from_the_start(mode: TextMode) -> Self {
         Self { mode, from_the_start: true, ..Self::default() }
     }
@@ -53,7 +53,7 @@ impl TextFilter {
         self.mode == TextMode::Detect && self.seen.is_empty()
     }
 
-    /// Has each delta go out as it comes.
+    /// Lets each delta out as it comes from now on.
     pub(crate) fn settle(&mut self) {
         self.mode = TextMode::Incremental;
     }
@@ -65,7 +65,7 @@ impl TextFilter {
         Ok(())
     }
 
-    /// How many bytes are held back.
+    /// Returns how many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }

@@ -15,11 +15,11 @@ pub(crate) struct Learned {
     pub(crate) without_tools: ByModel<()>,
     /// How it takes the form of an answer, where that was refused.
     pub(crate) asking: ByModel<Asking>,
-    /// The forms of chunk that it sends, of as many answers as came at once.
+    /// The templates of its chunks, of as many answers as came at once.
     templates: Mutex<Vec<TemplateCache>>,
 }
 
-/// How many answers' forms are kept: where more come at once, the others learn them anew.
+/// The number of answers whose templates are kept: where more come at once, the others learn them anew.
 const MOST_FORMS: usize = 8;
 
 impl Learned {
@@ -37,12 +37,12 @@ impl Learned {
         learned
     }
 
-    /// The forms of chunk that an answer may come in; only one answer has them at a time.
+    /// Takes templates for an answer; only one answer has them at a time.
     pub(crate) fn take_templates(&self) -> TemplateCache {
         self.templates().pop().unwrap_or_default()
     }
 
-    /// Keeps the forms of an answer that ended well for the next.
+    /// Keeps the templates of an answer that ended well for the next.
     pub(crate) fn keep_templates(&self, templates: TemplateCache) {
         let mut kept = self.templates();
         if kept.len() < MOST_FORMS {
@@ -103,7 +103,7 @@ mod tests {
         Client::new(options.expect("they can be")).expect("a client")
     }
 
-    /// The forms of as many answers as came at once, each with how many there are.
+    /// Returns the templates of as many answers as came at once, each with how many there are.
     fn kept(endpoint: &Endpoint) -> Vec<String> {
         endpoint.0.learned.templates().iter().map(|templates| format!("{templates:?}")).collect()
     }

@@ -101,8 +101,9 @@ impl Pipeline {
         Self::of(options, Aggregator::with_options(options.aggregator))
     }
 
-    /// Creates a pipeline for one body of a server of which it knows the forms of chunk that others have
-    /// seen, so that less of it has to be read. The answer is the same.
+    /// Creates a pipeline for one body with the templates of earlier answers of the same server.
+    ///
+    /// The answer is the same as without them: see [`TemplateCache`].
     #[must_use]
     pub fn with_templates(options: PipelineOptions, templates: TemplateCache) -> Self {
         Self::of(options, Aggregator::with_templates(options.aggregator, templates))
@@ -205,9 +206,8 @@ impl Pipeline {
         self.aggregator.next_delta()
     }
 
-    /// Gives back the forms of chunk that it knows and has learned, for the server's next answer; it has
-    /// none of them any more.
-    #[must_use = "the forms are for the next answer"]
+    /// Takes out the templates that it was given and has learned, for the server's next answer, and leaves it with none.
+    #[must_use = "the templates are for the next answer"]
     pub fn take_templates(&mut self) -> TemplateCache {
         self.aggregator.take_templates()
     }

@@ -26,7 +26,7 @@ enum Block {
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     blocks: Vec<Block>,
-    /// Where the calls stand among the blocks.
+    /// The positions of the calls among the blocks.
     calls: Vec<usize>,
     problems: usize,
 }

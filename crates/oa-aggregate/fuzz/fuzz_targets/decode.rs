@@ -1,4 +1,4 @@
-//! A payload told by comparison with the ones before says what it says when it is read in full.
+//! A payload that matches a template says what it says when it is read in full.
 //!
 //! The input is a list of payloads, one per line. They are read twice: by a decoder that knows nothing,
 //! and by one that knows what that one has learned.
@@ -16,10 +16,10 @@ fuzz_target!(|data: &[u8]| {
             let (_, before) = decoder.hits_and_misses();
             let seen = show(&mut decoder, payload);
             let (_, after) = decoder.hits_and_misses();
-            let told = after == before;
+            let matched = after == before;
             let read = show(&mut Decoder::new(), payload);
-            assert_eq!(seen.0, read.0, "told by comparison: {told}");
-            if !told {
+            assert_eq!(seen.0, read.0, "matched a template: {matched}");
+            if !matched {
                 assert_eq!(seen.1, read.1);
             }
         }
@@ -27,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What a payload says; apart, what a payload that was told by comparison leaves out.
+/// Returns what a payload says; apart, what a payload that matched a template leaves out.
 fn show(decoder: &mut Decoder, payload: &[u8]) -> (String, Option<String>) {
     match decoder.decode(payload) {
         Ok(Payload::Chunk(chunk)) => {

@@ -10,10 +10,10 @@ use crate::template::pattern::Captures;
 use crate::template::shape::Scope;
 use crate::template::slot::Slot;
 
-/// How many templates one answer needs: for text and thinking, arguments of a call, choices that alternate.
+/// The number of templates that one answer needs: for text and thinking, arguments of a call, choices that alternate.
 const MOST_OF_ANSWER: usize = 4;
 
-/// How many templates a server needs: also for the chunks that begin and end its answers.
+/// The number of templates that a server needs: also for the chunks that begin and end its answers.
 const MOST_OF_SERVER: usize = 8;
 
 /// The templates of the chunks that a server has been seen to send.
@@ -48,7 +48,7 @@ pub struct TemplateCache {
     /// Counts up with each answer, each template and each turn to another template, so that its values are times, and
     /// numbers that no two templates or answers share.
     clock: u64,
-    /// When the answer at hand began.
+    /// The time at which the answer at hand began.
     answer: u64,
     scope: Scope,
 }
@@ -56,7 +56,7 @@ pub struct TemplateCache {
 #[derive(Debug)]
 struct Entry {
     template: ChunkTemplate,
-    /// When it ceased to be the latest.
+    /// The time at which it ceased to be the latest.
     used: u64,
 }
 
@@ -74,7 +74,7 @@ impl TemplateCache {
         mem::replace(self, Self { clock, answer, scope, ..Self::default() })
     }
 
-    /// Finds the template that a payload matches, the latest first. [`matched`](Self::matched) says what it says.
+    /// Finds the template that a payload matches, the latest first; [`matched`](Self::matched) then returns its content.
     #[inline]
     pub(crate) fn find<'a>(&mut self, payload: &'a [u8]) -> Option<Captures<'a>> {
         let latest = self.list.get_mut(self.latest)?;

@@ -28,18 +28,18 @@ pub(crate) struct ChunkTemplate {
     has_usage: bool,
     /// The answer that the bytes are of.
     answer: u64,
-    /// Where the delta lies.
+    /// The range of the delta in the bytes.
     delta: Option<Range<usize>>,
-    /// Where the last payload differed that did not match.
+    /// The position at which the last payload that did not match differed.
     differs: usize,
 }
 
 /// A payload that has something else in place of a template's delta.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
-    /// Everything up to where the delta must end.
+    /// The payload up to where the delta must end.
     pub(crate) text: &'a str,
-    /// Where the delta must begin.
+    /// The position at which the delta must begin.
     pub(crate) start: usize,
 }
 

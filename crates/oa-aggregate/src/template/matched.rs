@@ -1,4 +1,4 @@
-//! What a payload says that was recognized by comparison.
+//! A payload that was recognized by comparison.
 
 use std::borrow::Cow;
 

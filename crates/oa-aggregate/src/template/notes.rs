@@ -1,10 +1,10 @@
-//! What the full reading of a payload notes for a template.
+//! Notes that the full reading of a payload takes for a template.
 
 use std::ops::Range;
 
 use crate::json::Str;
 
-/// Where the full reading found the strings that a template could follow.
+/// The strings of a payload that a template could follow, as the full reading found them.
 #[derive(Debug, Default)]
 pub(crate) struct Notes<'a> {
     pub(crate) text: Option<Str<'a>>,
@@ -14,12 +14,12 @@ pub(crate) struct Notes<'a> {
     pub(crate) detail: Option<Str<'a>>,
     /// Thinking stands in two places, so that no single one decides.
     pub(crate) is_ambiguous: bool,
-    /// Where the last delta lies.
+    /// The range of the last delta.
     pub(crate) delta: Option<Range<usize>>,
     pub(crate) members: MemberCounts,
 }
 
-/// How many members of a name a payload has, of which a template follows at most one.
+/// The number of members of some names, of which a template follows at most one each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemberCounts {
     pub(crate) deltas: usize,

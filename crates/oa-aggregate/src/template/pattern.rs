@@ -26,7 +26,7 @@ pub(crate) struct Pattern {
     varied: SlotSet,
 }
 
-/// What the open slots of a payload hold, but for numbers.
+/// The strings in the open slots of a payload.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Captures<'a> {
     pub(crate) words: Str<'a>,
@@ -43,7 +43,7 @@ pub(crate) struct Numbers {
     pub(crate) usage: Usage,
 }
 
-/// What a comparison is for.
+/// The purpose of a comparison.
 #[derive(Debug)]
 enum Purpose<'l> {
     /// To recognize a payload of the same answer.

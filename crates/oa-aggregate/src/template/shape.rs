@@ -1,4 +1,4 @@
-//! What chunks of one template say, but for the values in which they differ.
+//! The shape of a chunk: all that it says but for the values in which chunks of one template differ.
 
 use std::borrow::Cow;
 
@@ -7,17 +7,17 @@ use crate::details::DetailShape;
 use crate::json::Str;
 use crate::template::notes::Notes;
 
-/// What a chunk says beside its words and numbers.
+/// All that a chunk says beside its words and numbers.
 #[derive(Debug)]
 pub(crate) struct ChunkShape {
     pub(crate) content: Content,
     /// The only item of its reasoning details.
     pub(crate) detail: Option<Box<DetailShape>>,
-    /// Why the choice ended, if it did.
+    /// The reason why the choice ended, if it did.
     pub(crate) finish_reason: Option<Box<str>>,
 }
 
-/// What the words of a chunk are.
+/// The meaning of a chunk's words.
 #[derive(Debug)]
 pub(crate) enum Content {
     /// A piece of a call's arguments; the fragment without them.

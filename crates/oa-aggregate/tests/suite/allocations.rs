@@ -1,4 +1,4 @@
-//! What a chunk costs in allocations and copies.
+//! The cost of a chunk in allocations and copies.
 
 use std::mem::take;
 
@@ -32,7 +32,7 @@ fn chunks(count: usize, members: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(chunk).collect()
 }
 
-/// What `list` costs after `first`, which it is like.
+/// Returns what `list` costs after `first`, which it is like.
 fn cost(first: &[String], list: &[String]) -> AllocationInfo {
     let mut aggregator = Aggregator::new();
     push(&mut aggregator, first);
@@ -132,7 +132,7 @@ fn a_short_answer_allocates_for_what_it_holds_and_for_no_reading() {
     assert!(cost.count_total <= 8, "{} allocations", cost.count_total);
 }
 
-/// What a server may make an endpoint keep for it.
+/// The memory that a server may make an endpoint keep for it.
 #[test]
 fn forms_are_bounded_whatever_is_sent() {
     let list = |length: usize| -> Vec<String> {
@@ -278,7 +278,7 @@ fn details_of_many_kinds_cost_linear_memory_traffic() {
     assert!(2 * large <= 9 * small, "{small} bytes for 300, {large} for 1,200");
 }
 
-/// What a reader notes of a payload must not outweigh it.
+/// The notes that a reader takes of a payload must not outweigh it.
 #[test]
 fn a_payload_full_of_small_values_costs_no_more_than_its_own_size() {
     let list = format!("{{\"choices\":[],\"logprobs\":[{}0]}}", "0,".repeat(100_000));

@@ -1,4 +1,4 @@
-//! What holds for every stream.
+//! Laws that hold for every stream.
 
 mod calls;
 mod decoding;

@@ -106,7 +106,7 @@ pub(crate) fn run(
     drive(Aggregator::with_options(options), payloads).0
 }
 
-/// As [`run`], with what was learned of earlier streams, and then of this one too.
+/// Runs payloads as [`run`] does, with the templates of earlier streams, to which it adds its own.
 pub(crate) fn run_with(
     options: Options,
     templates: &mut TemplateCache,

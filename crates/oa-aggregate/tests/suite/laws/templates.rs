@@ -1,4 +1,4 @@
-//! What was learned of other answers changes none.
+//! Templates of other answers change no answer.
 
 use oa_aggregate::{Aggregator, Decoder, Options, Payload, TemplateCache};
 use proptest::collection::vec;
@@ -122,7 +122,7 @@ fn each_fixture_says_the_same_after_itself_and_after_any_other() {
     check_chain(Options::default(), fixtures.iter().flat_map(|payloads| [payloads, payloads]));
 }
 
-/// What a decoder says of payloads.
+/// Returns what a decoder says of payloads.
 fn says(mut decoder: Decoder, payloads: &[String]) -> (Vec<String>, TemplateCache) {
     let says = payloads.iter().map(|payload| match decoder.decode(payload.as_bytes()) {
         Ok(Payload::Chunk(chunk)) => {
@@ -229,7 +229,7 @@ fn nothing_of_an_earlier_answer_is_in_a_later_one() {
     check_chain(Options::default(), answers.iter().chain(answers.iter().rev()));
 }
 
-/// As far as a reasoning detail goes: the item of an earlier form takes no more.
+/// A reasoning detail of an earlier shape goes to its own item: that of another takes no more.
 #[test]
 fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
     let detail = |number: usize, text: &str| {
@@ -260,7 +260,7 @@ fn forms_show_nothing_of_what_was_said() {
     assert!(shown.starts_with("TemplateCache") && !shown.contains("secret"), "{shown}");
 }
 
-/// Streams that are made of a few forms of chunk each, some of which others have, too.
+/// Streams that are made of a few shapes of chunk each, some of which others have, too.
 fn streams() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     let shapes = select(SERVERS)
         .prop_flat_map(|(_, chunks)| select(chunks))
