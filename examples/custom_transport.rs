@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::Read;
 
-use oa_aggregate::{Aggregator, ContentBlock, Delta, Progress};
+use oa_aggregate::{Aggregator, ContentBlock, Delta, StreamStatus};
 use oa_redact::{printable, visible};
 use oa_sse::Parser;
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         while let Some(event) = parser.next_event()? {
             let progress = aggregator.push(event.raw_data())?;
             show(&mut aggregator);
-            if progress == Progress::Done {
+            if progress == StreamStatus::Done {
                 break 'body;
             }
         }

@@ -3,14 +3,14 @@
 //!
 //! Two things make the second request cheaper than the first. The head of the request is prepared once
 //! (`RequestHead`), and the shapes of chunk that one answer has shown are compared with the next answer's
-//! chunks (`Forms`), so that nearly nothing of it is parsed.
+//! chunks (`TemplateCache`), so that nearly nothing of it is parsed.
 //!
 //!     cargo run --example layers
 
 use std::error::Error;
 use std::mem;
 
-use oa_aggregate::{Aggregator, Answer, ContentBlock, Delta, Forms, Options};
+use oa_aggregate::{AggregatedAnswer, Aggregator, ContentBlock, Delta, Options, TemplateCache};
 use oa_sse::Parser;
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_transport::{RequestBody, RequestHead, Transport};
@@ -19,7 +19,7 @@ use oa_transport::{RequestBody, RequestHead, Transport};
 struct Server {
     transport: Transport,
     head: RequestHead,
-    forms: Forms,
+    templates: TemplateCache,
 }
 
 impl Server {
@@ -29,18 +29,19 @@ impl Server {
             .body(())?
             .into_parts();
         let head = RequestHead::new(parts)?;
-        Ok(Self { transport: Transport::new(), head, forms: Forms::default() })
+        Ok(Self { transport: Transport::new(), head, templates: TemplateCache::default() })
     }
 
     /// Sends a request, prints text as it arrives, and returns the whole answer.
-    async fn ask(&mut self, request: String) -> Result<Answer, Box<dyn Error>> {
+    async fn ask(&mut self, request: String) -> Result<AggregatedAnswer, Box<dyn Error>> {
         let response = self.transport.send(&self.head, RequestBody::new(request)).await?;
         if !response.status().is_success() {
             return Err(format!("the server answered {}", response.status()).into());
         }
         let mut body = response.into_body();
         let mut parser = Parser::new();
-        let mut aggregator = Aggregator::with_forms(Options::default(), mem::take(&mut self.forms));
+        let mut aggregator =
+            Aggregator::with_templates(Options::default(), mem::take(&mut self.templates));
         while let Some(bytes) = body.chunk().await? {
             parser.push(bytes);
             while let Some(event) = parser.next_event()? {
@@ -56,7 +57,7 @@ impl Server {
         aggregator.finish()?;
         show(&mut aggregator);
         println!();
-        self.forms = aggregator.take_forms();
+        self.templates = aggregator.take_templates();
         Ok(aggregator.into_answer())
     }
 }

@@ -1,7 +1,7 @@
 use std::mem::take;
 
 use bytes::Bytes;
-use oa_aggregate::{Answer, ContentBlock, Delta, FinishReason, Forms, Problem};
+use oa_aggregate::{AggregatedAnswer, ContentBlock, Delta, FinishReason, Problem, TemplateCache};
 use oa_chat::{Pipeline, PipelineOptions};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub struct Outcome {
     /// Who spoke in what order, runs collapsed.
     pub order: Vec<String>,
     /// The answer.
-    pub answer: Answer,
+    pub answer: AggregatedAnswer,
 }
 
 impl Outcome {
@@ -32,18 +32,21 @@ impl Outcome {
 
     /// As [`of`](Self::of), with what was learned of earlier streams, and then of this one too.
     #[must_use]
-    pub fn with_forms(
+    pub fn with_templates(
         options: PipelineOptions,
-        forms: &mut Forms,
+        templates: &mut TemplateCache,
         chunks: impl IntoIterator<Item = Bytes>,
     ) -> Self {
-        let pipeline = Pipeline::with_forms(options, take(forms));
+        let pipeline = Pipeline::with_templates(options, take(templates));
         let (outcome, learned) = Self::through(pipeline, chunks);
-        *forms = learned;
+        *templates = learned;
         outcome
     }
 
-    fn through(mut pipeline: Pipeline, chunks: impl IntoIterator<Item = Bytes>) -> (Self, Forms) {
+    fn through(
+        mut pipeline: Pipeline,
+        chunks: impl IntoIterator<Item = Bytes>,
+    ) -> (Self, TemplateCache) {
         let mut outcome = Builder::default();
         for chunk in chunks {
             pipeline.push(chunk).expect("no fixture passes a limit");
@@ -51,9 +54,9 @@ impl Outcome {
         }
         pipeline.finish().expect("no fixture passes a limit");
         outcome.drain(&mut pipeline);
-        let forms = pipeline.take_forms();
+        let templates = pipeline.take_templates();
         let Builder { text, thinking, refusal, order } = outcome;
-        (Self { text, thinking, refusal, order, answer: pipeline.into_answer() }, forms)
+        (Self { text, thinking, refusal, order, answer: pipeline.into_answer() }, templates)
     }
 
     /// Panics unless this is what the fixture's entry says.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
-use oa_aggregate::Forms;
+use oa_aggregate::TemplateCache;
 use oa_chat::PipelineOptions;
 use suite::{Fixture, Outcome, all, recorded};
 
@@ -85,10 +85,10 @@ fn every_stream_cut_at_any_offset_gives_the_same() {
 /// Runs fixtures one after the other as answers of one server.
 #[track_caller]
 fn check_chain<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for fixture in fixtures {
         let chunks = in_pieces(&fixture.body, 1460);
-        let outcome = Outcome::with_forms(options(fixture), &mut forms, chunks);
+        let outcome = Outcome::with_templates(options(fixture), &mut templates, chunks);
         outcome.assert_expected(fixture, false);
         assert_eq!(
             outcome,

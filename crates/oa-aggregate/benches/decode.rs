@@ -1,4 +1,4 @@
-//! What does a chunk cost from payload to delta, and how often is comparing it enough?
+//! The cost of a chunk from payload to delta, and how often comparing it is enough.
 //!
 //! Instructions are counted, not timed: `valgrind` counts them repeatably, see `instructions`. The
 //! yardstick in the same run is `serde_json` reading the same payload into the smallest struct that
@@ -68,10 +68,10 @@ const WORTH_A_WORD: f64 = 0.7;
 const TARGET: f64 = 1_200.0;
 const USEFUL: u64 = 20;
 
-/// How many streams are made, before those that were recorded.
+/// The number of streams that are made; they come before those that were recorded.
 const MADE: usize = TEXTS.len() + CALLS.len() + SHORT.len();
 
-/// Who reads a stream.
+/// A way to read a stream.
 type Run = fn(&[Bytes]) -> usize;
 
 const RUNS: [Run; 6] =
@@ -82,7 +82,7 @@ const SERDE: usize = 2;
 const WHOLE: usize = 3;
 const BY_KIND: usize = 4;
 const FRESH: usize = 5;
-/// As that, with the forms of the answers before.
+/// The same with the templates of the answers before.
 const WARM: usize = 6;
 
 fn main() {
@@ -160,11 +160,11 @@ fn target_of(valgrind: Option<Valgrind>, target: Option<f64>) -> String {
 struct Row {
     name: String,
     kinds: [Kind; KINDS.len()],
-    /// How many chunks were read in full, by why they cannot be told by comparison.
+    /// The number of chunks that were read in full, by the reason why no template matched.
     misses: [u64; WHYS.len()],
     ours: f64,
     serde: f64,
-    /// What a text chunk costs, if there are any and it can be counted.
+    /// The cost of a text chunk, if there are any and it can be counted.
     text: Option<f64>,
 }
 
@@ -173,17 +173,17 @@ const KINDS: [&str; 4] = ["text", "thinking", "argument fragments", "other"];
 /// The first of them are text chunks.
 const TEXT_KINDS: usize = 2;
 
-/// Why a chunk is read in full. The last are like others in what they say, and differ elsewhere from
+/// Reasons why a chunk is read in full. The last are like others in what they say, and differ elsewhere from
 /// the one before, or are the first of their form.
 const WHYS: [&str; 7] =
     ["not JSON", "usage", "choices", "rare members", "finish", "no words", "differ"];
 
-/// Chunks of one kind, and how many of them were told by comparison.
+/// Chunks of one kind, and how many of them matched a template.
 #[derive(Clone, Copy, Default)]
 struct Kind {
     chunks: u64,
     hits: u64,
-    /// How many were told but for their delta, which was read.
+    /// The number of chunks that matched but for their delta, which was read.
     deltas: u64,
     /// Recordings that have such chunks: the first one can be told by no comparison.
     firsts: u64,
@@ -302,7 +302,7 @@ impl Row {
         self.kinds[..TEXT_KINDS].iter().map(|kind| kind.chunks).sum()
     }
 
-    /// What is read in full, for recordings of which that is a good part.
+    /// Returns what is read in full, for recordings of which that is a good part.
     fn why(&self) -> String {
         if self.total().rate() > WORTH_A_WORD {
             return String::new();
@@ -328,7 +328,7 @@ impl Kind {
     }
 }
 
-/// None for a recording with too few chunks.
+/// Measures a recording; none if it has too few chunks.
 fn row(valgrind: Option<Valgrind>, recordings: &[PathBuf], path: &PathBuf) -> Option<Row> {
     let place = recordings.iter().position(|other| other == path)?;
     let number = MADE + place;
@@ -364,7 +364,7 @@ fn row(valgrind: Option<Valgrind>, recordings: &[PathBuf], path: &PathBuf) -> Op
     Some(row)
 }
 
-/// Which of [`KINDS`] a chunk is.
+/// Returns which of [`KINDS`] a chunk is.
 fn kind_of(chunk: &Chunk<'_>) -> usize {
     let has = |is: fn(&Choice<'_>) -> bool| chunk.choices().any(is);
     let brings = [
@@ -375,7 +375,7 @@ fn kind_of(chunk: &Chunk<'_>) -> usize {
     brings.into_iter().position(|brings| brings).unwrap_or(KINDS.len() - 1)
 }
 
-/// Which of [`WHYS`] keeps a chunk from being told by comparison.
+/// Returns which of [`WHYS`] keeps a chunk from matching a template.
 fn why(chunk: &Chunk<'_>) -> usize {
     let has = |is: fn(&Choice<'_>) -> bool| chunk.choices().any(is);
     let is_rare = |choice: &Choice<'_>| {
@@ -396,7 +396,7 @@ fn why(chunk: &Chunk<'_>) -> usize {
     1 + whys.into_iter().position(|why| why).unwrap_or(whys.len())
 }
 
-/// What one chunk costs: instructions, or nanoseconds where those cannot be counted.
+/// Returns the cost of one chunk: instructions, or nanoseconds where those cannot be counted.
 fn cost(valgrind: Option<Valgrind>, stream: usize, run: usize, chunks: usize, times: usize) -> f64 {
     let whole = match valgrind {
         Some(valgrind) => valgrind.instructions(None, &[stream, run], times),

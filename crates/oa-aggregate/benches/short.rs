@@ -1,9 +1,9 @@
-//! What does a short answer cost from its first payload to its blocks, alone and after others?
+//! The cost of a short answer from its first payload to its blocks, alone and after others.
 
 use std::hint::black_box;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Forms, Options};
+use oa_aggregate::{Aggregator, Options, TemplateCache};
 
 use crate::instructions::{Valgrind, grouped};
 use crate::{FRESH, Made, WARM, push, whole_answer};
@@ -15,7 +15,7 @@ pub(crate) const SHORT: [Made; 3] = [
     ("vLLM", None, || answers(&VLLM)),
 ];
 
-/// What stands around an answer's choices, and behind them in its last chunk; its role, a word and its end.
+/// The text around an answer's choices, and behind them in its last chunk; its role, a word and its end.
 /// `#` differs from answer to answer.
 type Short = ([&'static str; 2], &'static str, [&'static str; 3]);
 
@@ -85,14 +85,14 @@ pub(crate) fn fresh(payloads: &[Bytes]) -> usize {
 }
 
 pub(crate) fn warm(payloads: &[Bytes], times: usize) {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for _ in 0..times {
         for payloads in payloads.chunks(payloads.len() / 2) {
-            let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+            let mut aggregator = Aggregator::with_templates(Options::default(), templates);
             for payload in payloads {
                 push(&mut aggregator, payload);
             }
-            forms = aggregator.take_forms();
+            templates = aggregator.take_templates();
             black_box(aggregator.take_answer());
         }
     }

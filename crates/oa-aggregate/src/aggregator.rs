@@ -1,36 +1,22 @@
 use oa_types::{FinishReason, Usage};
 
-use crate::answer::Answer;
+use crate::answer::AggregatedAnswer;
 use crate::chunk::Payload;
 use crate::decode::Decoder;
 use crate::delta::Delta;
-use crate::error::{Error, Problem, UncleanEnd, Unreadable};
+use crate::error::{Error, Problem, UncleanEnd, UnreadablePayload};
 use crate::failure;
-use crate::forms::Forms;
-use crate::limits::Limits;
-use crate::quirks::Quirks;
+use crate::options::Options;
 use crate::state::State;
+use crate::template::TemplateCache;
 
-/// What an aggregator is to know beforehand.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub struct Options {
-    /// What a peer may make it hold.
-    pub limits: Limits,
-    /// What is known of the server.
-    pub quirks: Quirks,
-    /// From this, ids are made up for calls that come without one: nine letters and digits. Another
-    /// number for each answer keeps them apart within a conversation.
-    pub id_seed: u64,
-}
-
-/// Whether more is to come.
+/// The status of a stream after a payload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Progress {
-    /// The server said `[DONE]`: whatever follows is ignored.
+pub enum StreamStatus {
+    /// The server said `[DONE]`, and whatever follows is ignored.
     Done,
-    /// Push on.
+    /// More payloads are expected.
     More,
 }
 
@@ -39,7 +25,7 @@ pub enum Progress {
 /// Feed it payloads (the data of events, or a body that is plain JSON as a whole) with
 /// [`push`](Self::push), take deltas with [`next_delta`](Self::next_delta) until it answers `None`, say
 /// that the input has ended with [`finish`](Self::finish), take the deltas that were held back, and
-/// take the [`Answer`] with [`into_answer`](Self::into_answer).
+/// take the [`AggregatedAnswer`] with [`into_answer`](Self::into_answer).
 ///
 /// The project's list of server quirks explains, row by row, the rules that it follows.
 #[derive(Debug)]
@@ -70,21 +56,21 @@ impl Aggregator {
         Self { decoder: Decoder::new(), state: State::new(options) }
     }
 
-    /// Creates an aggregator for one stream of a server of which it knows the forms of chunk that others
-    /// have seen. None are known of a server that is asked for the first time: `Forms::default()`.
+    /// Creates an aggregator for one stream with the templates of earlier answers of the same server;
+    /// `TemplateCache::default()` for its first answer.
     ///
-    /// The answer is the same as without them. What this one learns as well,
-    /// [`take_forms`](Self::take_forms) tells.
+    /// The answer is the same as without them. [`take_templates`](Self::take_templates) returns them together with those
+    /// that are learned from this stream.
     #[must_use]
-    pub fn with_forms(options: Options, forms: Forms) -> Self {
-        Self { decoder: Decoder::with_forms(forms), state: State::new(options) }
+    pub fn with_templates(options: Options, templates: TemplateCache) -> Self {
+        Self { decoder: Decoder::with_templates(templates), state: State::new(options) }
     }
 
-    /// Gives back the forms that it knows and has learned, for the server's next answer; it has none of
-    /// them any more.
-    #[must_use = "the forms are for the next answer"]
-    pub fn take_forms(&mut self) -> Forms {
-        self.decoder.take_forms()
+    /// Takes out the templates that it was given and has learned, for the server's next answer, and leaves it with
+    /// none.
+    #[must_use = "the templates are for the next answer"]
+    pub fn take_templates(&mut self) -> TemplateCache {
+        self.decoder.take_templates()
     }
 
     /// Takes the next payload.
@@ -96,36 +82,36 @@ impl Aggregator {
     ///
     /// The answer passed a limit. What came before is kept.
     #[inline]
-    pub fn push(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+    pub fn push(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
         if state.done {
-            return Ok(Progress::Done);
+            return Ok(StreamStatus::Done);
         }
         if let Some(error) = state.failed {
             return Err(error);
         }
-        if let Some(told) = self.decoder.tell(payload) {
+        if let Some(matched) = self.decoder.recognize(payload) {
             return state
-                .take_told(&told)
-                .map(|()| Progress::More)
+                .take_matched(&matched)
+                .map(|()| StreamStatus::More)
                 .map_err(|error| state.fail(error));
         }
-        self.push_what_differs(payload)
+        self.push_unmatched(payload)
     }
 
     /// Takes a payload of which the framing says that it is an error: the data of an event named `error`,
     /// or what stands in a field of that name (QUIRKS rows 104 and 115).
     ///
-    /// What reads as a chunk is taken as one, since some servers name all of their events.
+    /// A payload that reads as a chunk is taken as one, since some servers name all of their events.
     ///
     /// # Errors
     ///
     /// As [`push`](Self::push).
     #[cold]
-    pub fn push_error(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+    pub fn push_error(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
         if state.done {
-            return Ok(Progress::Done);
+            return Ok(StreamStatus::Done);
         }
         if let Some(error) = state.failed {
             return Err(error);
@@ -142,24 +128,24 @@ impl Aggregator {
         }
         state
             .add_problem(Problem::Server(Box::new(error)))
-            .map(|()| Progress::More)
+            .map(|()| StreamStatus::More)
             .map_err(|error| state.fail(error))
     }
 
-    fn push_what_differs(&mut self, payload: &[u8]) -> Result<Progress, Error> {
+    fn push_unmatched(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
         // By reference: a chunk is some 300 bytes that need not move.
         match &self.decoder.read_within(payload, state.budget.left()) {
             Ok(Payload::Chunk(chunk)) => {
-                state.take(chunk).map(|()| Progress::More).map_err(|error| state.fail(error))
+                state.take(chunk).map(|()| StreamStatus::More).map_err(|error| state.fail(error))
             }
             Ok(Payload::Done) => {
                 state.done = true;
-                Ok(Progress::Done)
+                Ok(StreamStatus::Done)
             }
             Err(unreadable) => state
                 .add_unreadable(unreadable)
-                .map(|()| Progress::More)
+                .map(|()| StreamStatus::More)
                 .map_err(|error| state.fail(error)),
         }
     }
@@ -175,7 +161,7 @@ impl Aggregator {
     ///
     /// # Errors
     ///
-    /// What was held back passed the limit of text.
+    /// The text that was held back passed the limit of text.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.state.flush()
     }
@@ -194,26 +180,26 @@ impl Aggregator {
 
     /// Ends the input, if that has not been said, and makes the answer.
     #[must_use]
-    pub fn into_answer(mut self) -> Answer {
+    pub fn into_answer(mut self) -> AggregatedAnswer {
         self.take_answer()
     }
 
     /// Makes the answer as [`into_answer`](Self::into_answer) does, of an aggregator that stays where it
     /// is. Nothing is left to be told, and whatever is pushed after that is ignored.
     #[must_use]
-    pub fn take_answer(&mut self) -> Answer {
+    pub fn take_answer(&mut self) -> AggregatedAnswer {
         // A limit cuts off what was held back; everything before it is in the answer.
         let _ = self.state.flush();
         self.state.take_answer()
     }
 
-    /// Whether text, thinking or a call has come.
+    /// Returns true if text, thinking or a call has come.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         !self.state.speech.blocks.parts.is_empty()
     }
 
-    /// Whether the server said that it was through: by `[DONE]` or a finish reason.
+    /// Returns true if the server said that it was through: by `[DONE]` or a finish reason.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
@@ -225,7 +211,7 @@ impl Aggregator {
         &self.state.finish_reason
     }
 
-    /// Returns what was wrong so far.
+    /// Returns the problems so far.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         &self.state.problems
@@ -233,7 +219,7 @@ impl Aggregator {
 
     /// Returns the first payload that was not JSON.
     #[must_use]
-    pub fn unreadable(&self) -> Option<&Unreadable> {
+    pub fn unreadable(&self) -> Option<&UnreadablePayload> {
         self.state.unreadable.as_ref()
     }
 

@@ -3,10 +3,10 @@ use serde_json::{Map, Value};
 
 use crate::error::Problem;
 
-/// Everything that one stream came to.
+/// The whole answer of one stream: all that its chunks add up to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct AggregatedAnswer {
     /// Text, thinking and calls in the order in which they began; a refusal is text.
     pub blocks: Vec<ContentBlock>,
     /// The words of a refusal, if the model refused.
@@ -14,11 +14,11 @@ pub struct Answer {
     /// The last finish reason that the server gave, [`Unspecified`](FinishReason::Unspecified) if it
     /// gave none.
     pub finish_reason: FinishReason,
-    /// What it cost, merged from all reports.
+    /// The tokens it cost, merged from all reports.
     pub usage: Option<Usage>,
-    /// What was wrong on the way: the first few problems.
+    /// The first few problems on the way.
     pub problems: Vec<Problem>,
-    /// Whether `[DONE]` came.
+    /// True if `[DONE]` came.
     pub done: bool,
     /// The server's id of the answer.
     pub id: Option<String>,
@@ -28,8 +28,8 @@ pub struct Answer {
     pub extra: Map<String, Value>,
 }
 
-impl Answer {
-    /// Whether the server said that it was through: by `[DONE]` or a finish reason.
+impl AggregatedAnswer {
+    /// Returns true if the server said that it was through: by `[DONE]` or a finish reason.
     ///
     /// Otherwise the stream was cut off, and what is here may be a part (QUIRKS row 69).
     #[must_use]
@@ -37,21 +37,21 @@ impl Answer {
         self.done || self.is_finished()
     }
 
-    /// Whether the server gave a finish reason.
+    /// Returns true if the server gave a finish reason.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.finish_reason != FinishReason::Unspecified
     }
 
-    /// Whether nothing of use came: no text, no thinking, no call.
+    /// Returns true if nothing of use came: no text, no thinking, no call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 }
 
-impl From<Answer> for AssistantMessage {
-    fn from(answer: Answer) -> Self {
+impl From<AggregatedAnswer> for AssistantMessage {
+    fn from(answer: AggregatedAnswer) -> Self {
         let mut message = Self::new(answer.blocks);
         message.finish_reason = match answer.refusal {
             Some(_) => FinishReason::Refusal,

@@ -14,7 +14,7 @@ use crate::quirks::ArgumentRepair;
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     text: String,
-    /// Where each fragment ends.
+    /// The position at which each fragment ends.
     ends: Vec<usize>,
     shape: Shape,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Resolution(pub(crate) Map<String, Value>);
 
 impl Arguments {
-    /// Appends a fragment, if the budget has room for it, and tells where it lies.
+    /// Appends a fragment, if the budget has room for it, and returns where it starts and ends.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -56,7 +56,7 @@ impl Arguments {
         budget.reserve(&mut self.text, fragment.len(), 1)
     }
 
-    /// Appends a fragment and tells where it lies.
+    /// Appends a fragment and returns where it starts and ends.
     #[inline]
     pub(crate) fn push(&mut self, fragment: &str) -> (usize, usize) {
         let start = self.text.len();
@@ -87,12 +87,12 @@ impl Arguments {
         self.text.trim() == text.trim()
     }
 
-    /// Whether the text so far is one complete JSON value.
+    /// Returns true if the text so far is one complete JSON value.
     pub(crate) fn is_whole(&mut self) -> bool {
         self.shape.is_whole(&self.text)
     }
 
-    /// The text, cut to at most so many bytes.
+    /// Returns the text, cut to at most so many bytes.
     pub(crate) fn excerpt(&self, bytes: usize) -> String {
         let mut end = self.text.len().min(bytes);
         while !self.text.is_char_boundary(end) {
@@ -142,7 +142,7 @@ impl Arguments {
         }
     }
 
-    /// The object of a server that sends it more than once.
+    /// Returns the object of a server that sends it more than once.
     fn resent(&self, room: usize) -> Option<Map<String, Value>> {
         if self.ends.len() > 1 && self.each_extends_the_one_before() {
             let last = self.fragments().last()?;
@@ -181,7 +181,7 @@ fn repaired(text: &str, room: usize) -> Option<Map<String, Value>> {
     }
 }
 
-/// Why there is no value.
+/// The reason why there is no value.
 enum Unread {
     Invalid(serde_json::Error),
     TooLarge,
@@ -204,7 +204,7 @@ fn read(text: &str, room: usize) -> Result<Value, Unread> {
     serde_json::from_str(text).map_err(Unread::Invalid)
 }
 
-/// The object, also if it is JSON within a JSON string; null and the empty string are no arguments.
+/// Returns the object, also if it is JSON within a JSON string; null and the empty string are an empty object.
 fn unwrap(value: Value, room: usize) -> Option<Map<String, Value>> {
     match value {
         Value::Null => Some(Map::new()),
@@ -218,7 +218,7 @@ fn unwrap(value: Value, room: usize) -> Option<Map<String, Value>> {
     }
 }
 
-/// How far the text has been followed, and whether the value in it has ended.
+/// Follows the text as it grows, and knows whether the value in it has ended.
 ///
 /// A server that repeats the name in every fragment has this asked each time; parsing all the text
 /// each time would be quadratic.

@@ -1,7 +1,9 @@
-//! What has come so far, in order, and what of it has not been handed out.
+//! The answer as it grows, and the deltas of it that have not been handed out.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+
+use oa_types::ContentBlock;
 
 use crate::budget::{Budget, COPIES};
 use crate::call::Call;
@@ -15,6 +17,9 @@ pub(crate) enum Part {
     Call,
     Words(Words),
 }
+
+/// The memory of a block of the answer, in bytes: as a part, and in lists that grow.
+const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
 
 /// An answer may have so many parts in any case, and one more for each so many bytes of its limit.
 const FEW: usize = 1024;
@@ -48,8 +53,8 @@ enum Pending {
 
 /// The deltas that have not been handed out, in order.
 ///
-/// Whoever takes deltas after each payload finds at most one, nearly always: that one needs no memory on the heap
-/// and no arithmetic of a ring.
+/// A caller that takes deltas after each payload nearly always finds one at most: that one needs no memory on the heap
+/// and no ring arithmetic.
 #[derive(Debug, Default)]
 struct Queue {
     /// The first; while there is none, nothing waits behind it either.
@@ -131,7 +136,7 @@ impl Blocks {
             _ => {
                 // The first few, which are often the only ones, need not grow from nothing.
                 let room = if count < 4 { ROOM } else { 0 };
-                budget.hold_block()?;
+                budget.hold(BLOCK)?;
                 let mut text = Words { voice, text: String::new() };
                 budget.reserve(&mut text.text, room, COPIES)?;
                 let added = text.add(words, budget)?;
@@ -147,7 +152,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// The first run of thinking so far; empty if there is none.
+    /// Returns the first run of thinking so far; empty if there is none.
     pub(crate) fn thinking(&self) -> &str {
         match self.thinking.and_then(|part| self.parts.get(part)) {
             Some(Part::Words(words)) => &words.text,
@@ -155,7 +160,7 @@ impl Blocks {
         }
     }
 
-    /// All that was said in one voice.
+    /// Returns all that was said in one voice.
     pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
         let mut words = self.parts.iter().filter_map(|part| match part {
             Part::Words(words) if words.voice == voice => Some(&*words.text),
@@ -167,7 +172,7 @@ impl Blocks {
     }
 
     pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
-        budget.hold_block()?;
+        budget.hold(BLOCK)?;
         self.pending.reserve(budget)?;
         self.parts.push(Part::Call);
         self.pending.push(Pending::CallStart(call));
@@ -194,7 +199,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// A problem has another place from now on.
+    /// Notes that a problem has another place from now on.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
         for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
             if let Pending::Problem(place) = pending
@@ -233,7 +238,7 @@ impl Blocks {
 }
 
 impl Words {
-    /// Adds words, and tells where they begin and end.
+    /// Adds words, and returns where they start and end.
     #[inline]
     fn add(&mut self, words: &str, budget: &mut Budget) -> Result<(usize, usize), Error> {
         let start = self.text.len();

@@ -3,24 +3,19 @@
 use std::collections::VecDeque;
 
 use oa_json::held;
-use oa_types::ContentBlock;
 use serde_json::Value;
 
-use crate::blocks::Part;
 use crate::error::{Error, ErrorKind};
 
-/// How often what a message holds is held once the answer is whole: in the message, and in history.
+/// The number of copies of what a message holds once the answer is complete: in the message, and in history.
 pub(crate) const COPIES: usize = 2;
 
-/// How often a call is: there, as what is to run and what it runs with, and as it is shown.
+/// The number of copies of a call: there, as what is to run and what it runs with, and as it is shown.
 pub(crate) const COPIES_OF_CALL: usize = 5;
-
-/// A block of the answer: as a part, and in lists that grow.
-const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
 
 /// Counts the memory of one answer as it is held, against [`Limits::held_bytes`](crate::Limits::held_bytes).
 ///
-/// Whoever keeps something that a server can grow counts it here *before* it grows: text by
+/// Everything that a server can grow is counted here *before* it grows: text by
 /// [`append`](Self::append) or [`hold`](Self::hold), JSON by [`hold_value`](Self::hold_value).
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -52,11 +47,6 @@ impl Budget {
     /// Takes back bytes that were counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
-    }
-
-    /// Counts a block that begins.
-    pub(crate) fn hold_block(&mut self) -> Result<(), Error> {
-        self.hold(BLOCK)
     }
 
     /// Counts a value that the message keeps under this name, or in a list.

@@ -8,15 +8,22 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::chunk::Fragment;
 use crate::quirks::ArgumentRepair;
 
-/// How much of broken arguments is kept for the model and the user, in bytes.
+/// The part of broken arguments that is kept for the model and the user, in bytes.
 pub(crate) const RAW_BYTES: usize = 16 << 10;
 
-/// How the tokens begin by which gpt-oss and others steer themselves.
+/// The beginning of the tokens by which gpt-oss and others steer themselves.
 const CONTROL_TOKEN: &str = "<|";
 
-/// A name up to the first control token in it.
+/// Returns a name up to the first control token in it.
 pub(crate) fn bare_name(name: &str) -> &str {
-    name.find(CONTROL_TOKEN).map_or(name, |end| name[..end].trim_end())
+    control_token(name).map_or(name, |end| name[..end].trim_end())
+}
+
+/// Returns the position of the first control token in a name. A search for a string is prepared at some cost, and hardly any name
+/// needs it.
+fn control_token(name: &str) -> Option<usize> {
+    let start = name.find('<')?;
+    name[start..].find(CONTROL_TOKEN).map(|place| start + place)
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +54,7 @@ impl Call {
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
     }
 
-    /// Takes what a fragment adds but for its id, and a piece of arguments, and tells where that lies.
+    /// Takes what a fragment adds but for its id, and a piece of arguments, and returns where that starts and ends.
     #[inline]
     pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> (usize, usize) {
         self.take_name(fragment);
@@ -70,7 +77,7 @@ impl Call {
         }
         // The token may lie over two pieces.
         if let Some(name) = &mut self.name
-            && let Some(end) = name.find(CONTROL_TOKEN)
+            && let Some(end) = control_token(name)
         {
             self.name_ended = true;
             name.truncate(name[..end].trim_end().len());

@@ -1,4 +1,4 @@
-//! Which call a fragment belongs to.
+//! The calls of an answer, and the rules by which a fragment finds its call.
 
 use oa_json::held;
 
@@ -99,7 +99,7 @@ impl Calls {
         self.list.len() - 1
     }
 
-    /// Has a call take what a fragment adds, and a piece of arguments, and tells where that lies.
+    /// Adds a fragment and its piece of arguments to a call, and returns where the piece starts and ends.
     ///
     /// An id is set once. One that another call has already is not taken over: results could not be
     /// told apart (QUIRKS row 11).

@@ -4,7 +4,7 @@ use oa_types::Usage;
 use oa_types::wire::ServerError;
 use serde_json::{Map, Value};
 
-/// What one payload of a stream says.
+/// One payload of a stream: a chunk, or its end.
 #[derive(Debug)]
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "nearly all are chunks, and none is ever kept")]
@@ -22,9 +22,11 @@ pub enum Payload<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// The server's id of the answer. A chunk told by comparison with the one before leaves it out.
+    /// The server's id of the answer. A chunk that matched a template leaves it out, unless it is the first
+    /// of its answer.
     pub id: Option<Cow<'a, str>>,
-    /// The model that answers. A chunk told by comparison with the one before leaves it out.
+    /// The model that answers. A chunk that matched a template leaves it out, unless it is the first
+    /// of its answer.
     pub model: Option<Cow<'a, str>>,
     /// An error that the server reports inside the stream, beside or in place of anything else.
     pub error: Option<Box<ServerError>>,
@@ -34,8 +36,8 @@ pub struct Chunk<'a> {
     pub(crate) choice: Option<Choice<'a>>,
     /// Further choices. A list that is not needed costs no allocation.
     pub(crate) more: Vec<Choice<'a>>,
-    /// The number of the form that its only reasoning detail was given; 0 if it was given none.
-    pub(crate) detail_form: u64,
+    /// The number of the shape of its only reasoning detail; 0 if a template does not follow it.
+    pub(crate) detail_shape: u64,
     /// There was more in it than fits into memory.
     pub(crate) is_cut: bool,
 }
@@ -65,19 +67,19 @@ impl<'a> Chunk<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Choice<'a> {
-    /// Which choice it is; 0 if the server does not say.
+    /// The index of the choice; 0 if the server does not say.
     pub index: i64,
     /// Thinking under any of its names (QUIRKS rows 39 to 42).
     pub thinking: Option<Cow<'a, str>>,
     /// Text.
     pub text: Option<Cow<'a, str>>,
-    /// Why the choice ended, in the server's word.
+    /// The reason why the choice ended, in the server's word.
     pub finish_reason: Option<Cow<'a, str>>,
-    /// It came as a `message`, which has all of the answer, and not as a delta (QUIRKS rows 36 and 117).
+    /// True if it came as a `message`, which has all of the answer, and not as a delta (QUIRKS rows 36 and 117).
     pub is_message: bool,
     /// The first fragment of a tool call; nearly always the only one.
     pub(crate) call: Option<Fragment<'a>>,
-    /// What few chunks have, apart so that the others stay small.
+    /// Members that few chunks have, in a box so that the others stay small.
     pub(crate) rare: Option<Box<Rare<'a>>>,
 }
 
@@ -87,10 +89,10 @@ pub(crate) struct Rare<'a> {
     pub(crate) refusal: Option<Cow<'a, str>>,
     pub(crate) calls: Vec<Fragment<'a>>,
     pub(crate) details: Vec<Value>,
-    /// How long they are in the payload.
+    /// The length of the details in the payload.
     pub(crate) detail_bytes: usize,
     pub(crate) thinking_blocks: Vec<Value>,
-    /// How long they are in the payload.
+    /// The length of the blocks in the payload.
     pub(crate) block_bytes: usize,
     /// The chunk's thinking stands in these blocks alone.
     pub(crate) thinks_in_blocks: bool,
@@ -101,7 +103,7 @@ pub(crate) struct Rare<'a> {
 }
 
 impl Rare<'_> {
-    /// Whether it has one item of `reasoning_details`, an object, and nothing else.
+    /// Returns true if it has one item of `reasoning_details`, an object, and nothing else.
     pub(crate) fn has_one_detail(&self) -> bool {
         let Self {
             parts,
@@ -205,7 +207,7 @@ pub struct Fragment<'a> {
     pub name: Option<Cow<'a, str>>,
     /// A piece of the arguments' JSON text, or all of it.
     pub arguments: Option<Cow<'a, str>>,
-    /// It came as `function_call`, which has neither id nor index (QUIRKS row 32).
+    /// True if it came as `function_call`, which has neither id nor index (QUIRKS row 32).
     pub legacy: bool,
     /// Members that only the server understands, and wants back.
     pub extra: Option<Box<Map<String, Value>>>,

@@ -7,33 +7,34 @@ use oa_json::held;
 use oa_types::Usage;
 use serde_json::{Map, Value};
 
+use crate::allowance::Allowance;
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
-use crate::error::Unreadable;
+use crate::error::UnreadablePayload;
 use crate::failure;
-use crate::form::{Target, Told};
-use crate::forms::Forms;
-use crate::hole::{Count, Hole, Kind};
 use crate::json::{Invalid, Read, Reader, Str};
 use crate::reasoning::{Name, Reasoning, words_of_detail};
+use crate::template::slot::{Count, Slot, SlotKind};
+use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
+use crate::value::{present, present_member};
 
-/// How much is held of one payload by who reads it alone, in bytes.
+/// The memory that one payload may take in a decoder that is used alone, in bytes.
 const ROOM: usize = 64 << 20;
 
 /// Decodes the payloads of one stream.
 ///
-/// The chunks of a stream differ in few places: the decoder remembers a few forms of them and where the
-/// text lay in each, and a chunk that differs only there is not read but compared. Whatever else
-/// differs is read in full, so that the answer is the same either way. What it has learned may be
-/// carried on to the next answer of the server, as [`Forms`].
+/// The chunks of a stream differ in few places. The decoder keeps some of them as templates, and a chunk that differs
+/// from a template in its values alone is compared with it instead of being parsed. Anything else is read in full, so
+/// the result is the same either way. Templates can be reused for the next answer of the server: see
+/// [`TemplateCache`].
 #[derive(Debug, Default)]
 pub struct Decoder {
-    forms: Forms,
-    skipped: Vec<Hole>,
+    templates: TemplateCache,
+    skipped: Vec<Slot>,
     text: String,
     /// Strings without their escapes.
     words: String,
     detail: String,
-    predicted: u64,
+    matched: u64,
     framed: u64,
     decoded: u64,
 }
@@ -45,55 +46,55 @@ impl Decoder {
         Self::default()
     }
 
-    /// Creates a decoder for one stream that knows what was learned from others of the same server.
+    /// Creates a decoder for one stream with the templates of earlier answers of the same server.
     #[must_use]
-    pub fn with_forms(mut forms: Forms) -> Self {
-        forms.begin_answer();
-        Self { forms, ..Self::default() }
+    pub fn with_templates(mut templates: TemplateCache) -> Self {
+        templates.begin_answer();
+        Self { templates, ..Self::default() }
     }
 
-    /// Gives back what it knows and has learned, and forgets it.
-    #[must_use = "the forms are for the next decoder"]
-    pub fn take_forms(&mut self) -> Forms {
-        self.forms.take()
+    /// Takes out the templates that it was given and has learned, and leaves it with none.
+    #[must_use = "the templates are for the next decoder"]
+    pub fn take_templates(&mut self) -> TemplateCache {
+        self.templates.take()
     }
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
     /// Bytes that are not UTF-8 are read as U+FFFD. Of a payload that would take more than 64 MiB of
-    /// memory what is beyond that is left out.
+    /// memory the rest is left out.
     ///
     /// # Errors
     ///
     /// The payload is neither `[DONE]` nor JSON.
     #[inline]
-    pub fn decode<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, Unreadable> {
-        if let Some(found) = self.forms.find(payload) {
-            self.predicted += 1;
-            let told = self.forms.told(found, &mut self.words, &mut self.detail);
-            return Ok(Payload::Chunk(told.chunk()));
+    pub fn decode<'a>(&'a mut self, payload: &'a [u8]) -> Result<Payload<'a>, UnreadablePayload> {
+        if let Some(captures) = self.templates.find(payload) {
+            self.matched += 1;
+            let matched = self.templates.matched(captures, &mut self.words, &mut self.detail);
+            return Ok(Payload::Chunk(matched.into_chunk()));
         }
         self.read_within(payload, ROOM)
     }
 
-    /// Returns how many payloads were told by comparison, and how many were read in full.
+    /// Returns how many payloads matched a template, and how many were read in full.
     #[must_use]
     pub fn hits_and_misses(&self) -> (u64, u64) {
-        (self.predicted, self.decoded)
+        (self.matched, self.decoded)
     }
 
-    /// Returns how many payloads were told by comparison but for their delta, which was read.
+    /// Returns how many payloads matched a template but for their delta, which was read.
     #[must_use]
     pub fn deltas_read(&self) -> u64 {
         self.framed
     }
 
-    /// Tells a payload by comparison, if it can be.
+    /// Recognizes a payload by comparison, if it matches a template.
     #[inline]
-    pub(crate) fn tell<'a>(&'a mut self, payload: &'a [u8]) -> Option<Told<'a>> {
-        let found = self.forms.find(payload)?;
-        self.predicted += 1;
-        Some(self.forms.told(found, &mut self.words, &mut self.detail))
+    pub(crate) fn recognize<'a>(&'a mut self, payload: &'a [u8]) -> Option<Matched<'a>> {
+        let captures = self.templates.find(payload)?;
+        self.matched += 1;
+        Some(self.templates.matched(captures, &mut self.words, &mut self.detail))
     }
 
     /// Reads a payload, as much of it as differs or all, and learns from it. Of what it makes of it no
@@ -102,7 +103,7 @@ impl Decoder {
         &'a mut self,
         payload: &'a [u8],
         room: usize,
-    ) -> Result<Payload<'a>, Unreadable> {
+    ) -> Result<Payload<'a>, UnreadablePayload> {
         if payload.trim_ascii() == b"[DONE]" {
             return Ok(Payload::Done);
         }
@@ -119,34 +120,37 @@ impl Decoder {
             }
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut target = Target::within(room, text.len());
+        let mut notes = Notes::default();
+        let mut allowance = Allowance::new(room, text.len());
         let mut reader = Reader::new(text, &mut self.skipped);
         let mut chunk = Chunk::default();
-        let is_error = read_chunk(&mut reader, &mut chunk, &mut target)
+        let is_error = read_chunk(&mut reader, &mut chunk, &mut notes, &mut allowance)
             .and_then(|is_error| reader.end().map(|()| is_error))
-            .map_err(|Invalid { position }| Unreadable::new(text, position))?;
+            .map_err(|Invalid { position }| UnreadablePayload::new(text, position))?;
         if is_error {
-            chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), target.room)));
+            chunk.error = Some(Box::new(failure::in_body(text.as_bytes(), allowance.room)));
         }
-        chunk.is_cut = target.is_cut;
+        chunk.is_cut = allowance.is_cut;
         if !chunk.is_cut {
-            self.forms.learn(text.as_bytes(), &mut chunk, &target, &self.skipped);
+            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &self.skipped);
         }
         Ok(Payload::Chunk(chunk))
     }
 
-    /// Reads the delta of a payload whose frame is told by comparison.
+    /// Reads the delta of a payload that matches a template everywhere else.
     fn read_in_frame<'a>(&mut self, payload: &'a [u8], room: usize) -> Option<Chunk<'a>> {
-        let frame = self.forms.find_frame(payload)?;
-        let mut target = Target::within(room, payload.len());
+        let frame = self.templates.find_frame(payload)?;
+        let mut notes = Notes::default();
+        let mut allowance = Allowance::new(room, payload.len());
         let mut chunk = Chunk::default();
         let mut reader = Reader::at_delta(frame.text, frame.start, &mut self.skipped);
-        let is_object = read_delta(&mut reader, chunk.add_choice(), &mut target).ok()?;
-        if !is_object || reader.end().is_err() || target.is_cut {
+        let choice = chunk.add_choice();
+        let is_object = read_delta(&mut reader, choice, &mut notes, &mut allowance).ok()?;
+        if !is_object || reader.end().is_err() || allowance.is_cut {
             return None;
         }
         let skipped = &mut self.skipped;
-        self.forms.learn_in_frame(payload, frame, &mut chunk, &mut target, skipped);
+        self.templates.learn_in_frame(payload, frame, &mut chunk, &mut notes, skipped);
         Some(chunk)
     }
 }
@@ -155,7 +159,8 @@ impl Decoder {
 fn read_chunk<'a>(
     reader: &mut Reader<'a, '_>,
     chunk: &mut Chunk<'a>,
-    target: &mut Target<'a>,
+    notes: &mut Notes<'a>,
+    allowance: &mut Allowance,
 ) -> Read<bool> {
     // In the order in which they count.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
@@ -169,38 +174,38 @@ fn read_chunk<'a>(
                 chunk.more.clear();
                 let Some(mut choices) = reader.array()? else { continue };
                 while reader.item(&mut choices)? {
-                    if !target.hold_one::<Choice<'_>>() {
+                    if !allowance.hold_one::<Choice<'_>>() {
                         reader.skip()?;
                         continue;
                     }
-                    let inside = read_choice(reader, chunk.add_choice(), target)?;
+                    let inside = read_choice(reader, chunk.add_choice(), notes, allowance)?;
                     in_choice = in_choice.or(inside);
                 }
             }
-            "usage" => top = read_usage(reader, target)?,
+            "usage" => top = read_usage(reader, &mut notes.members)?,
             "x_groq" => {
                 let Some(mut members) = reader.object()? else { continue };
                 while let Some(name) = reader.member(&mut members)? {
                     match &*name {
-                        "usage" => in_groq = read_usage(reader, target)?,
+                        "usage" => in_groq = read_usage(reader, &mut notes.members)?,
                         _ => reader.skip()?,
                     }
                 }
             }
-            "error" => failure = failure::in_member(reader.raw()?.raw, target),
+            "error" => failure = failure::in_member(reader.raw()?.raw, allowance),
             // Compared in each chunk: a payload that says something else here may be an error.
-            "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, target),
+            "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, allowance),
             "object" | "type" => {
                 says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
             }
             // Wanted once and no more: some servers send another id with each chunk.
             "id" => {
-                target.seen.ids += 1;
-                chunk.id = reader.text_once(Kind::Id)?.map(Str::text);
+                notes.members.ids += 1;
+                chunk.id = reader.text_once(SlotKind::Id)?.map(Str::text);
             }
             "model" => {
-                target.seen.models += 1;
-                chunk.model = reader.text_once(Kind::Model)?.map(Str::text);
+                notes.members.models += 1;
+                chunk.model = reader.text_once(SlotKind::Model)?.map(Str::text);
             }
             _ => reader.skip()?,
         }
@@ -214,7 +219,8 @@ fn read_chunk<'a>(
 fn read_choice<'a>(
     reader: &mut Reader<'a, '_>,
     choice: &mut Choice<'a>,
-    target: &mut Target<'a>,
+    notes: &mut Notes<'a>,
+    allowance: &mut Allowance,
 ) -> Read<Option<Usage>> {
     let mut index = 0;
     let mut finish_reason = None;
@@ -222,47 +228,45 @@ fn read_choice<'a>(
     let mut has_delta = false;
     let (mut message, mut text) = (None, None);
     let mut failure = None;
-    target.forget_words();
+    notes.forget_words();
     let Some(mut members) = reader.object()? else { return Ok(None) };
     while let Some(name) = reader.member(&mut members)? {
         match &*name {
             "index" => {
-                target.seen.indices += 1;
-                index = reader.noted(Kind::Index)?.unwrap_or(0);
+                notes.members.indices += 1;
+                index = reader.noted(SlotKind::Index)?.unwrap_or(0);
             }
             "delta" => {
                 if has_delta {
                     *choice = Choice::default();
                 }
-                target.forget_words();
-                target.seen.deltas += 1;
+                notes.forget_words();
+                notes.members.deltas += 1;
                 let start = reader.position();
-                has_delta = read_delta(reader, choice, target)?;
-                target.delta = Some(start..reader.position());
+                has_delta = read_delta(reader, choice, notes, allowance)?;
+                notes.delta = Some(start..reader.position());
             }
             "message" => message = Some(reader.pass()?.raw),
             "text" => text = reader.string_passed()?,
             "finish_reason" => finish_reason = reader.text()?.map(Str::text),
-            "error" => failure = failure::in_choice(reader.raw()?.raw, target),
-            "usage" => usage = read_usage(reader, target)?,
+            "error" => failure = failure::in_choice(reader.raw()?.raw, allowance),
+            "usage" => usage = read_usage(reader, &mut notes.members)?,
             _ => reader.skip()?,
         }
     }
     // What a body that is not streamed has in place of a delta; beside one it repeats things.
     if let Some(message) = message.filter(|_| !has_delta) {
         *choice = Choice::default();
-        target.forget_words();
+        notes.forget_words();
         // No template passes it over.
-        target.seen.deltas += 2;
+        notes.members.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
-        let mut inside = target.inside();
-        choice.is_message = read_delta(&mut reader, choice, &mut inside)?;
-        (target.room, target.is_cut) = (inside.room, target.is_cut | inside.is_cut);
+        choice.is_message = read_delta(&mut reader, choice, &mut Notes::default(), allowance)?;
     }
     // What completions without a chat have in place of either (QUIRKS row 116).
     if let Some(text) = text.filter(|_| !has_delta && !choice.is_message) {
-        target.seen.deltas += 2;
+        notes.members.deltas += 2;
         choice.text = Some(text.text()).filter(|text| !text.is_empty());
     }
     if let Some(failure) = failure {
@@ -277,7 +281,8 @@ fn read_choice<'a>(
 fn read_delta<'a>(
     reader: &mut Reader<'a, '_>,
     choice: &mut Choice<'a>,
-    target: &mut Target<'a>,
+    notes: &mut Notes<'a>,
+    allowance: &mut Allowance,
 ) -> Read<bool> {
     let mut reasoning = Reasoning::default();
     let mut content = None;
@@ -289,7 +294,7 @@ fn read_delta<'a>(
                     let mut parts = Vec::new();
                     let Some(mut items) = reader.array()? else { continue };
                     while reader.item(&mut items)? {
-                        part(reader, &mut parts, target)?;
+                        part(reader, &mut parts, allowance)?;
                     }
                     if !parts.is_empty() {
                         choice.rare().parts = parts;
@@ -304,14 +309,14 @@ fn read_delta<'a>(
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?;
-                    if let Some(value) = present(item.raw, target)
-                        && target.hold_one::<Value>()
+                    if let Some(value) = present(item.raw, allowance)
+                        && allowance.hold_one::<Value>()
                     {
                         reasoning.details.push_str(words_of_detail(&value));
                         let rare = choice.rare();
                         rare.details.push(value);
                         rare.detail_bytes += item.raw.len();
-                        target.detail = Some(item);
+                        notes.detail = Some(item);
                     }
                 }
             }
@@ -319,8 +324,8 @@ fn read_delta<'a>(
                 let Some(mut items) = reader.array()? else { continue };
                 while reader.item(&mut items)? {
                     let item = reader.raw()?.raw;
-                    if let Some(value) = present(item, target).filter(Value::is_object)
-                        && target.hold_one::<Value>()
+                    if let Some(value) = present(item, allowance).filter(Value::is_object)
+                        && allowance.hold_one::<Value>()
                     {
                         let words = value.get("thinking").and_then(Value::as_str);
                         reasoning.blocks.push_str(words.unwrap_or_default());
@@ -339,24 +344,24 @@ fn read_delta<'a>(
                 Some(b'[') => {
                     let Some(mut items) = reader.array()? else { continue };
                     while reader.item(&mut items)? {
-                        tool_call(reader, choice, target)?;
+                        tool_call(reader, choice, notes, allowance)?;
                     }
                 }
-                _ => tool_call(reader, choice, target)?,
+                _ => tool_call(reader, choice, notes, allowance)?,
             },
             "function_call" => {
                 let mut fragment = Fragment { legacy: true, ..Fragment::default() };
                 let mut arguments = None;
                 function(reader, &mut fragment, &mut arguments)?;
                 if (fragment.name.is_some() || fragment.arguments.is_some())
-                    && target.hold_one::<Fragment<'_>>()
+                    && allowance.hold_one::<Fragment<'_>>()
                 {
-                    target.arguments = arguments;
+                    notes.arguments = arguments;
                     choice.add_call(fragment);
                 }
             }
             "extra_content" => {
-                if let Some(mut value) = present_member(&name, reader.raw()?.raw, target) {
+                if let Some(mut value) = present_member(&name, reader.raw()?.raw, allowance) {
                     let rare = choice.rare();
                     rare.is_thought = take_thought_mark(&mut value);
                     if !rare.is_thought || value != Value::Object(Map::new()) {
@@ -367,7 +372,7 @@ fn read_delta<'a>(
             // A signature of the thinking, in one piece (QUIRKS row 105).
             "reasoning_opaque" => {
                 if let Some(signature) = reader.text()?
-                    && target.hold(held::member(&name) + signature.raw.len())
+                    && allowance.hold(held::member(&name) + signature.raw.len())
                 {
                     choice.rare().extra.insert(name.into_owned(), signature.text().into());
                 }
@@ -376,9 +381,9 @@ fn read_delta<'a>(
         }
     }
     if reasoning.is_present() {
-        reasoning.tell(choice, target);
+        reasoning.tell(choice, notes);
     }
-    target.text = content;
+    notes.text = content;
     choice.text = content.map(Str::text).filter(|text| !text.is_empty());
     Ok(true)
 }
@@ -386,9 +391,9 @@ fn read_delta<'a>(
 fn part<'a>(
     reader: &mut Reader<'a, '_>,
     parts: &mut Vec<Part<'a>>,
-    target: &mut Target<'a>,
+    allowance: &mut Allowance,
 ) -> Read<()> {
-    if !target.hold_one::<Part<'_>>() {
+    if !allowance.hold_one::<Part<'_>>() {
         return reader.skip();
     }
     if reader.peek() == Some(b'"') {
@@ -408,7 +413,7 @@ fn part<'a>(
                         while let Some(name) = reader.member(&mut members)? {
                             match &*name {
                                 // Once here, and once among the parts.
-                                "text" if !target.hold(6 * size_of::<Part<'_>>()) => {
+                                "text" if !allowance.hold(6 * size_of::<Part<'_>>()) => {
                                     reader.skip()?;
                                 }
                                 "text" => thinking.extend(reader.text()?.map(Str::text)),
@@ -431,7 +436,8 @@ fn part<'a>(
 fn tool_call<'a>(
     reader: &mut Reader<'a, '_>,
     choice: &mut Choice<'a>,
-    target: &mut Target<'a>,
+    notes: &mut Notes<'a>,
+    allowance: &mut Allowance,
 ) -> Read<()> {
     let mut fragment = Fragment::default();
     let mut empty = true;
@@ -441,16 +447,16 @@ fn tool_call<'a>(
         match &*name {
             "index" => fragment.index = reader.integer()?,
             "id" => fragment.id = reader.text()?.map(Str::text),
-            "function" => function(reader, &mut fragment, &mut target.arguments)?,
+            "function" => function(reader, &mut fragment, &mut notes.arguments)?,
             "type" => reader.skip()?,
             _ => {
-                if let Some(value) = present_member(&name, reader.raw()?.raw, target) {
+                if let Some(value) = present_member(&name, reader.raw()?.raw, allowance) {
                     fragment.extra.get_or_insert_default().insert(name.into_owned(), value);
                 }
             }
         }
     }
-    if !empty && target.hold_one::<Fragment<'_>>() {
+    if !empty && allowance.hold_one::<Fragment<'_>>() {
         choice.add_call(fragment);
     }
     Ok(())
@@ -484,8 +490,8 @@ fn function<'a>(
     Ok(())
 }
 
-fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Option<Usage>> {
-    target.seen.usages += 1;
+fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Option<Usage>> {
+    counts.usages += 1;
     let mut usage = Usage::default();
     // What stands beside the counts and not in their details (QUIRKS row 113).
     let mut flat = Usage::default();
@@ -494,9 +500,9 @@ fn read_usage(reader: &mut Reader<'_, '_>, target: &mut Target<'_>) -> Read<Opti
         if mem::replace(&mut seen[count as usize], true) {
             // Of two members of one name the last counts, and details before what stands beside them: no
             // single place decides.
-            target.seen.usages += 1;
+            counts.usages += 1;
         }
-        *count.of(usage) = reader.noted(Kind::Count(count))?;
+        *count.field(usage) = reader.noted(SlotKind::Count(count))?;
         Ok(())
     };
     let Some(mut members) = reader.object()? else { return Ok(None) };
@@ -549,30 +555,4 @@ fn take_thought_mark(value: &mut Value) -> bool {
         members.remove("google");
     }
     true
-}
-
-/// The value of a member that is kept, as [`present`] reads it.
-fn present_member(name: &str, raw: &str, target: &mut Target<'_>) -> Option<Value> {
-    present(raw, target).filter(|_| target.hold(held::member(name)))
-}
-
-/// Any value; null, false, `""`, `[]` and `{}` are absent, and so is what there is no room for.
-pub(crate) fn present(raw: &str, target: &mut Target<'_>) -> Option<Value> {
-    // No tree is built that does not fit.
-    if !held::fits(raw, target.room) {
-        target.is_cut = true;
-        return None;
-    }
-    // Lone surrogates and numbers of Python pass here and not there.
-    let Ok(value) = serde_json::from_str::<Value>(raw) else {
-        return Some(Value::String(raw.to_owned()));
-    };
-    target.hold_value(&value);
-    match &value {
-        Value::Null | Value::Bool(false) => None,
-        Value::String(text) if text.is_empty() => None,
-        Value::Array(list) if list.is_empty() => None,
-        Value::Object(members) if members.is_empty() => None,
-        _ => Some(value),
-    }
 }

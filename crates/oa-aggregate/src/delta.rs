@@ -12,7 +12,7 @@ pub enum Delta<'a> {
     Refusal(&'a str),
     /// A tool call began.
     CallStart {
-        /// Which call of the answer, counted from 0 in the order in which they began.
+        /// The number of the call in the answer, counted from 0 in the order in which they began.
         call: usize,
         /// The tool's name as far as it is known.
         name: Option<&'a str>,
@@ -20,7 +20,7 @@ pub enum Delta<'a> {
     /// More of a call's arguments, as the server sent them: fragments of JSON text, or of a server
     /// that repeats itself.
     CallArguments {
-        /// Which call of the answer.
+        /// The number of the call in the answer.
         call: usize,
         /// The fragment.
         fragment: &'a str,

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::budget::{Budget, COPIES};
 use crate::error::Error;
-use crate::hole::{Hole, Kind};
 use crate::json::Reader;
+use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
 
-/// How far back the item of a fragment is looked for; looking through all of them each time would be
+/// The number of items in which that of a fragment is looked for; looking through all of them each time would be
 /// quadratic.
 const LATEST: usize = 64;
 
@@ -22,13 +22,13 @@ const GROWING: [&str; 3] = ["data", "summary", "text"];
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub(crate) list: Vec<Value>,
-    /// How each of them grows, by the place of the member in [`GROWING`].
+    /// The growth of each of them, by the place of the member in [`GROWING`].
     growth: Vec<[Growth; GROWING.len()]>,
-    /// The form of the fragment that was taken last, and the item that took it.
+    /// The shape of the fragment that was taken last, by its number, and the item that took it.
     latest: Option<(u64, usize)>,
 }
 
-/// How the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
+/// The way in which the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
 ///
 /// The rule is the one for text: a chain of fragments, from the first on, each of which begins with the one
 /// before, shows that a server repeats itself once it is long enough.
@@ -95,25 +95,25 @@ fn repeats(words: &str, text: &str, from: usize) -> bool {
     text.get(from..).is_some_and(|before| !before.is_empty() && words.starts_with(before))
 }
 
-/// A fragment of which one member varies, by which its item grows.
+/// Fragments of which one member varies, by which their item grows.
 #[derive(Debug)]
-pub(crate) struct Growing {
+pub(crate) struct DetailShape {
     json: String,
-    /// Where the string lies in it.
+    /// The range of the string in it.
     string: Range<usize>,
     member: &'static str,
-    /// Where the member stands in [`GROWING`].
+    /// The place of the member in [`GROWING`].
     place: usize,
-    /// Tells it from all others of the stream.
+    /// A number that no other shape of the stream has.
     pub(crate) number: u64,
 }
 
-/// A fragment of such a form with its words.
+/// A fragment of such a shape with its words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Grown<'a> {
-    pub(crate) form: &'a Growing,
+pub(crate) struct DetailFragment<'a> {
+    pub(crate) shape: &'a DetailShape,
     pub(crate) words: &'a str,
-    /// How long the words are in the payload.
+    /// The length of the words in the payload.
     pub(crate) raw: usize,
 }
 
@@ -121,39 +121,39 @@ impl Details {
     /// Adds a fragment to the list: members of text grow, others are set, in the latest item of the
     /// same index and type.
     ///
-    /// It may have been given a form of that number. Returns how many bytes of it were known.
+    /// `shape` is the number of its shape, or 0. Returns how many bytes of it were known.
     pub(crate) fn merge(
         &mut self,
         fragment: &Value,
-        form: u64,
+        shape: u64,
         budget: &mut Budget,
     ) -> Result<usize, Error> {
         let mut known = 0;
-        self.latest = self.merge_into(fragment, &mut known, budget)?.map(|item| (form, item));
+        self.latest = self.merge_into(fragment, &mut known, budget)?.map(|item| (shape, item));
         Ok(known)
     }
 
     /// Adds a fragment as [`merge`](Self::merge) does.
     ///
-    /// After a fragment of the same form its item is the same again, and all that is to be set in it
+    /// After a fragment of the same shape its item is the same again, and all that is to be set in it
     /// has been set: the words are what is left to add.
     #[inline]
     pub(crate) fn grow(
         &mut self,
-        fragment: Grown<'_>,
+        fragment: DetailFragment<'_>,
         budget: &mut Budget,
     ) -> Result<usize, Error> {
-        let Grown { form, words, .. } = fragment;
+        let DetailFragment { shape, words, .. } = fragment;
         if let Some((number, item)) = self.latest
-            && number == form.number
-            && let Some(Value::String(text)) = self.list[item].get_mut(form.member)
+            && number == shape.number
+            && let Some(Value::String(text)) = self.list[item].get_mut(shape.member)
         {
-            return self.growth[item][form.place].add(words, text, budget);
+            return self.growth[item][shape.place].add(words, text, budget);
         }
-        self.merge(&fragment.value(), form.number, budget)
+        self.merge(&fragment.value(), shape.number, budget)
     }
 
-    /// Which item took the fragment, if the next of the same index and type is for it, too.
+    /// Adds a fragment, and returns its item if the next fragment of the same index and type is for it, too.
     fn merge_into(
         &mut self,
         fragment: &Value,
@@ -208,8 +208,8 @@ impl Details {
     }
 }
 
-impl Growing {
-    /// The form of fragments like this one, if it is an object with one member of text.
+impl DetailShape {
+    /// Returns the shape of fragments like this one, if it is an object with one member of text.
     pub(crate) fn new(json: &str) -> Option<Self> {
         let mut strings = Vec::new();
         let mut seen = [0; GROWING.len()];
@@ -232,27 +232,27 @@ impl Growing {
         Some(Self { json: json.to_owned(), string: string.clone(), member, place, number: 0 })
     }
 
-    /// The hole in a payload in which the fragment begins at `start`.
-    pub(crate) fn hole(&self, start: usize) -> Option<Hole> {
-        Hole::new(start + self.string.start, start + self.string.end, Kind::Detail)
+    /// Returns the slot in a payload in which the fragment begins at `start`.
+    pub(crate) fn slot(&self, start: usize) -> Option<Slot> {
+        Slot::new(start + self.string.start, start + self.string.end, SlotKind::Detail)
     }
 }
 
-impl<'a> Grown<'a> {
-    /// The fragment as the full reading makes it.
+impl<'a> DetailFragment<'a> {
+    /// Returns the fragment as the full reading makes it.
     pub(crate) fn value(self) -> Value {
-        let mut value: Value = serde_json::from_str(&self.form.json).unwrap_or_default();
-        value[self.form.member] = self.words.into();
+        let mut value: Value = serde_json::from_str(&self.shape.json).unwrap_or_default();
+        value[self.shape.member] = self.words.into();
         value
     }
 
-    /// How long its JSON is.
+    /// Returns the length of its JSON.
     pub(crate) fn json_length(self) -> usize {
-        self.form.json.len() - self.form.string.len() + self.raw
+        self.shape.json.len() - self.shape.string.len() + self.raw
     }
 
-    /// What of it is thinking.
+    /// Returns the thinking in it.
     pub(crate) fn thinking(self) -> &'a str {
-        if self.form.member == "data" { "" } else { self.words }
+        if self.shape.member == "data" { "" } else { self.words }
     }
 }

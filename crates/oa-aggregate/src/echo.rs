@@ -15,25 +15,25 @@ use crate::think::{CLOSE, OPEN, half_tag};
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     state: State,
-    /// Apart, since few streams need it.
+    /// In a box, since few streams need it.
     repeat: Option<Box<Repeat>>,
 }
 
-/// What is held back, and how far it has been looked at.
+/// Text that is held back, and how far it has been looked at.
 #[derive(Debug, Default)]
 struct Repeat {
     held: String,
     /// The room, in bytes, of text that is no longer held back.
     released: usize,
-    /// Where the thought begins in what is held back, once it has.
+    /// The position in `held` at which the thought begins, once it has.
     thought: Option<usize>,
     /// The number of bytes of the thought that are known to repeat the thinking.
     agreed: usize,
-    /// How far no closing tag lies.
+    /// The number of bytes of the thought in which no closing tag lies.
     searched: usize,
 }
 
-/// How often what is held back is there: as it is let go of, what stands behind the repeat is copied.
+/// The number of copies of text that is held back: once it is released, what stands behind the repeat is copied.
 const COPIES: usize = 2;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -131,7 +131,7 @@ impl Echo {
     }
 }
 
-/// What became of text that is held back.
+/// The result of looking at text that is held back.
 enum Look {
     Holding,
     /// It is let go, or as much of it as is no repeat.
@@ -172,7 +172,7 @@ impl Repeat {
         Look::Holding
     }
 
-    /// Where the thought begins: at the first character behind the tag that is not blank.
+    /// Returns where the thought begins: at the first character behind the tag that is not blank.
     fn find_thought(&self) -> Option<usize> {
         let behind = self.held.trim_start().strip_prefix(OPEN)?.trim_start();
         (!behind.is_empty()).then(|| self.held.len() - behind.len())

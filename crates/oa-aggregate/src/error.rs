@@ -10,7 +10,7 @@ const KEPT: usize = 4096;
 /// The part of an unreadable payload that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// Which limit was passed.
+/// The limit that was passed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -36,7 +36,7 @@ impl Error {
         Self { kind, limit }
     }
 
-    /// Returns which limit was passed.
+    /// Returns the limit that was passed.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -67,12 +67,12 @@ impl std::error::Error for Error {}
 
 /// A payload that is not JSON.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unreadable {
+pub struct UnreadablePayload {
     payload: Box<str>,
     position: usize,
 }
 
-impl Unreadable {
+impl UnreadablePayload {
     pub(crate) fn new(text: &str, position: usize) -> Self {
         Self { payload: beginning(text).into(), position }
     }
@@ -104,15 +104,15 @@ impl Unreadable {
     }
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadablePayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not JSON at byte {}: {:?}", self.position, self.excerpt())
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for UnreadablePayload {}
 
-/// How a server's text begins: as much of it as is kept. Whoever shows it masks it first.
+/// Returns the beginning of a server's text, as much of it as is kept. It must be masked before it is shown.
 pub(crate) fn beginning(text: &str) -> &str {
     let mut end = text.len().min(KEPT);
     while !text.is_char_boundary(end) {
@@ -130,18 +130,18 @@ pub enum Problem {
     /// The answer was complete, but its stream did not end as it should.
     UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
-    Unreadable(Unreadable),
+    Unreadable(UnreadablePayload),
     /// Another piece of a call's name came after its arguments had begun, and is no part of the name (QUIRKS
     /// row 119).
     LateName {
-        /// Which call of the answer.
+        /// The number of the call in the answer, counted from 0.
         call: usize,
-        /// How the piece begins, in at most 4 KiB, as the server wrote it.
+        /// The beginning of the piece, at most 4 KiB, as the server wrote it.
         piece: String,
     },
 }
 
-/// How a stream ended that did not come to its end.
+/// The way in which a stream ended before its end.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum UncleanEnd {

@@ -3,31 +3,33 @@
 use oa_json::held;
 use oa_types::wire::ServerError;
 
-use crate::decode::present;
-use crate::form::Target;
+use crate::allowance::Allowance;
+use crate::value::present;
 
-/// How often an error is held while it is read: the value, a copy of it, and copies of its words.
+/// The number of copies of an error while it is read: the value, a copy of it, and copies of its words.
 const COPIES: usize = 4;
 
 /// Reads what a member says of an error, unless it is absent or the code 0, which says that there is none.
 /// One that does not fit says no more than that.
-pub(crate) fn in_member(raw: &str, target: &Target<'_>) -> Option<ServerError> {
-    if !held::fits(raw, target.room / COPIES) {
+pub(crate) fn in_member(raw: &str, allowance: &Allowance) -> Option<ServerError> {
+    if !held::fits(raw, allowance.room / COPIES) {
         return Some(too_large());
     }
-    present(raw, &mut target.inside()).filter(|error| *error != 0).map(ServerError::from_value)
+    // Not counted: there is one such member in a payload.
+    let mut allowance = *allowance;
+    present(raw, &mut allowance).filter(|error| *error != 0).map(ServerError::from_value)
 }
 
 /// Reads the error of a choice as [`in_member`] does. It is counted: there may be many of them.
-pub(crate) fn in_choice(raw: &str, target: &mut Target<'_>) -> Option<ServerError> {
-    let error = in_member(raw, target)?;
+pub(crate) fn in_choice(raw: &str, allowance: &mut Allowance) -> Option<ServerError> {
+    let error = in_member(raw, allowance)?;
     let bytes = size_of::<ServerError>() + COPIES * held::by_value(&error.raw);
-    target.hold(bytes).then_some(error)
+    allowance.hold(bytes).then_some(error)
 }
 
 /// Returns true if a member says that there was an error.
-pub(crate) fn is_in_member(raw: &str, target: &Target<'_>) -> bool {
-    in_member(raw, target).is_some()
+pub(crate) fn is_in_member(raw: &str, allowance: &Allowance) -> bool {
+    in_member(raw, allowance).is_some()
 }
 
 /// Reads a payload that is an error as a whole.

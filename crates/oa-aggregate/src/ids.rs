@@ -7,7 +7,7 @@ pub struct MadeUpIds {
 }
 
 impl MadeUpIds {
-    /// The same seed gives the same ids, none of which is among those `taken`.
+    /// Creates a source of ids: the same seed gives the same ids, none of which is among those `taken`.
     #[must_use]
     pub fn new(seed: u64, taken: Vec<String>) -> Self {
         Self { state: seed, taken }

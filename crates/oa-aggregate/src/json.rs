@@ -2,7 +2,7 @@
 //!
 //! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
 //! members of the wrong type are passed over instead of failing the whole payload, and it notes where
-//! the scalars lie that nobody asked for, from which [`Template`](crate::template::Template) learns. It
+//! the scalars lie that nobody asked for, from which [templates](crate::template) are made. It
 //! accepts what serde_json accepts, and two things more: a lone surrogate is read as U+FFFD, and `NaN`,
 //! `Infinity` and `-Infinity`, which Python writes in place of a number, stand for a value that is no
 //! number (QUIRKS row 118).
@@ -12,12 +12,12 @@ use std::mem;
 
 use oa_json::unescape_lossy;
 
-use crate::hole::{Hole, Kind};
+use crate::template::slot::{Slot, SlotKind};
 
-/// How deeply arrays and objects may be nested, as in serde_json.
+/// The deepest nesting of arrays and objects, as in serde_json.
 const DEPTH: u32 = 127;
 
-/// No more scalars than this are noted: a payload has none or few, or too many to learn from.
+/// The number of scalars that are noted at most: a payload with more is not worth learning from.
 pub(crate) const MOST_NOTED: usize = 49;
 
 /// The text is not JSON, or nested too deeply; the position is in bytes.
@@ -36,7 +36,7 @@ pub(crate) struct Str<'a> {
     escapes: Escapes,
 }
 
-/// What escapes a string has.
+/// The escapes that a string has.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Escapes {
     #[default]
@@ -56,7 +56,7 @@ impl<'a> Str<'a> {
         Cow::Owned(text)
     }
 
-    /// As [`text`](Self::text), in a buffer where it has escapes.
+    /// Returns the text as [`text`](Self::text) does, in a buffer where it has escapes.
     #[inline]
     pub(crate) fn text_in(self, buffer: &'a mut String) -> &'a str {
         if self.escapes == Escapes::None {
@@ -67,12 +67,12 @@ impl<'a> Str<'a> {
         buffer
     }
 
-    /// Whether it has surrogates among its escapes, which serde_json takes in pairs only.
+    /// Returns true if it has surrogates among its escapes, which serde_json takes in pairs only.
     pub(crate) fn has_surrogates(self) -> bool {
         self.escapes == Escapes::Surrogates
     }
 
-    /// Whether `bytes` begin with the same string, up to its closing quote.
+    /// Returns true if `bytes` begin with the same string, up to its closing quote.
     #[inline]
     pub(crate) fn is_at(self, bytes: &[u8]) -> bool {
         let behind = bytes.strip_prefix(self.raw.as_bytes());
@@ -91,11 +91,11 @@ pub(crate) struct Reader<'a, 'n> {
     text: &'a str,
     position: usize,
     depth: u32,
-    skipped: &'n mut Vec<Hole>,
+    skipped: &'n mut Vec<Slot>,
 }
 
 impl<'a, 'n> Reader<'a, 'n> {
-    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Hole>) -> Self {
+    pub(crate) fn new(text: &'a str, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         // Most payloads have fewer.
         skipped.reserve(16);
@@ -103,17 +103,17 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads on in the middle of a text: within the choice of a chunk, where the delta is.
-    pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Hole>) -> Self {
+    pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         Self { text, position: start, depth: 3, skipped }
     }
 
-    /// Where the next value begins, or what was read ends.
+    /// Returns where the next value begins, or what was read ends.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// The first byte of the next value.
+    /// Returns the first byte of the next value.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.byte()
@@ -124,7 +124,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         self.begin(b'{')
     }
 
-    /// Begins an array, whose items [`item`](Self::item) tells of. Anything else is passed over.
+    /// Begins an array, whose items [`item`](Self::item) finds. Anything else is passed over.
     pub(crate) fn array(&mut self) -> Read<Option<List>> {
         self.begin(b'[')
     }
@@ -145,7 +145,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(Some(name.text()))
     }
 
-    /// Whether there is another item, which must be taken or skipped.
+    /// Returns true if there is another item, which must be taken or skipped.
     pub(crate) fn item(&mut self, array: &mut List) -> Read<bool> {
         self.next_of(array, b']')
     }
@@ -188,7 +188,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
-    pub(crate) fn text_once(&mut self, kind: Kind) -> Read<Option<Str<'a>>> {
+    pub(crate) fn text_once(&mut self, kind: SlotKind) -> Read<Option<Str<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
             self.note(string.start, string.end(), kind);
@@ -201,7 +201,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     pub(crate) fn string_passed(&mut self) -> Read<Option<Str<'a>>> {
         let string = self.string_or_absent()?;
         if let Some(string) = string {
-            self.note(string.start, string.end(), Kind::String);
+            self.note(string.start, string.end(), SlotKind::String);
         }
         Ok(string)
     }
@@ -212,7 +212,7 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 
     /// Reads a whole number as [`integer`](Self::integer) does, and notes it if it is a number at all.
-    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: Kind) -> Read<Option<T>> {
+    pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
         let Str { raw, start, .. } = self.raw()?;
         if number_length(raw.as_bytes()).is_some() {
             self.note(start, start + raw.len(), kind);
@@ -242,7 +242,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         match self.peek() {
             Some(b'"') => {
                 let string = self.string()?;
-                self.note(string.start, string.end(), Kind::String);
+                self.note(string.start, string.end(), SlotKind::String);
                 Ok(())
             }
             Some(b'{') => {
@@ -268,7 +268,7 @@ impl<'a, 'n> Reader<'a, 'n> {
                     return self.no_number();
                 };
                 self.position += length;
-                self.note(start, self.position, Kind::Number);
+                self.note(start, self.position, SlotKind::Number);
                 Ok(())
             }
         }
@@ -310,9 +310,9 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
     }
 
-    fn note(&mut self, start: usize, end: usize, kind: Kind) {
+    fn note(&mut self, start: usize, end: usize, kind: SlotKind) {
         if self.skipped.len() < MOST_NOTED {
-            self.skipped.extend(Hole::new(start, end, kind));
+            self.skipped.extend(Slot::new(start, end, kind));
         }
     }
 
@@ -331,14 +331,14 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 }
 
-/// The string between quotes whose first character `bytes` begin with.
+/// Reads a string that `bytes` begin with behind its opening quote, up to the closing one.
 #[inline]
 pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
     let (length, escapes) = string_length(bytes)?;
     Some(Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes })
 }
 
-/// How long a string is up to its closing quote, and what escapes it has; none if it does not end, has
+/// Returns the length of a string up to its closing quote, and its escapes; none if it does not end, has
 /// control characters or an escape that RFC 8259 does not know.
 #[inline]
 fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
@@ -350,7 +350,7 @@ fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
     }
 }
 
-/// The same from the first backslash on.
+/// Does what [`string_length`] does, from the first backslash on.
 fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     let mut escapes = Escapes::Some;
     while bytes.get(at)? == &b'\\' {
@@ -373,7 +373,7 @@ fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     (bytes[at] == b'"').then_some((at, escapes))
 }
 
-/// How many bytes come before the first quote, backslash or control character; eight at a time.
+/// Returns how many bytes come before the first quote, backslash or control character; looks at eight at a time.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -389,7 +389,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// How long the number is that `bytes` begin with, by the grammar of RFC 8259.
+/// Returns the length of the number that `bytes` begin with, by the grammar of RFC 8259.
 #[inline]
 pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     let digits =
@@ -419,12 +419,12 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// The byte, eight times.
+/// Returns the byte, eight times.
 const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }
 
-/// A high bit for each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
+/// Sets the high bit of each byte below `limit`, exact up to the lowest of them; `limit` is 128 at most. The
 /// other bits mean nothing.
 #[inline]
 const fn below(word: u64, limit: u8) -> u64 {

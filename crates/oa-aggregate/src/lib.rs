@@ -1,17 +1,17 @@
-//! From the payloads of a chat-completions stream to text, thinking and whole tool calls.
+//! From the payloads of a chat-completions stream to text, thinking and complete tool calls.
 //!
 //! Servers that say they speak OpenAI's protocol each break it in their own way: indices are missing
 //! or all the same, names and ids come late, twice or never, arguments are resent, finish reasons lie.
 //! [`Aggregator`] takes them all, without being told which server it is: text leaves as it arrives,
-//! calls are put together until they are whole, and what cannot be put together becomes a block that
+//! calls are put together until they are complete, and those that cannot be become a block that
 //! says so. It has no I/O, no clock and no randomness.
 //!
-//! What servers do is listed with numbers in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
+//! The list of what servers do, with numbers, is in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
 //! the docs of this crate and of the others means row 12 there.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate alone
 //!
-//! Whoever has a transport of their own and wants the answer without a client around it; it needs
+//! Programs with a transport of their own that want the answer without a client around it. It needs
 //! nothing but serde and serde_json. With an event stream, `oa-sse` goes before it. To run an agent,
 //! take the facade `open-agent`.
 //!
@@ -44,14 +44,15 @@
 //!
 //! # What it costs
 //!
-//! A chunk that differs from one before only in its text is compared, not read; see [`Decoder`]. With
-//! [`Forms`] carried from answer to answer nothing of a short answer has to be read.
+//! A chunk that differs from an earlier one in its text alone is compared, not parsed; see [`Decoder`]. With a
+//! [`TemplateCache`] reused across answers nothing of a short answer has to be parsed.
 //! Deltas are slices of the answer as it grows: nothing is allocated for them.
 
 mod aggregator;
 mod answer;
 mod delta;
 mod limits;
+mod options;
 
 mod arguments;
 mod blocks;
@@ -70,15 +71,14 @@ mod text;
 mod think;
 mod thought;
 
+mod allowance;
 mod chunk;
 mod decode;
 mod failure;
-mod form;
-mod forms;
-mod hole;
 mod json;
 mod reasoning;
 mod template;
+mod value;
 
 mod error;
 mod quirks;
@@ -89,13 +89,14 @@ pub use oa_types::{
     TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError, Usage,
 };
 
-pub use crate::aggregator::{Aggregator, Options, Progress};
-pub use crate::answer::Answer;
+pub use crate::aggregator::{Aggregator, StreamStatus};
+pub use crate::answer::AggregatedAnswer;
 pub use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};
 pub use crate::decode::Decoder;
 pub use crate::delta::Delta;
-pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, Unreadable};
-pub use crate::forms::Forms;
+pub use crate::error::{Error, ErrorKind, Problem, UncleanEnd, UnreadablePayload};
 pub use crate::ids::MadeUpIds;
 pub use crate::limits::Limits;
+pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
+pub use crate::template::TemplateCache;

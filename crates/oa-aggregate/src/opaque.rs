@@ -1,4 +1,4 @@
-//! What only the server understands, and wants back with the message.
+//! Members that only the server understands, and wants back with the message.
 
 use std::mem;
 
@@ -7,17 +7,17 @@ use serde_json::{Map, Value};
 use crate::details::Details;
 use crate::signed::SignedBlocks;
 
-/// What the answer has for the server alone. Few servers send any of it.
+/// The members of the answer that are for the server alone. Few servers send any.
 #[derive(Debug, Default)]
 pub(crate) struct Opaque {
     pub(crate) details: Details,
     pub(crate) signed: SignedBlocks,
-    /// Members of the delta.
+    /// Other members of the deltas.
     pub(crate) members: Map<String, Value>,
 }
 
 impl Opaque {
-    /// Makes members of the message of all that came.
+    /// Takes everything that came, as members of the message.
     pub(crate) fn finish(&mut self) -> Map<String, Value> {
         let mut members = mem::take(&mut self.members);
         let signed = self.signed.finish();

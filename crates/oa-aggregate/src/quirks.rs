@@ -1,33 +1,33 @@
 //! Named tolerances: what a server does differently and the bytes cannot tell.
 
-/// What is known of a server beforehand. The defaults suit all whose quirks the bytes tell.
+/// Quirks of a server that its bytes do not show. The defaults suit all other servers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Quirks {
-    /// Which choices make up the answer.
+    /// The choices that make up the answer.
     pub choice: ChoiceIndex,
-    /// Whether text deltas add to the text or repeat all of it.
+    /// The mode of text deltas: they add to the text, or repeat all of it.
     pub text: TextMode,
-    /// Whether thinking stands between tags in the text.
+    /// The tags in the text between which thinking stands, if any.
     pub think_tags: ThinkTags,
-    /// Whether broken arguments are mended.
+    /// The repair of broken arguments.
     pub repair: ArgumentRepair,
 }
 
-/// Whether arguments that are not JSON are mended.
+/// The repair of arguments that are not JSON.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ArgumentRepair {
     /// Never: they become a [`ToolUseError`](oa_types::ToolUseError).
     #[default]
     Off,
-    /// Where it is plain what was meant: open strings and brackets are closed, trailing commas,
+    /// Arguments are repaired where it is plain what was meant: open strings and brackets are closed, trailing commas,
     /// comments and code fences go, single quotes, bare keys and Python's words are understood. An escape
     /// that JSON does not know (`"C:\Temp"`) is not plain. A call that was cut off may then run with fewer arguments than the model had in mind.
     On,
 }
 
-/// Which of the choices in a stream is the answer.
+/// The choices of a stream that make up the answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ChoiceIndex {
@@ -38,7 +38,7 @@ pub enum ChoiceIndex {
     Zero,
 }
 
-/// How text and thinking arrive (QUIRKS rows 55 and 112).
+/// The way in which text and thinking arrive (QUIRKS rows 55 and 112).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TextMode {
@@ -52,14 +52,14 @@ pub enum TextMode {
     Incremental,
 }
 
-/// Where thinking stands in text (QUIRKS rows 43 and 44).
+/// The place of thinking in text (QUIRKS rows 43 and 44).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ThinkTags {
     /// Tags are text.
     #[default]
     Off,
-    /// What is between `<think>` and `</think>` is thinking.
+    /// Text between `<think>` and `</think>` is thinking.
     Split,
     /// As `Split`, and the opening tag was in the prompt: all before the first `</think>` is thinking.
     StartsInThinking,

@@ -1,4 +1,4 @@
-//! Where a delta has its thinking: servers name it in many ways, and often say it twice.
+//! The thinking of a delta: servers name it in many ways, and often say it twice.
 
 use std::borrow::Cow;
 use std::mem;
@@ -6,8 +6,8 @@ use std::mem;
 use serde_json::Value;
 
 use crate::chunk::Choice;
-use crate::form::Target;
 use crate::json::{Read, Reader, Str};
+use crate::template::Notes;
 
 /// The number of names that thinking has as a plain string.
 const NAMES: usize = 3;
@@ -43,13 +43,10 @@ pub(crate) enum Name {
 
 impl<'a> Reasoning<'a> {
     /// Reads what stands under a name: a string, `{"text": ".."}`, or a list of these.
+    #[inline]
     pub(crate) fn read(&mut self, name: Name, reader: &mut Reader<'a, '_>) -> Read<()> {
         self.named[name as usize] = match reader.peek() {
-            Some(b'{' | b'[') => {
-                let mut words = String::new();
-                read_words(reader, &mut words)?;
-                Said::Structure(words)
-            }
+            Some(b'{' | b'[') => read_structure(reader)?,
             _ => reader.string_or_absent()?.map_or(Said::Nothing, Said::String),
         };
         Ok(())
@@ -64,10 +61,9 @@ impl<'a> Reasoning<'a> {
 
     /// Hands the thinking to the choice: that of the first name that is not silent, never two of them.
     ///
-    /// The target is told which string it was, if another chunk that differs there alone has its thinking
-    /// there, too. Where one name falls silent the next one counts, so that no single place decides once
+    /// The notes get the string that it was, if another chunk that differs there alone has its thinking there, too. Where one name falls silent the next one counts, so that no single place decides once
     /// two of them speak.
-    pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, target: &mut Target<'a>) {
+    pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
         let mut silent = None;
         for said in named {
@@ -80,19 +76,19 @@ impl<'a> Reasoning<'a> {
                     }
                 }
                 Said::String(string) if is_first => {
-                    target.thinking = Some(*string);
+                    notes.thinking = Some(*string);
                     choice.thinking = Some(string.text());
                 }
-                Said::String(_) => target.is_ambiguous = true,
+                Said::String(_) => notes.is_ambiguous = true,
                 Said::Structure(words) => {
-                    target.is_ambiguous = true;
+                    notes.is_ambiguous = true;
                     if is_first && !words.is_empty() {
                         choice.thinking = Some(Cow::Owned(mem::take(words)));
                     }
                 }
             }
         }
-        target.thinking = target.thinking.or(silent);
+        notes.thinking = notes.thinking.or(silent);
         if choice.thinking.is_none() && !details.is_empty() {
             choice.thinking = Some(Cow::Owned(mem::take(details)));
         }
@@ -103,13 +99,20 @@ impl<'a> Reasoning<'a> {
     }
 }
 
-/// The words of a detail, which stand in `text` or `summary`.
+/// Returns the words of a detail, which stand in `text` or `summary`.
 pub(crate) fn words_of_detail(detail: &Value) -> &str {
     let words = ["text", "summary"].into_iter();
     words
         .filter_map(|member| detail.get(member)?.as_str())
         .find(|text| !text.is_empty())
         .unwrap_or_default()
+}
+
+#[cold]
+fn read_structure<'a>(reader: &mut Reader<'a, '_>) -> Read<Said<'a>> {
+    let mut words = String::new();
+    read_words(reader, &mut words)?;
+    Ok(Said::Structure(words))
 }
 
 /// Appends the words of a string, of an object's `text`, or of the items of a list.

@@ -1,4 +1,4 @@
-//! What a whole message adds to an answer that was streamed before it (QUIRKS row 117).
+//! The rest that a whole message adds to an answer that was streamed before it (QUIRKS row 117).
 
 /// Returns what of `whole` has not been said: nothing where it repeats what was, or the end of it.
 ///

@@ -89,7 +89,7 @@ impl SignedBlocks {
 
 const THINKING: &str = "thinking";
 const SIGNATURE: &str = "signature";
-/// As LiteLLM called it at first.
+/// The name that LiteLLM used at first.
 const SIGNATURE_DELTA: &str = "signature_delta";
 
 fn is_thinking(block: &Value) -> bool {

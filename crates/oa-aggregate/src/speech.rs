@@ -1,4 +1,4 @@
-//! Words on their way to the blocks: what is held back until it is clear what it is.
+//! Words on their way to the blocks. Some are held back until it is clear what they are.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,9 @@ pub(crate) struct Speech {
     pub(crate) blocks: Blocks,
     text: TextFilter,
     thinking: TextFilter,
-    /// There once something marked has come.
+    /// The length of the first delta of thinking, where the thinking begins with it; 0 before that.
+    first_thought: usize,
+    /// Made when something marked comes, which few streams have.
     thought: Option<Box<Thought>>,
     echo: Echo,
     splitter: Option<Splitter>,
@@ -37,6 +39,7 @@ impl Speech {
             blocks: Blocks::default(),
             text: TextFilter::new(quirks.text),
             thinking: TextFilter::from_the_start(quirks.text),
+            first_thought: 0,
             thought: None,
             echo: Echo::default(),
             splitter: Splitter::new(quirks.think_tags),
@@ -91,17 +94,33 @@ impl Speech {
     /// Takes thinking while it may turn out to repeat itself.
     #[inline(never)]
     fn think_first(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
-        let Self { blocks, thinking, limit, .. } = self;
+        let Self { blocks, thinking, first_thought, limit, .. } = self;
         let limit = *limit;
+        if thinking.is_new() {
+            // The filter would need a copy of the first delta, and nearly always to find no more than that the second
+            // does not begin with it: that is seen here, without a copy.
+            match *first_thought {
+                0 if blocks.thinking().is_empty() => {
+                    *first_thought = words.len();
+                    return blocks.say(Voice::Thinking, words, limit, budget);
+                }
+                0 => {}
+                length => {
+                    let first = &blocks.thinking()[..length];
+                    if !words.starts_with(first) {
+                        thinking.settle();
+                        return blocks.say(Voice::Thinking, words, limit, budget);
+                    }
+                    thinking.begin_with(first, budget)?;
+                }
+            }
+        }
         if thinking.held() + words.len() > limit {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
         reserve(thinking, words, blocks, limit, budget)?;
         thinking.push(words, &mut |words| blocks.say(Voice::Thinking, words, limit, budget))?;
         self.wary |= self.thinking.held() > 0;
-        if self.thinking.is_settled() {
-            self.thinking.hand_over(&mut self.text);
-        }
         Ok(())
     }
 
@@ -127,11 +146,13 @@ impl Speech {
         if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 
-    /// Lets go of all words that are held back, half a tag too.
+    /// Releases all words that are held back, half a tag too.
     #[inline]
     pub(crate) fn flush(&mut self, budget: &mut Budget) -> Result<(), Error> {
         // Once plain text has come nothing is held back, but for half a tag.
-        let is_open = !self.wary && self.splitter.is_none() && self.text.held() == 0;
+        let is_open = self.splitter.is_none()
+            && self.text.held() == 0
+            && (!self.wary || self.is_nothing_rare_held());
         if is_open { Ok(()) } else { self.let_all_go(budget) }
     }
 
@@ -163,7 +184,7 @@ impl Speech {
     /// it cannot begin to repeat thinking.
     #[inline(never)]
     fn is_plain(&mut self, text: &str) -> bool {
-        if self.is_thought_open() || self.thinking.held() > 0 || self.echo.held() > 0 {
+        if !self.is_nothing_rare_held() {
             return false;
         }
         let begin = text.trim_start();
@@ -207,6 +228,12 @@ impl Speech {
             thought.release(budget);
         }
         Ok(())
+    }
+
+    /// Returns true if the gates that few streams need hold nothing back.
+    #[inline]
+    fn is_nothing_rare_held(&self) -> bool {
+        !self.is_thought_open() && self.thinking.held() == 0 && self.echo.held() == 0
     }
 
     /// Returns true while what comes next may close what the server marked.

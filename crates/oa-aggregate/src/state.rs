@@ -6,20 +6,19 @@ use oa_types::wire::ServerError;
 use oa_types::{ContentBlock, FinishReason, TextBlock, ThinkingBlock, ToolUseError, Usage};
 use serde_json::{Map, Value};
 
-use crate::aggregator::Options;
-use crate::answer::Answer;
+use crate::answer::AggregatedAnswer;
 use crate::blocks::{Part, Voice, Words};
 use crate::budget::{Budget, COPIES, COPIES_OF_CALL};
 use crate::call::Call;
 use crate::calls::Calls;
 use crate::chunk::{self, Choice, Chunk, Fragment, Rare};
-use crate::error::{Error, ErrorKind, Problem, Unreadable, beginning};
-use crate::form::{Says, Told};
+use crate::error::{Error, ErrorKind, Problem, UnreadablePayload, beginning};
 use crate::ids;
 use crate::opaque::Opaque;
+use crate::options::Options;
 use crate::quirks::ChoiceIndex;
 use crate::speech::Speech;
-use crate::template::Template;
+use crate::template::{Content, Matched};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -34,7 +33,7 @@ pub(crate) struct State {
     pub(crate) finish_reason: FinishReason,
     pub(crate) usage: Option<Usage>,
     pub(crate) problems: Vec<Problem>,
-    pub(crate) unreadable: Option<Unreadable>,
+    pub(crate) unreadable: Option<UnreadablePayload>,
     /// The problem that says that the server gave up, until the server has said why.
     unexplained: Option<usize>,
     opaque: Option<Box<Opaque>>,
@@ -77,49 +76,50 @@ impl State {
         error
     }
 
-    /// Takes what a chunk says that was told by comparison, in the order of [`take`](Self::take).
+    /// Takes what a chunk says that matched a template, in the order of [`take`](Self::take).
     #[inline]
-    pub(crate) fn take_told(&mut self, told: &Told<'_>) -> Result<(), Error> {
-        if let Some(template) = told.met {
-            self.meet(template)?;
+    pub(crate) fn take_matched(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
+        if matched.has_identity() {
+            self.take_identity(matched)?;
         }
-        if told.form.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
-            match &told.form.says {
-                Says::Nothing => {}
-                Says::Text if told.words.is_empty() => {}
-                Says::Text => self.speech.add_text(told.words, &mut self.budget)?,
-                Says::Thinking => {
-                    let thinking = told.thinking();
+        let shape = matched.shape;
+        if matched.index == 0 || self.options.quirks.choice == ChoiceIndex::Any {
+            match &shape.content {
+                Content::NoChoice => {}
+                Content::Text if matched.words.is_empty() => {}
+                Content::Text => self.speech.add_text(matched.words, &mut self.budget)?,
+                Content::Thinking => {
+                    let thinking = matched.thinking();
                     if !thinking.is_empty() {
                         self.speech.think(thinking, &mut self.budget)?;
                     }
                 }
-                Says::Arguments(fragment) => self.add_fragment(fragment, told.words)?,
+                Content::Arguments(fragment) => self.add_fragment(fragment, matched.words)?,
             }
-            if let Some(detail) = told.detail {
+            if let Some(detail) = matched.detail {
                 let length = detail.json_length();
                 let opaque = self.opaque.get_or_insert_default();
                 let known = opaque.details.grow(detail, &mut self.budget)?;
                 self.keep(length.saturating_sub(known))?;
             }
-            if let Some(reason) = &told.form.finish_reason {
+            if let Some(reason) = &shape.finish_reason {
                 self.end_choice(reason)?;
             }
         }
-        if let Some(usage) = told.usage {
+        if let Some(usage) = matched.usage {
             self.usage.get_or_insert_default().merge(usage);
         }
         Ok(())
     }
 
-    /// Takes id and model from a chunk that is like one of an earlier answer.
+    /// Takes id and model from a chunk that matched a template of an earlier answer.
     #[cold]
-    fn meet(&mut self, template: &Template) -> Result<(), Error> {
+    fn take_identity(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
         if self.id.is_none() {
-            self.id = self.keep_word(template.id().as_deref())?;
+            self.id = self.keep_word(matched.id().as_deref())?;
         }
         if self.model.is_none() {
-            self.model = self.keep_word(template.model().as_deref())?;
+            self.model = self.keep_word(matched.model().as_deref())?;
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ impl State {
             self.model = self.keep_word(chunk.model.as_deref())?;
         }
         for choice in chunk.choices() {
-            self.take_choice(choice, chunk.detail_form)?;
+            self.take_choice(choice, chunk.detail_shape)?;
         }
         if let Some(usage) = &chunk.usage {
             self.usage.get_or_insert_default().merge(usage);
@@ -155,7 +155,7 @@ impl State {
         Ok(())
     }
 
-    fn take_choice(&mut self, choice: &Choice<'_>, detail_form: u64) -> Result<(), Error> {
+    fn take_choice(&mut self, choice: &Choice<'_>, detail_shape: u64) -> Result<(), Error> {
         if choice.index != 0 && self.options.quirks.choice == ChoiceIndex::Zero {
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl State {
             }
         }
         if let Some(rare) = &choice.rare {
-            self.take_rare(rare, detail_form)?;
+            self.take_rare(rare, detail_shape)?;
         }
         for fragment in choice.calls() {
             self.add_fragment(fragment, fragment.arguments.as_deref().unwrap_or_default())?;
@@ -275,7 +275,7 @@ impl State {
         Ok(())
     }
 
-    fn take_rare(&mut self, rare: &Rare<'_>, detail_form: u64) -> Result<(), Error> {
+    fn take_rare(&mut self, rare: &Rare<'_>, detail_shape: u64) -> Result<(), Error> {
         for part in &rare.parts {
             match part {
                 chunk::Part::Text(text) if rare.is_thought => {
@@ -288,7 +288,7 @@ impl State {
         if let Some(refusal) = &rare.refusal {
             self.speech.say(Voice::Refusal, refusal, &mut self.budget)?;
         }
-        self.keep_for_server(rare, &rare.details, &rare.thinking_blocks, detail_form)
+        self.keep_for_server(rare, &rare.details, &rare.thinking_blocks, detail_shape)
     }
 
     /// Keeps what only the server understands, and wants back, and the error of the choice.
@@ -297,7 +297,7 @@ impl State {
         rare: &Rare<'_>,
         details: &[Value],
         signed: &[Value],
-        detail_form: u64,
+        detail_shape: u64,
     ) -> Result<(), Error> {
         if let Some(error) = &rare.error {
             self.add_problem(Problem::Server(error.clone()))?;
@@ -305,7 +305,7 @@ impl State {
         let mut known = 0;
         for detail in details {
             let opaque = self.opaque.get_or_insert_default();
-            known += opaque.details.merge(detail, detail_form, &mut self.budget)?;
+            known += opaque.details.merge(detail, detail_shape, &mut self.budget)?;
         }
         self.keep(rare.detail_bytes.saturating_sub(known))?;
         self.keep(rare.block_bytes)?;
@@ -415,7 +415,7 @@ impl State {
     }
 
     /// Takes a payload that is not JSON; the first is kept beside the problem that it is.
-    pub(crate) fn add_unreadable(&mut self, unreadable: &Unreadable) -> Result<(), Error> {
+    pub(crate) fn add_unreadable(&mut self, unreadable: &UnreadablePayload) -> Result<(), Error> {
         if self.unreadable.is_none() {
             // A call that was lost in it quotes it.
             let quoted = COPIES_OF_CALL * unreadable.excerpt().len();
@@ -447,7 +447,7 @@ impl State {
         self.speech.blocks.problem(place, &mut self.budget)
     }
 
-    pub(crate) fn take_answer(&mut self) -> Answer {
+    pub(crate) fn take_answer(&mut self) -> AggregatedAnswer {
         let calls = mem::take(&mut self.calls.list);
         let mut calls = (!calls.is_empty()).then(|| self.finished(calls).into_iter());
         let said = mem::take(&mut self.speech.blocks).parts;
@@ -468,7 +468,7 @@ impl State {
             }
         }
         blocks.extend(self.lost_call(&blocks).map(ContentBlock::ToolUseError));
-        Answer {
+        AggregatedAnswer {
             blocks,
             refusal,
             finish_reason: mem::replace(&mut self.finish_reason, FinishReason::Unspecified),

@@ -1,7 +1,5 @@
 //! Deltas that add to what was said, or repeat all of it (QUIRKS rows 55 and 112).
 
-use std::mem;
-
 use crate::blocks::ROOM;
 use crate::budget::Budget;
 use crate::error::Error;
@@ -39,7 +37,7 @@ impl TextFilter {
         Self { mode, ..Self::default() }
     }
 
-    /// For words of which nothing is kept here once they are known not to repeat themselves.
+    /// Creates a filter that keeps nothing of words once they are known not to repeat themselves.
     pub(crate) fn from_the_start(mode: TextMode) -> Self {
         Self { mode, from_the_start: true, ..Self::default() }
     }
@@ -50,16 +48,24 @@ impl TextFilter {
         self.mode == TextMode::Incremental
     }
 
-    /// Hands over the memory of a filter that needs it no more to one that has none yet.
-    pub(crate) fn hand_over(&mut self, other: &mut Self) {
-        let mut seen = mem::take(&mut self.seen);
-        if other.seen.capacity() == 0 {
-            seen.clear();
-            other.seen = seen;
-        }
+    /// Returns true if it looks for a chain, and has taken nothing yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.mode == TextMode::Detect && self.seen.is_empty()
     }
 
-    /// How many bytes are held back.
+    /// Lets each delta out as it comes from now on.
+    pub(crate) fn settle(&mut self) {
+        self.mode = TextMode::Incremental;
+    }
+
+    /// Notes a delta that has gone out already as the first.
+    pub(crate) fn begin_with(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
+        budget.reserve(&mut self.seen, delta.len().max(ROOM_OF_CHAIN), 1)?;
+        self.seen.push_str(delta);
+        Ok(())
+    }
+
+    /// Returns how many bytes are held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
@@ -86,7 +92,7 @@ impl TextFilter {
         if self.from_the_start && !is_first && !may_repeat {
             return Ok(());
         }
-        let room = if is_first { ROOM } else { 0 };
+        let room = if is_first && !self.from_the_start { ROOM } else { 0 };
         budget.reserve(&mut self.seen, self.held.len() + delta.len().max(room), 1)?;
         if may_repeat {
             let room = if self.held.capacity() == 0 { ROOM_OF_CHAIN } else { 0 };
@@ -121,7 +127,8 @@ impl TextFilter {
             return Ok(());
         }
         if self.from_the_start && !self.seen.is_empty() {
-            self.mode = TextMode::Incremental;
+            self.settle();
+            self.seen = String::new();
             return out(delta);
         }
         self.seen.push_str(delta);

@@ -21,7 +21,7 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    /// None if tags are text.
+    /// Creates a splitter, or none if tags are text.
     pub(crate) fn new(tags: ThinkTags) -> Option<Self> {
         let inside = match tags {
             ThinkTags::Off => return None,
@@ -31,7 +31,7 @@ impl Splitter {
         Some(Self { inside, at_start: inside, ..Self::inside(OPEN, CLOSE) })
     }
 
-    /// Text between other tags, behind the opening one or before it.
+    /// Creates a splitter for other tags that starts inside them, or before the opening one.
     pub(crate) fn inside(open: &'static str, close: &'static str) -> Self {
         Self { open, close, inside: true, at_start: true, held: String::new() }
     }
@@ -108,7 +108,7 @@ impl Splitter {
         if sure.is_empty() { Ok(()) } else { out(self.voice(), sure) }
     }
 
-    /// The tag that is next.
+    /// Returns the tag that is next.
     fn tag(&self) -> &'static str {
         if self.inside { self.close } else { self.open }
     }
@@ -118,7 +118,7 @@ impl Splitter {
     }
 }
 
-/// How many bytes at the end of `text` may be the beginning of `tag`.
+/// Returns how many bytes at the end of `text` may be the beginning of `tag`.
 pub(crate) fn half_tag(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest)

@@ -10,7 +10,7 @@ use crate::think::Splitter;
 const OPEN: &str = "<thought>";
 const CLOSE: &str = "</thought>";
 
-/// How often what is held back is there: joined, and as it is let go of.
+/// The number of copies of text that is held back: joined, and as it is released.
 const COPIES: usize = 3;
 
 /// Sorts text by its marks.
@@ -21,7 +21,7 @@ const COPIES: usize = 3;
 pub(crate) struct Thought {
     /// Something marked has come, and nothing else since.
     splitter: Option<Splitter>,
-    /// What may be the beginning of the closing tag, and how much of it was marked.
+    /// Text that may be the beginning of the closing tag, and how much of it was marked.
     held: String,
     marked: usize,
     /// The room, in bytes, of text that is no longer held back.

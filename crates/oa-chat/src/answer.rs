@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use http::Response;
-use oa_aggregate::{Delta, Progress, UncleanEnd};
+use oa_aggregate::{Delta, StreamStatus, UncleanEnd};
 use oa_transport::{TimeoutKind, Timeouts, Watch};
 use oa_types::{AssistantMessage, ContentBlock, Usage};
 
@@ -113,8 +113,8 @@ impl AnswerStream {
         let content_type = content_type.and_then(|value| value.to_str().ok()).map(|value| {
             if value == EVENT_STREAM { EVENT_STREAM.into() } else { value.to_owned().into() }
         });
-        let forms = destination.learned.take_forms();
-        let pipeline = Pipeline::with_forms(options, forms);
+        let forms = destination.learned.take_templates();
+        let pipeline = Pipeline::with_templates(options, forms);
         let mut this = Self::of(Source::new(response.into_body()), pipeline, watch);
         this.0.destination = Some(Arc::clone(destination));
         this.0.model = model.into();
@@ -394,7 +394,7 @@ impl AnswerStream {
                     watch.expect_end(within);
                 }
                 match progress {
-                    Ok(Progress::Done) => Ok(()),
+                    Ok(StreamStatus::Done) => Ok(()),
                     Ok(_) => return Poll::Ready(()),
                     Err(error) => Err(Error::pipeline(error, pipeline.received())),
                 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oa_aggregate::Forms;
+use oa_aggregate::TemplateCache;
 
 use crate::format_fallback::FormatRequest;
 use crate::negotiation::Lessons;
@@ -19,11 +19,11 @@ pub(crate) struct Learned {
     /// The way to request a format, where a stricter one was rejected.
     pub(crate) format: ByModel<FormatRequest>,
     /// The forms of chunk that it sends, of as many answers as came at once.
-    forms: Mutex<Vec<Forms>>,
+    templates: Mutex<Vec<TemplateCache>>,
 }
 
-/// How many answers' forms are kept: where more come at once, the others learn them anew.
-const MOST_FORMS: usize = 8;
+/// The number of answers whose templates are kept: where more come at once, the others learn them anew.
+const MOST_CACHES: usize = 8;
 
 impl Learned {
     /// Begins with the facts of a profile.
@@ -59,20 +59,20 @@ impl Learned {
     }
 
     /// Returns the forms of chunk that an answer may come in; only one answer has them at a time.
-    pub(crate) fn take_forms(&self) -> Forms {
-        self.forms().pop().unwrap_or_default()
+    pub(crate) fn take_templates(&self) -> TemplateCache {
+        self.templates().pop().unwrap_or_default()
     }
 
-    /// Keeps the forms of an answer that ended well for the next.
-    pub(crate) fn keep_forms(&self, forms: Forms) {
-        let mut kept = self.forms();
-        if kept.len() < MOST_FORMS {
-            kept.push(forms);
+    /// Keeps the templates of an answer that ended well for the next.
+    pub(crate) fn keep_templates(&self, templates: TemplateCache) {
+        let mut kept = self.templates();
+        if kept.len() < MOST_CACHES {
+            kept.push(templates);
         }
     }
 
-    fn forms(&self) -> MutexGuard<'_, Vec<Forms>> {
-        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
+    fn templates(&self) -> MutexGuard<'_, Vec<TemplateCache>> {
+        self.templates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -129,13 +129,13 @@ mod tests {
         Ok(begun(endpoint).await.message().await?.text())
     }
 
-    /// The forms of as many answers as came at once, each with how many there are.
+    /// Returns the templates of as many answers as came at once, each with how many there are.
     fn kept(endpoint: &Endpoint) -> Vec<String> {
-        endpoint.0.learned.forms().iter().map(|forms| format!("{forms:?}")).collect()
+        endpoint.0.learned.templates().iter().map(|templates| format!("{templates:?}")).collect()
     }
 
     #[tokio::test]
-    async fn forms_are_kept_of_answers_that_end_well_and_of_no_other() {
+    async fn templates_are_kept_of_answers_that_end_well_and_of_no_other() {
         let endpoint = endpoint(Script::from([
             Reply::text("one two three"),
             Reply::text("one"),
@@ -165,7 +165,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_that_come_at_once_have_forms_each_and_few_are_kept() {
-        let count = 3 * MOST_FORMS;
+        let count = 3 * MOST_CACHES;
         let endpoint = endpoint(Script::from(vec![Reply::text("one"); count]));
         let mut answers = Vec::new();
         for _ in 0..count {
@@ -174,7 +174,7 @@ mod tests {
         for answer in answers {
             assert_eq!(answer.message().await.unwrap().text(), "one");
         }
-        assert_eq!(kept(&endpoint).len(), MOST_FORMS);
+        assert_eq!(kept(&endpoint).len(), MOST_CACHES);
     }
 
     #[test]

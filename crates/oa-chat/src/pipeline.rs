@@ -6,7 +6,10 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Answer, Delta, Forms, Problem, Progress, UncleanEnd, Unreadable};
+use oa_aggregate::{
+    AggregatedAnswer, Aggregator, Delta, Problem, StreamStatus, TemplateCache, UncleanEnd,
+    UnreadablePayload,
+};
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
 
@@ -85,7 +88,7 @@ pub enum PipelineError {
     /// The answer is too large.
     Answer(oa_aggregate::Error),
     /// A chunk is not JSON, and [`OnBadChunk::Fail`] was asked for.
-    BadChunk(Unreadable),
+    BadChunk(UnreadablePayload),
     /// A body of plain JSON is larger than this many bytes.
     Document(usize),
     /// An event is too large.
@@ -99,11 +102,12 @@ impl Pipeline {
         Self::of(options, Aggregator::with_options(options.aggregator))
     }
 
-    /// Creates a pipeline for one body of a server of which it knows the forms of chunk that others have
-    /// seen, so that less of it has to be read. The answer is the same.
+    /// Creates a pipeline for one body with the templates of earlier answers of the same server.
+    ///
+    /// The answer is the same as without them: see [`TemplateCache`].
     #[must_use]
-    pub fn with_forms(options: PipelineOptions, forms: Forms) -> Self {
-        Self::of(options, Aggregator::with_forms(options.aggregator, forms))
+    pub fn with_templates(options: PipelineOptions, templates: TemplateCache) -> Self {
+        Self::of(options, Aggregator::with_templates(options.aggregator, templates))
     }
 
     fn of(options: PipelineOptions, aggregator: Aggregator) -> Self {
@@ -126,7 +130,7 @@ impl Pipeline {
     /// The body passed a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] was asked for. What came before
     /// can be taken.
     #[inline]
-    pub fn push(&mut self, bytes: Bytes) -> Result<Progress, PipelineError> {
+    pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
         if !matches!(self.form, Form::Events | Form::Done) {
             if let Form::Unknown(_) = self.form {
@@ -137,7 +141,7 @@ impl Pipeline {
                     return Err(PipelineError::Document(self.limit));
                 }
                 document.extend_from_slice(&bytes);
-                return Ok(Progress::More);
+                return Ok(StreamStatus::More);
             }
         }
         let begin = (self.payloads == 0).then(|| bytes.clone());
@@ -148,7 +152,7 @@ impl Pipeline {
             self.head.extend_from_slice(&begin[..begin.len().min(room)]);
         }
         let progress = progress?;
-        if progress == Progress::More {
+        if progress == StreamStatus::More {
             // The transport can read into the same buffer again.
             self.parser.release();
         }
@@ -202,22 +206,21 @@ impl Pipeline {
         self.aggregator.next_delta()
     }
 
-    /// Gives back the forms of chunk that it knows and has learned, for the server's next answer; it has
-    /// none of them any more.
-    #[must_use = "the forms are for the next answer"]
-    pub fn take_forms(&mut self) -> Forms {
-        self.aggregator.take_forms()
+    /// Takes out the templates that it was given and has learned, for the server's next answer, and leaves it with none.
+    #[must_use = "the templates are for the next answer"]
+    pub fn take_templates(&mut self) -> TemplateCache {
+        self.aggregator.take_templates()
     }
 
     /// Makes the answer.
     #[must_use]
-    pub fn into_answer(self) -> Answer {
+    pub fn into_answer(self) -> AggregatedAnswer {
         self.aggregator.into_answer()
     }
 
     /// Makes the answer, of a pipeline that stays where it is: nothing is left in it.
     #[must_use]
-    pub fn take_answer(&mut self) -> Answer {
+    pub fn take_answer(&mut self) -> AggregatedAnswer {
         self.aggregator.take_answer()
     }
 
@@ -253,7 +256,7 @@ impl Pipeline {
     }
 
     #[inline]
-    fn read_events(&mut self) -> Result<Progress, PipelineError> {
+    fn read_events(&mut self) -> Result<StreamStatus, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
             let progress = match &item {
                 Item::Event(event) if !event.is_named(ERROR) => {
@@ -267,12 +270,12 @@ impl Pipeline {
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
             self.check_chunks()?;
-            if progress == Progress::Done {
+            if progress == StreamStatus::Done {
                 self.form = Form::Done;
-                return Ok(Progress::Done);
+                return Ok(StreamStatus::Done);
             }
         }
-        Ok(Progress::More)
+        Ok(StreamStatus::More)
     }
 
     #[inline]
@@ -322,7 +325,7 @@ const ERROR: &str = "error";
 fn push_unusual(
     aggregator: &mut Aggregator,
     item: &Item<'_>,
-) -> Option<Result<Progress, oa_aggregate::Error>> {
+) -> Option<Result<StreamStatus, oa_aggregate::Error>> {
     Some(match item {
         Item::Event(event) => aggregator.push_error(event.raw_data()),
         Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::mem;
 
 use bytes::Bytes;
-use oa_aggregate::{Aggregator, Delta, Forms, Options, Progress};
+use oa_aggregate::{Aggregator, Delta, Options, StreamStatus, TemplateCache};
 use oa_sse::Parser;
 use oa_transport::{RequestBody, RequestHead, Transport};
 
@@ -14,7 +14,7 @@ pub(crate) struct Layers {
     transport: Transport,
     head: RequestHead,
     body: RequestBody,
-    forms: Forms,
+    templates: TemplateCache,
 }
 
 impl Layers {
@@ -28,7 +28,7 @@ impl Layers {
             transport: Transport::new(),
             head: RequestHead::new(parts).expect("the address is valid"),
             body: RequestBody::new(body),
-            forms: Forms::default(),
+            templates: TemplateCache::default(),
         }
     }
 
@@ -37,7 +37,8 @@ impl Layers {
         let response = self.transport.send(&self.head, self.body.clone()).await;
         let mut body = response.expect("the server answers").into_body();
         let mut parser = Parser::new();
-        let mut aggregator = Aggregator::with_forms(Options::default(), mem::take(&mut self.forms));
+        let mut aggregator =
+            Aggregator::with_templates(Options::default(), mem::take(&mut self.templates));
         // Read to its very end, so that the connection serves the next request.
         while let Some(bytes) = body.chunk().await.expect("the answer is whole") {
             parser.push(bytes);
@@ -49,14 +50,14 @@ impl Layers {
                         on_pieces(1);
                     }
                 }
-                if progress == Progress::Done {
+                if progress == StreamStatus::Done {
                     break;
                 }
             }
             // The parser lets go of the read, so that the transport can use its buffer again.
             parser.push(Bytes::new());
         }
-        self.forms = aggregator.take_forms();
+        self.templates = aggregator.take_templates();
         black_box(aggregator.into_answer());
     }
 }

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
 use oa_aggregate::{
-    Aggregator, Answer, ArgumentRepair, ChoiceIndex, ContentBlock, Delta, Forms, Options, TextMode,
+    Aggregator, AggregatedAnswer, ArgumentRepair, ChoiceIndex, ContentBlock, Delta, TemplateCache, Options, TextMode,
     ThinkTags,
 };
 
@@ -26,7 +26,7 @@ enum Block {
 #[derive(Debug, Default, PartialEq)]
 struct Told {
     blocks: Vec<Block>,
-    /// Where the calls stand among the blocks.
+    /// The positions of the calls among the blocks.
     calls: Vec<usize>,
     problems: usize,
 }
@@ -96,24 +96,24 @@ fn options(flags: u8) -> Options {
 
 /// The payloads of an answer in reverse order, and then in their own, make the same answers as without
 /// what was learned of those before.
-fn check_after(forms: Forms, options: Options, data: &[u8], answer: &Answer) {
-    let answer_with = |forms, backwards| {
+fn check_after(templates: TemplateCache, options: Options, data: &[u8], answer: &AggregatedAnswer) {
+    let answer_with = |templates, backwards| {
         let mut payloads: Vec<&[u8]> = data.split(|&byte| byte == b'\n').collect();
         if backwards {
             payloads.reverse();
         }
-        let mut aggregator = Aggregator::with_forms(options, forms);
+        let mut aggregator = Aggregator::with_templates(options, templates);
         for payload in payloads {
             if aggregator.push(payload).is_err() {
                 break;
             }
         }
-        let forms = aggregator.take_forms();
-        (aggregator.into_answer(), forms)
+        let templates = aggregator.take_templates();
+        (aggregator.into_answer(), templates)
     };
-    let (reversed, forms) = answer_with(forms, true);
-    assert_eq!(reversed, answer_with(Forms::default(), true).0);
-    let (again, _) = answer_with(forms, false);
+    let (reversed, templates) = answer_with(templates, true);
+    assert_eq!(reversed, answer_with(TemplateCache::default(), true).0);
+    let (again, _) = answer_with(templates, false);
     assert_eq!(again, *answer);
 }
 
@@ -122,7 +122,7 @@ fuzz_target!(|data: &[u8]| {
     let mut data = data.to_vec();
     data[0] = b'{';
     let options = options(first ^ b'{');
-    let mut aggregator = Aggregator::with_forms(options, Forms::default());
+    let mut aggregator = Aggregator::with_templates(options, TemplateCache::default());
     let mut told = Told::default();
     let mut within_limits = true;
     for payload in data.split(|&byte| byte == b'\n') {
@@ -143,9 +143,9 @@ fuzz_target!(|data: &[u8]| {
     // The first error of the server is kept in any case.
     assert!(told.problems <= options.limits.problems + 1);
 
-    let forms = aggregator.take_forms();
+    let templates = aggregator.take_templates();
     let answer = aggregator.into_answer();
-    check_after(forms, options, &data, &answer);
+    check_after(templates, options, &data, &answer);
     assert_eq!(answer.blocks.len(), told.blocks.len());
     let mut refusal = String::new();
     let mut ids = HashSet::new();

@@ -1,9 +1,9 @@
-//! What a chunk costs in allocations and copies.
+//! The cost of a chunk in allocations and copies.
 
 use std::mem::take;
 
 use allocation_counter::{AllocationInfo, measure};
-use oa_aggregate::{Aggregator, Forms, Options, TextMode};
+use oa_aggregate::{Aggregator, Options, TemplateCache, TextMode};
 
 /// Pushes a list and takes its deltas.
 fn push(aggregator: &mut Aggregator, payloads: &[String]) -> usize {
@@ -32,7 +32,7 @@ fn chunks(count: usize, members: impl Fn(usize) -> String) -> Vec<String> {
     (0..count).map(chunk).collect()
 }
 
-/// What `list` costs after `first`, which it is like.
+/// Returns what `list` costs after `first`, which it is like.
 fn cost(first: &[String], list: &[String]) -> AllocationInfo {
     let mut aggregator = Aggregator::new();
     push(&mut aggregator, first);
@@ -115,24 +115,24 @@ fn short_answer(number: usize) -> Vec<String> {
 
 #[test]
 fn a_short_answer_allocates_for_what_it_holds_and_for_no_reading() {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for number in [5, 66] {
-        let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+        let mut aggregator = Aggregator::with_templates(Options::default(), templates);
         push(&mut aggregator, &short_answer(number));
-        forms = aggregator.take_forms();
+        templates = aggregator.take_templates();
     }
     let list = short_answer(77);
-    let mut aggregator = Aggregator::with_forms(Options::default(), forms);
+    let mut aggregator = Aggregator::with_templates(Options::default(), templates);
     let cost = measure(|| {
         assert_eq!(push(&mut aggregator, &list), 5);
-        drop(aggregator.take_forms());
+        drop(aggregator.take_templates());
         assert_eq!(aggregator.take_answer().id.as_deref(), Some("chatcmpl-77"));
     });
     // Of words: parts, runs, deltas, the text, and what may be repeated. Then id, model, and the blocks.
     assert!(cost.count_total <= 8, "{} allocations", cost.count_total);
 }
 
-/// What a server may make an endpoint keep for it.
+/// The memory that a server may make an endpoint keep for it.
 #[test]
 fn forms_are_bounded_whatever_is_sent() {
     let list = |length: usize| -> Vec<String> {
@@ -155,19 +155,20 @@ fn forms_are_bounded_whatever_is_sent() {
     };
     let mut most = 0;
     for length in [10, 1_000, 3_000, 100_000] {
-        let mut forms = Forms::default();
+        let mut templates = TemplateCache::default();
         for _ in 0..3 {
             let list = list(length);
-            let mut kept = Forms::default();
+            let mut kept = TemplateCache::default();
             let cost = measure(|| {
-                let mut aggregator = Aggregator::with_forms(Options::default(), take(&mut forms));
+                let mut aggregator =
+                    Aggregator::with_templates(Options::default(), take(&mut templates));
                 push(&mut aggregator, &list);
-                kept = aggregator.take_forms();
+                kept = aggregator.take_templates();
             });
             assert!(cost.bytes_current <= 80 << 10, "{length}: {} bytes", cost.bytes_current);
-            forms = kept;
+            templates = kept;
         }
-        most = most.max(-measure(|| drop(forms)).bytes_current);
+        most = most.max(-measure(|| drop(templates)).bytes_current);
     }
     assert!((24 << 10..=80 << 10).contains(&most), "{most} bytes");
 }
@@ -277,7 +278,7 @@ fn details_of_many_kinds_cost_linear_memory_traffic() {
     assert!(2 * large <= 9 * small, "{small} bytes for 300, {large} for 1,200");
 }
 
-/// What a reader notes of a payload must not outweigh it.
+/// The notes that a reader takes of a payload must not outweigh it.
 #[test]
 fn a_payload_full_of_small_values_costs_no_more_than_its_own_size() {
     let list = format!("{{\"choices\":[],\"logprobs\":[{}0]}}", "0,".repeat(100_000));

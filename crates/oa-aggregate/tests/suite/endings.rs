@@ -1,4 +1,4 @@
-//! How a stream ends, and what becomes of a call that was lost in it.
+//! Ends of streams, and calls that were lost in them.
 
 use oa_aggregate::{Aggregator, Options, Problem, UncleanEnd};
 use oa_types::ContentBlock;

@@ -1,12 +1,12 @@
-//! What holds for every stream.
+//! Laws that hold for every stream.
 
 mod calls;
 mod decoding;
-mod forms;
 mod frames;
 mod held;
 mod ids;
 mod limits;
 mod payloads;
+mod templates;
 mod text;
 mod think;

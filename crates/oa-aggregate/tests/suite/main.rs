@@ -8,7 +8,9 @@ mod rules;
 
 use std::mem::take;
 
-use oa_aggregate::{Aggregator, Answer, ContentBlock, Delta, ErrorKind, Forms, Options, Problem};
+use oa_aggregate::{
+    AggregatedAnswer, Aggregator, ContentBlock, Delta, ErrorKind, Options, Problem, TemplateCache,
+};
 
 /// A delta that can be kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +45,7 @@ pub(crate) struct Outcome {
     pub(crate) told: Vec<Told>,
     /// The limit that was passed; nothing was pushed after that.
     pub(crate) error: Option<ErrorKind>,
-    pub(crate) answer: Answer,
+    pub(crate) answer: AggregatedAnswer,
 }
 
 impl Outcome {
@@ -104,21 +106,21 @@ pub(crate) fn run(
     drive(Aggregator::with_options(options), payloads).0
 }
 
-/// As [`run`], with what was learned of earlier streams, and then of this one too.
+/// Runs payloads as [`run`] does, with the templates of earlier streams, to which it adds its own.
 pub(crate) fn run_with(
     options: Options,
-    forms: &mut Forms,
+    templates: &mut TemplateCache,
     payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
 ) -> Outcome {
-    let (outcome, learned) = drive(Aggregator::with_forms(options, take(forms)), payloads);
-    *forms = learned;
+    let (outcome, learned) = drive(Aggregator::with_templates(options, take(templates)), payloads);
+    *templates = learned;
     outcome
 }
 
 fn drive(
     mut aggregator: Aggregator,
     payloads: impl IntoIterator<Item = impl AsRef<[u8]>>,
-) -> (Outcome, Forms) {
+) -> (Outcome, TemplateCache) {
     let mut told = Vec::new();
     let mut error = None;
     for payload in payloads {
@@ -133,8 +135,8 @@ fn drive(
         error.get_or_insert_with(|| limit.kind());
     }
     drain(&mut aggregator, &mut told);
-    let forms = aggregator.take_forms();
-    (Outcome { told, error, answer: aggregator.into_answer() }, forms)
+    let templates = aggregator.take_templates();
+    (Outcome { told, error, answer: aggregator.into_answer() }, templates)
 }
 
 /// A chunk whose only choice has this delta.

@@ -220,7 +220,7 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// What a string says, as written and as meant; nothing is meant if one of its escapes is none of JSON's.
+/// Strings as written and as meant; nothing is meant if one of the escapes is none of JSON's.
 fn written() -> impl Strategy<Value = (String, Option<String>)> {
     let piece = prop_oneof![
         4 => any::<char>()

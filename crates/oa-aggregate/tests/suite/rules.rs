@@ -4,7 +4,8 @@ mod calls;
 
 use insta::assert_snapshot;
 use oa_aggregate::{
-    Aggregator, Answer, ChoiceIndex, FinishReason, Options, Problem, Progress, ThinkTags,
+    AggregatedAnswer, Aggregator, ChoiceIndex, FinishReason, Options, Problem, StreamStatus,
+    ThinkTags,
 };
 use oa_types::ContentBlock;
 
@@ -31,7 +32,7 @@ fn story(outcome: &Outcome) -> String {
     lines.join("\n")
 }
 
-fn usage(answer: &Answer) -> [Option<u64>; 5] {
+fn usage(answer: &AggregatedAnswer) -> [Option<u64>; 5] {
     let usage = answer.usage.unwrap_or_default();
     [
         usage.prompt_tokens,
@@ -415,9 +416,9 @@ fn what_the_framing_calls_an_error_is_one_unless_it_is_a_chunk() {
         b"three",
         b"",
     ] {
-        assert_eq!(aggregator.push_error(payload).unwrap(), Progress::More);
+        assert_eq!(aggregator.push_error(payload).unwrap(), StreamStatus::More);
     }
-    assert_eq!(aggregator.push_error(b"[DONE]").unwrap(), Progress::Done);
+    assert_eq!(aggregator.push_error(b"[DONE]").unwrap(), StreamStatus::Done);
     let answer = aggregator.into_answer();
     let words: Vec<String> = answer.problems.iter().map(Problem::to_string).collect();
     assert_eq!(

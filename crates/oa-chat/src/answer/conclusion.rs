@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use oa_aggregate::Answer;
+use oa_aggregate::AggregatedAnswer;
 use oa_redact::Secrets;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 
@@ -25,7 +25,7 @@ impl Arriving {
             let (kind, head) = (self.content_type.as_deref(), self.pipeline.head());
             quotation::no_event_stream(kind, head, received, secrets)
         });
-        let forms = self.pipeline.take_forms();
+        let forms = self.pipeline.take_templates();
         let answer = self.pipeline.take_answer();
         let read = || failure(&answer, received, strange, secrets);
         let mut failure = self.failure.take().or_else(read);
@@ -40,7 +40,7 @@ impl Arriving {
             Some(error) => failure = Some(error.masked(secrets)),
             None => {
                 if let Some(destination) = &self.destination {
-                    destination.learned.keep_forms(forms);
+                    destination.learned.keep_templates(forms);
                 }
                 self.beginning.give_back();
             }
@@ -104,7 +104,7 @@ impl Drop for Arriving {
 }
 
 /// The answer with the calls that were found in its text.
-fn scanned(mut answer: Answer, scan: Scan) -> Answer {
+fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
     let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
     let is_call = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ToolUseError(_))
@@ -119,7 +119,7 @@ fn scanned(mut answer: Answer, scan: Scan) -> Answer {
 
 /// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
 fn failure(
-    answer: &Answer,
+    answer: &AggregatedAnswer,
     received: u64,
     strange: Option<String>,
     secrets: &Secrets,

@@ -1,9 +1,9 @@
-//! A payload that is told by comparison says what it says when it is read in full.
+//! A payload that matches a template says what it says when it is read in full.
 
 use std::fs;
 use std::path::Path;
 
-use oa_aggregate::{Answer, Decoder, Options, Payload, Problem};
+use oa_aggregate::{AggregatedAnswer, Decoder, Options, Payload, Problem};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{Outcome, Told, run};
 
 /// Chunks as servers send them: `@` is what is said, `#` a number that varies, `%` padding. The first
-/// [`PLAIN`] of them can all be told by comparison.
+/// [`PLAIN`] of them can all match a template.
 const FORMS: &[&str] = &[
     r#"{"id":"chatcmpl-1","object":"chat.completion.chunk","created":#,"model":"m","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"@"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"%"}"#,
     r#"{"choices":[{"finish_reason":null,"index":0,"delta":{"content":"@"}}],"created":#,"id":"%","model":"a.gguf","timings":{"n":#,"ms":1.5}}"#,
@@ -68,7 +68,7 @@ const FORMS: &[&str] = &[
 
 const PLAIN: usize = 16;
 
-/// What is said: plain, empty, escaped, not ASCII, and what no string may hold.
+/// Words: plain, empty, escaped, not ASCII, and what no string may hold.
 pub(super) const WORDS: &[&str] = &[
     "Hello",
     " wörld 🙂",
@@ -89,7 +89,7 @@ pub(super) fn fill(form: &str, words: &str, number: u32) -> String {
     form.replace('@', words).replace('#', &number.to_string()).replace('%', padding)
 }
 
-/// What a payload says, and what is left out of it when it is told by comparison.
+/// Returns what a payload says, and what is left out of it when it is recognized by comparison.
 fn show(decoder: &mut Decoder, payload: &[u8]) -> (String, String) {
     match decoder.decode(payload) {
         Ok(Payload::Chunk(chunk)) => {
@@ -124,7 +124,7 @@ pub(super) fn check_list(payloads: &[impl AsRef<[u8]>]) -> u64 {
     decoder.hits_and_misses().0
 }
 
-/// Forms one after the other in a stream: a plain form, then one like it, then the plain one again.
+/// Shapes one after the other in a stream: a plain one, then one like it, then the plain one again.
 #[track_caller]
 fn check_beside(form: &str, other: &[u8]) {
     let other = String::from_utf8_lossy(other);
@@ -326,7 +326,7 @@ fn a_member_added_anywhere_changes_nothing_but_what_it_says() {
 fn without_places(mut outcome: Outcome) -> Outcome {
     let hide = |problem: &Problem| matches!(problem, Problem::Unreadable(_));
     outcome.told.retain(|told| !matches!(told, Told::Problem(problem) if hide(problem)));
-    let Answer { problems, .. } = &mut outcome.answer;
+    let AggregatedAnswer { problems, .. } = &mut outcome.answer;
     problems.retain(|problem| !hide(problem));
     outcome
 }

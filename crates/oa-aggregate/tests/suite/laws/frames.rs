@@ -8,7 +8,7 @@ use proptest::sample::select;
 use super::decoding::{WORDS, check_answers_with, check_list, fill};
 use crate::{delta, run};
 
-/// What stands around a delta `~`.
+/// The text around a delta `~`.
 const FRAMES: &[&str] = &[
     r#"{"id":"1","created":#,"choices":[{"index":0,"delta":~,"finish_reason":null}],"usage":null}"#,
     r#"{"choices":[{"delta":~}]}"#,

@@ -1,4 +1,4 @@
-//! What is held of an answer is counted before it is there: no answer takes more memory than its limit.
+//! An answer takes no more memory than its limit, because memory is counted before it is taken.
 
 use allocation_counter::measure;
 use oa_aggregate::{Aggregator, ArgumentRepair, ErrorKind, Limits, Options, TextMode, ThinkTags};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{delta, finish, fragment, run, text};
 
-/// What is held in any case: forms of chunks, buffers, room for a short text.
+/// The memory that is held in any case: templates, buffers, room for a short text.
 const FIXED: u64 = 256 << 10;
 
 /// JSON of which each byte takes much memory.
@@ -40,7 +40,7 @@ fn heavy_json(size: usize) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What a server may send without end, each time one payload of about so many bytes.
+/// Streams that a server may send without end, each time one payload of about so many bytes.
 const MEMBERS: [&str; 39] = [
     "text",
     "text of completions",

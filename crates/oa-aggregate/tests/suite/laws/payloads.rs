@@ -1,8 +1,8 @@
 //! Whatever is pushed: no panic, one end, and an answer that is what the deltas said.
 
 use oa_aggregate::{
-    Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Problem, Progress, TextMode,
-    ThinkTags,
+    Aggregator, ArgumentRepair, ChoiceIndex, ContentBlock, Options, Problem, StreamStatus,
+    TextMode, ThinkTags,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -269,12 +269,12 @@ proptest! {
         for payload in &before {
             let _ = aggregator.push(payload);
         }
-        prop_assert_eq!(aggregator.push(done.as_bytes()).unwrap(), Progress::Done);
+        prop_assert_eq!(aggregator.push(done.as_bytes()).unwrap(), StreamStatus::Done);
         let mut told = Vec::new();
         drain(&mut aggregator, &mut told);
         let late = [text("late"), fragment(r#""index":9,"id":"late""#), finish("late")];
         for payload in after.iter().map(Vec::as_slice).chain(late.iter().map(String::as_bytes)) {
-            prop_assert_eq!(aggregator.push(payload).unwrap(), Progress::Done);
+            prop_assert_eq!(aggregator.push(payload).unwrap(), StreamStatus::Done);
             prop_assert!(aggregator.next_delta().is_none());
         }
         let alone: Vec<Vec<u8>> = [&before[..], &[done.as_bytes().to_vec()]].concat();

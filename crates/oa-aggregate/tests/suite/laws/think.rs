@@ -83,7 +83,7 @@ fn split(tags: ThinkTags, pieces: &[String]) -> Outcome {
     run(options(tags, TextMode::Incremental), pieces.iter().map(|piece| text(piece)))
 }
 
-/// Who spoke, runs collapsed.
+/// Returns the voices in order, runs collapsed.
 fn speakers(outcome: &Outcome) -> Vec<Told> {
     let mut runs: Vec<Told> = Vec::new();
     for told in &outcome.told {

@@ -1,4 +1,4 @@
-//! Which call a fragment belongs to, and what its arguments are.
+//! Rules of calls: to which one a fragment belongs, and what its arguments are.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! What was learned of other answers changes none.
+//! Templates of other answers change no answer.
 
-use oa_aggregate::{Aggregator, Decoder, Forms, Options, Payload};
+use oa_aggregate::{Aggregator, Decoder, Options, Payload, TemplateCache};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -67,9 +67,9 @@ fn answer(chunks: &[&str], number: u32) -> Vec<Vec<u8>> {
 /// Reads answers one after the other as one who remembers and as one who does not.
 #[track_caller]
 fn check_chain<'a>(options: Options, answers: impl IntoIterator<Item = &'a Vec<Vec<u8>>>) {
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for payloads in answers {
-        let (fresh, warm) = (run(options, payloads), run_with(options, &mut forms, payloads));
+        let (fresh, warm) = (run(options, payloads), run_with(options, &mut templates, payloads));
         let show = || payloads.iter().map(|payload| String::from_utf8_lossy(payload)).collect();
         if fresh != warm {
             let list: Vec<_> = show();
@@ -81,10 +81,10 @@ fn check_chain<'a>(options: Options, answers: impl IntoIterator<Item = &'a Vec<V
 #[test]
 fn an_answer_is_compared_from_its_first_chunk_to_its_last_once_one_like_it_was_read() {
     for (server, chunks) in SERVERS {
-        let mut forms = Forms::default();
+        let mut templates = TemplateCache::default();
         for number in 0..6 {
             let payloads = answer(chunks, number);
-            let mut decoder = Decoder::with_forms(forms);
+            let mut decoder = Decoder::with_templates(templates);
             for payload in &payloads {
                 assert!(decoder.decode(payload).is_ok(), "{server}");
             }
@@ -93,7 +93,7 @@ fn an_answer_is_compared_from_its_first_chunk_to_its_last_once_one_like_it_was_r
                 let count = chunks.len() as u64;
                 assert_eq!((told, read, decoder.deltas_read()), (count, 0, 0), "{server} {number}");
             }
-            forms = decoder.take_forms();
+            templates = decoder.take_templates();
         }
         let answers: Vec<_> = (0..6).map(|number| answer(chunks, number)).collect();
         check_chain(Options::default(), &answers);
@@ -122,8 +122,8 @@ fn each_fixture_says_the_same_after_itself_and_after_any_other() {
     check_chain(Options::default(), fixtures.iter().flat_map(|payloads| [payloads, payloads]));
 }
 
-/// What a decoder says of payloads.
-fn says(mut decoder: Decoder, payloads: &[String]) -> (Vec<String>, Forms) {
+/// Returns what a decoder says of payloads.
+fn says(mut decoder: Decoder, payloads: &[String]) -> (Vec<String>, TemplateCache) {
     let says = payloads.iter().map(|payload| match decoder.decode(payload.as_bytes()) {
         Ok(Payload::Chunk(chunk)) => {
             let choices: Vec<_> = chunk.choices().collect();
@@ -132,7 +132,7 @@ fn says(mut decoder: Decoder, payloads: &[String]) -> (Vec<String>, Forms) {
         other => format!("{other:?}"),
     });
     let says = says.collect();
-    (says, decoder.take_forms())
+    (says, decoder.take_templates())
 }
 
 #[test]
@@ -150,15 +150,17 @@ fn id_and_model_are_those_of_the_answer_at_hand() {
         r#"{"a":"b"}"#,
         r#""long one""#,
     ];
-    let mut forms = Forms::default();
+    let mut templates = TemplateCache::default();
     for round in 0..ids.len() {
         for (place, id) in ids.iter().enumerate() {
             // The first may be absent and the second there.
             let (next, model) =
                 (ids[(place + round) % ids.len()], ids[(2 * place + round) % ids.len()]);
             let list = [chunk(id, model), chunk(next, id), chunk(id, next)];
-            let (fresh, warm) =
-                (run(Options::default(), &list), run_with(Options::default(), &mut forms, &list));
+            let (fresh, warm) = (
+                run(Options::default(), &list),
+                run_with(Options::default(), &mut templates, &list),
+            );
             assert_eq!(fresh, warm, "{list:#?}");
         }
     }
@@ -168,7 +170,7 @@ fn id_and_model_are_those_of_the_answer_at_hand() {
         for two in ids {
             let list = [twice(one, two), twice(two, one)];
             let fresh = run(Options::default(), &list);
-            assert_eq!(fresh, run_with(Options::default(), &mut forms, &list), "{list:#?}");
+            assert_eq!(fresh, run_with(Options::default(), &mut templates, &list), "{list:#?}");
         }
     }
 }
@@ -180,8 +182,8 @@ fn the_first_chunk_that_is_compared_has_id_and_model_and_the_next_has_none() {
             format!(r#"{{"id":"{id}","model":"m","choices":[{{"delta":{{"content":"a"}}}}]}}"#);
         [chunk.clone(), chunk]
     };
-    let (_, forms) = says(Decoder::with_forms(Forms::default()), &list("1"));
-    let (warm, _) = says(Decoder::with_forms(forms), &list("22"));
+    let (_, templates) = says(Decoder::with_templates(TemplateCache::default()), &list("1"));
+    let (warm, _) = says(Decoder::with_templates(templates), &list("22"));
     let (fresh, _) = says(Decoder::new(), &list("22"));
     assert_eq!(warm, fresh);
     assert!(warm[0].starts_with(r#"Some("22") Some("m")"#), "{}", warm[0]);
@@ -227,7 +229,7 @@ fn nothing_of_an_earlier_answer_is_in_a_later_one() {
     check_chain(Options::default(), answers.iter().chain(answers.iter().rev()));
 }
 
-/// As far as a reasoning detail goes: the item of an earlier form takes no more.
+/// A reasoning detail of an earlier shape goes to its own item: that of another takes no more.
 #[test]
 fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
     let detail = |number: usize, text: &str| {
@@ -237,10 +239,11 @@ fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
     for at in 0..list.len() {
         for again in 0..list.len() {
             let list: Vec<&String> = list.iter().chain(&list[again..]).collect();
-            let mut aggregator = Aggregator::with_forms(Options::default(), Forms::default());
+            let mut aggregator =
+                Aggregator::with_templates(Options::default(), TemplateCache::default());
             for (place, payload) in list.iter().enumerate() {
                 if place == at {
-                    drop(aggregator.take_forms());
+                    drop(aggregator.take_templates());
                 }
                 aggregator.push(payload.as_bytes()).unwrap();
             }
@@ -251,13 +254,13 @@ fn an_aggregator_whose_forms_were_taken_goes_on_as_before() {
 
 #[test]
 fn forms_show_nothing_of_what_was_said() {
-    let mut forms = Forms::default();
-    run_with(Options::default(), &mut forms, [text("my secret"), text("and more")]);
-    let shown = format!("{forms:?}");
-    assert!(shown.starts_with("Forms") && !shown.contains("secret"), "{shown}");
+    let mut templates = TemplateCache::default();
+    run_with(Options::default(), &mut templates, [text("my secret"), text("and more")]);
+    let shown = format!("{templates:?}");
+    assert!(shown.starts_with("TemplateCache") && !shown.contains("secret"), "{shown}");
 }
 
-/// Streams that are made of a few forms of chunk each, some of which others have, too.
+/// Streams that are made of a few shapes of chunk each, some of which others have, too.
 fn streams() -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     let shapes = select(SERVERS)
         .prop_flat_map(|(_, chunks)| select(chunks))

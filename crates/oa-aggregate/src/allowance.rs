@@ -1,0 +1,57 @@
+//! The memory that one payload may take while it is read.
+
+use oa_json::held;
+use oa_types::wire::ServerError;
+use serde_json::Value;
+
+use crate::chunk::Choice;
+
+/// More than anything that is made of a payload takes for each byte of it: of JSON no byte makes more than
+/// [`MAX_PER_BYTE`](held::MAX_PER_BYTE), of which errors are held four times, and choices and fragments take less.
+const MOST_FOR_A_BYTE: usize = 8 * held::MAX_PER_BYTE;
+
+const _: () = assert!(3 * size_of::<Choice<'_>>() + 3 * size_of::<ServerError>() < MOST_FOR_A_BYTE);
+
+/// Counts down the bytes that may still be held of a payload. What does not fit is left out, and that is noted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Allowance {
+    pub(crate) room: usize,
+    /// The payload is so short that nothing in it can take all of the room, and nothing has to be counted.
+    is_ample: bool,
+    /// Something did not fit.
+    pub(crate) is_cut: bool,
+}
+
+impl Allowance {
+    /// Creates the allowance of a payload of that length, of which so many bytes may be held.
+    pub(crate) fn new(room: usize, payload: usize) -> Self {
+        Self { room, is_ample: payload <= room / MOST_FOR_A_BYTE, is_cut: false }
+    }
+
+    /// Counts bytes that are to be held; false if they do not fit.
+    pub(crate) fn hold(&mut self, bytes: usize) -> bool {
+        if self.is_ample {
+            return true;
+        }
+        let left = self.room.checked_sub(bytes);
+        self.room = left.unwrap_or(self.room);
+        self.is_cut |= left.is_none();
+        left.is_some()
+    }
+
+    /// Counts a value that is to be held; false if it does not fit.
+    pub(crate) fn hold_value(&mut self, value: &Value) -> bool {
+        self.is_ample || self.hold(held::by_value(value))
+    }
+
+    /// Counts one more of a list that grows; false if it does not fit.
+    pub(crate) fn hold_one<T>(&mut self) -> bool {
+        // While the list grows, its old memory is there beside the new one.
+        self.hold(3 * size_of::<T>())
+    }
+
+    /// Notes that something was left out without being counted.
+    pub(crate) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+}

@@ -1,0 +1,199 @@
+//! A chunk that was read in full, as the template of others.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use oa_types::Usage;
+
+use crate::chunk::Chunk;
+use crate::json::{MOST_NOTED, Str};
+use crate::template::notes::{MemberCounts, Notes};
+use crate::template::pattern::{Captures, Numbers, Pattern};
+use crate::template::shape::{ChunkShape, Scope};
+use crate::template::slot::{Slot, SlotKind, SlotSet};
+
+/// The size in bytes of the largest payload that is remembered: comparing saves reading, but the copy must stay cheap.
+const LARGEST: usize = 4096;
+
+// One more slot for the words, and one for a detail.
+const _: () = assert!(MOST_NOTED + 2 <= SlotSet::CAPACITY);
+
+/// A chunk that was read in full: the bytes that others are compared with, and what a chunk like it says.
+#[derive(Debug)]
+pub(crate) struct ChunkTemplate {
+    pattern: Pattern,
+    shape: ChunkShape,
+    numbers: Numbers,
+    /// The slots have numbers of the usage among them.
+    has_usage: bool,
+    /// The answer that the bytes are of.
+    answer: u64,
+    /// The range of the delta in the bytes.
+    delta: Option<Range<usize>>,
+    /// The position at which the last payload that did not match differed.
+    differs: usize,
+}
+
+/// A payload that has something else in place of a template's delta.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<'a> {
+    /// The payload up to where the delta must end.
+    pub(crate) text: &'a str,
+    /// The position at which the delta must begin.
+    pub(crate) start: usize,
+}
+
+impl ChunkTemplate {
+    /// Makes a template of a payload that was read, if chunks like it can be recognized by comparison.
+    ///
+    /// The number tells the template from all others of the stream.
+    pub(crate) fn learn(
+        payload: &[u8],
+        chunk: &mut Chunk<'_>,
+        notes: &Notes<'_>,
+        skipped: &[Slot],
+        (number, answer): (u64, u64),
+        scope: Scope,
+    ) -> Option<Self> {
+        // Of two members of one name the last counts: comparing one place would not tell which that is.
+        let is_plain = skipped.len() < MOST_NOTED && notes.members.are_unique();
+        if payload.len() > LARGEST || !is_plain {
+            return None;
+        }
+        let (mut shape, words) = ChunkShape::of(chunk, notes, scope)?;
+        let mut slots = Vec::with_capacity(skipped.len() + 2);
+        if let Some(words) = words {
+            slots.push(Slot::new(words.start, words.end(), SlotKind::Words)?);
+        }
+        if let (Some(detail), Some(item)) = (&mut shape.detail, notes.detail) {
+            detail.number = number;
+            slots.push(detail.slot(item.start)?);
+            chunk.detail_shape = number;
+        }
+        slots.extend_from_slice(skipped);
+        slots.sort_unstable_by_key(|slot| slot.start());
+        let (mut open, mut has_usage) = (SlotSet::default(), false);
+        for (number, slot) in slots.iter().enumerate() {
+            match slot.kind {
+                // Numbers of the usage count, so they are read each time.
+                SlotKind::Count(_) => {
+                    open.insert(SlotSet::of(number));
+                    has_usage = true;
+                }
+                SlotKind::Detail | SlotKind::Words => open.insert(SlotSet::of(number)),
+                SlotKind::Id
+                | SlotKind::Index
+                | SlotKind::Model
+                | SlotKind::Number
+                | SlotKind::String => {}
+            }
+        }
+        let index = chunk.choice.as_ref().map_or(0, |choice| choice.index);
+        Some(Self {
+            pattern: Pattern::new(payload, slots, open),
+            shape,
+            numbers: Numbers { index, usage: Usage::default() },
+            has_usage,
+            answer,
+            delta: notes.delta.clone(),
+            differs: 0,
+        })
+    }
+
+    /// Compares a payload with the template, and adopts it if the template is of an earlier answer.
+    #[inline]
+    pub(crate) fn match_payload<'a>(
+        &mut self,
+        payload: &'a [u8],
+        answer: u64,
+    ) -> Option<Captures<'a>> {
+        if self.answer != answer {
+            return self.adopt(payload, answer);
+        }
+        let compared = self.pattern.compare(payload, &mut self.numbers);
+        compared.map_err(|position| self.differs = position).ok()
+    }
+
+    #[inline(never)]
+    fn adopt<'a>(&mut self, payload: &'a [u8], answer: u64) -> Option<Captures<'a>> {
+        if payload.len() > LARGEST {
+            return None;
+        }
+        let compared = self.pattern.adopt(payload, &mut self.numbers, &mut self.delta);
+        let captures = compared.map_err(|position| self.differs = position).ok()?;
+        self.answer = answer;
+        Some(captures)
+    }
+
+    /// Compares a payload of this answer with the template but for the delta, which may be another one.
+    pub(crate) fn match_frame<'a>(&mut self, payload: &'a [u8], answer: u64) -> Option<Frame<'a>> {
+        let (Range { start, end }, length) = (self.delta.clone()?, self.pattern.length());
+        // The payload has just been compared with the whole template: if the difference lies elsewhere, the frame
+        // cannot match either.
+        if self.answer != answer || !(start..=end).contains(&self.differs) {
+            return None;
+        }
+        let behind = payload.len().checked_sub(length - end).filter(|behind| start <= *behind)?;
+        let Self { pattern, numbers, .. } = self;
+        let matches = pattern.matches_frame(0..start, &payload[..start], numbers)
+            && pattern.matches_frame(end..length, &payload[behind..], numbers);
+        if !matches {
+            return None;
+        }
+        Some(Frame { text: str::from_utf8(&payload[..behind]).ok()?, start })
+    }
+
+    /// Adds what the frame says to a chunk whose delta was read, and to the notes of that reading.
+    pub(crate) fn complete<'a>(
+        &self,
+        frame: Frame<'_>,
+        chunk: &mut Chunk<'a>,
+        notes: &mut Notes<'a>,
+        skipped: &mut Vec<Slot>,
+    ) {
+        if let Some(choice) = &mut chunk.choice {
+            choice.index = self.numbers.index;
+            let reason = self.shape.finish_reason.as_deref();
+            choice.finish_reason = reason.map(|word| word.to_owned().into());
+        }
+        chunk.usage = self.usage().copied();
+        let Range { start, end } = self.delta.clone().unwrap_or_default();
+        for slot in self.pattern.slots() {
+            if slot.end() <= start {
+                skipped.push(*slot);
+            } else if end <= slot.start() {
+                skipped.extend(slot.moved(end, frame.text.len()));
+            }
+        }
+        notes.delta = Some(start..frame.text.len());
+        notes.members = MemberCounts::ONE_EACH;
+    }
+
+    /// Returns what chunks like it say, but for their values.
+    #[inline]
+    pub(crate) fn shape(&self) -> &ChunkShape {
+        &self.shape
+    }
+
+    /// Returns the number of the choice in the payload that matched last.
+    #[inline]
+    pub(crate) fn index(&self) -> i64 {
+        self.numbers.index
+    }
+
+    /// Returns the usage in the payload that matched last.
+    pub(crate) fn usage(&self) -> Option<&Usage> {
+        let usage = &self.numbers.usage;
+        Some(usage).filter(|usage| self.has_usage && **usage != Usage::default())
+    }
+
+    /// Returns the server's id of the answer.
+    pub(crate) fn id(&self) -> Option<Cow<'_, str>> {
+        self.pattern.string(SlotKind::Id).map(Str::text)
+    }
+
+    /// Returns the model of the answer.
+    pub(crate) fn model(&self) -> Option<Cow<'_, str>> {
+        self.pattern.string(SlotKind::Model).map(Str::text)
+    }
+}

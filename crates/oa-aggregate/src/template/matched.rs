@@ -1,0 +1,113 @@
+//! A payload that was recognized by comparison.
+
+use std::borrow::Cow;
+
+use oa_types::Usage;
+
+use crate::chunk::{Choice, Chunk, Fragment};
+use crate::details::DetailFragment;
+use crate::template::chunk_template::ChunkTemplate;
+use crate::template::shape::{ChunkShape, Content};
+
+/// A payload that matched a template: the template's shape with the payload's values.
+#[derive(Debug)]
+pub(crate) struct Matched<'a> {
+    pub(crate) shape: &'a ChunkShape,
+    /// The number of the choice.
+    pub(crate) index: i64,
+    /// Text, thinking or a piece of arguments; empty if there is none.
+    pub(crate) words: &'a str,
+    pub(crate) detail: Option<DetailFragment<'a>>,
+    pub(crate) usage: Option<&'a Usage>,
+    /// The template, if it is of an earlier answer: nothing that was read in this one has said its id and model.
+    identity: Option<&'a ChunkTemplate>,
+}
+
+impl<'a> Matched<'a> {
+    /// Fills in the template that matched last. `raw_detail` is the length of the detail's words in the payload.
+    #[inline]
+    pub(crate) fn new(
+        template: &'a ChunkTemplate,
+        words: &'a str,
+        detail: &'a str,
+        raw_detail: usize,
+        is_first: bool,
+    ) -> Self {
+        let shape = template.shape();
+        let fragment = |shape| DetailFragment { shape, words: detail, raw: raw_detail };
+        Self {
+            shape,
+            index: template.index(),
+            words,
+            detail: shape.detail.as_deref().map(fragment),
+            usage: template.usage(),
+            identity: is_first.then_some(template),
+        }
+    }
+
+    /// Returns true if it is the first of its answer that matched a template of an earlier one, and has its id and
+    /// model.
+    #[inline]
+    pub(crate) fn has_identity(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// Returns the server's id of the answer, if it has the identity.
+    pub(crate) fn id(&self) -> Option<Cow<'a, str>> {
+        self.identity?.id()
+    }
+
+    /// Returns the model of the answer, if it has the identity.
+    pub(crate) fn model(&self) -> Option<Cow<'a, str>> {
+        self.identity?.model()
+    }
+
+    /// Returns the thinking; that of the detail where there is no other.
+    #[inline]
+    pub(crate) fn thinking(&self) -> &'a str {
+        match &self.detail {
+            Some(detail) if self.words.is_empty() => detail.thinking(),
+            _ => self.words,
+        }
+    }
+
+    /// Returns the chunk that the full reading would have made, but for an id and a model that are known.
+    pub(crate) fn into_chunk(self) -> Chunk<'a> {
+        let has_choice = !matches!(self.shape.content, Content::NoChoice);
+        Chunk {
+            id: self.id(),
+            model: self.model(),
+            usage: self.usage.copied(),
+            choice: has_choice.then(|| self.choice()),
+            ..Chunk::default()
+        }
+    }
+
+    fn choice(&self) -> Choice<'a> {
+        let some = |words: &'a str| (!words.is_empty()).then_some(Cow::Borrowed(words));
+        let mut choice = Choice { index: self.index, ..Choice::default() };
+        choice.finish_reason = self.shape.finish_reason.as_deref().map(Cow::Borrowed);
+        match &self.shape.content {
+            Content::NoChoice => {}
+            Content::Text => choice.text = some(self.words),
+            Content::Thinking => choice.thinking = some(self.thinking()),
+            Content::Arguments(fragment) => {
+                let lend = |text: &'a Option<Cow<'static, str>>| text.as_deref().map(Cow::Borrowed);
+                choice.call = Some(Fragment {
+                    index: fragment.index,
+                    id: lend(&fragment.id),
+                    name: lend(&fragment.name),
+                    arguments: some(self.words),
+                    legacy: fragment.legacy,
+                    extra: None,
+                });
+            }
+        }
+        if let Some(detail) = &self.detail {
+            let rare = choice.rare();
+            rare.details.push(detail.value());
+            rare.detail_bytes = detail.json_length();
+        }
+        choice
+    }
+}

@@ -1,0 +1,269 @@
+//! Compares a payload with one that was read before.
+
+use std::ops::Range;
+
+use oa_types::Usage;
+
+use crate::json::{Str, number_length, string_at};
+use crate::template::slot::{Slot, SlotKind, SlotSet};
+
+/// The bytes of a payload that was read in full, and its slots.
+///
+/// Every byte outside the *open* slots is fixed: another payload matches if it has the same fixed bytes and, in place
+/// of each open slot, a scalar of the same JSON type. The fixed bytes are valid JSON around the slots, and a scalar may
+/// stand wherever another one of its type stands, so a payload that matches is valid JSON with the same structure.
+///
+/// Slots that hold what a chunk brings are open from the start. The others (time stamps, padding) are *closed*, that
+/// is, compared like the bytes around them, until a payload differs there: that opens them.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    bytes: Vec<u8>,
+    /// In order of position; a [`SlotSet`] names them by their number.
+    slots: Vec<Slot>,
+    /// The slots that have other values within an answer.
+    open: SlotSet,
+    /// The slots that had another value in another answer, and may have one in the next.
+    varied: SlotSet,
+}
+
+/// The strings in the open slots of a payload.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Captures<'a> {
+    pub(crate) words: Str<'a>,
+    pub(crate) detail: Str<'a>,
+    /// The payload is the first of its answer that matched a template of an earlier answer.
+    pub(crate) is_first: bool,
+}
+
+/// The numbers that a chunk brings. They are those of the payload that matched last.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// The number of the choice.
+    pub(crate) index: i64,
+    pub(crate) usage: Usage,
+}
+
+/// The purpose of a comparison.
+#[derive(Debug)]
+enum Purpose<'l> {
+    /// To recognize a payload of the same answer.
+    Match,
+    /// To recognize what stands around the delta. Values must have the lengths that they have in the template, so that
+    /// the template's positions are those of the payload.
+    Frame,
+    /// To recognize the first payload of another answer, whose bytes the pattern then adopts: the length of each open
+    /// slot is noted.
+    Adopt(&'l mut [u16; SlotSet::CAPACITY]),
+}
+
+impl Pattern {
+    pub(crate) fn new(payload: &[u8], slots: Vec<Slot>, open: SlotSet) -> Self {
+        Self { bytes: payload.to_vec(), slots, open, varied: SlotSet::default() }
+    }
+
+    pub(crate) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Returns the string in the first slot of a kind.
+    pub(crate) fn string(&self, kind: SlotKind) -> Option<Str<'_>> {
+        let slot = self.slots.iter().find(|slot| slot.kind == kind)?;
+        string_at(&self.bytes[slot.start()..])
+    }
+
+    /// Compares a payload of the same answer.
+    ///
+    /// # Errors
+    ///
+    /// It does not match; the position is where it differs from the bytes of the pattern.
+    #[inline]
+    pub(crate) fn compare<'a>(
+        &mut self,
+        payload: &'a [u8],
+        numbers: &mut Numbers,
+    ) -> Result<Captures<'a>, usize> {
+        self.compare_part(0..self.bytes.len(), payload, numbers, Purpose::Match)
+    }
+
+    /// Compares bytes with a part of the pattern before or behind its delta.
+    #[inline(never)]
+    pub(crate) fn matches_frame(
+        &mut self,
+        part: Range<usize>,
+        bytes: &[u8],
+        numbers: &mut Numbers,
+    ) -> bool {
+        self.compare_part(part, bytes, numbers, Purpose::Frame).is_ok()
+    }
+
+    /// Compares the first payload of another answer and, if it matches, adopts its bytes: id, model and time stamp are
+    /// then those of the answer at hand, and fixed again.
+    ///
+    /// # Errors
+    ///
+    /// As [`compare`](Self::compare).
+    #[inline]
+    pub(crate) fn adopt<'a>(
+        &mut self,
+        payload: &'a [u8],
+        numbers: &mut Numbers,
+        delta: &mut Option<Range<usize>>,
+    ) -> Result<Captures<'a>, usize> {
+        let mut lengths = [0; SlotSet::CAPACITY];
+        let whole = 0..self.bytes.len();
+        let captures = self.compare_part(whole, payload, numbers, Purpose::Adopt(&mut lengths))?;
+        let Range { start, end } = delta.clone().unwrap_or_default();
+        // By how many bytes everything moves that stands behind the slots so far.
+        let mut by = 0;
+        let open = self.open | self.varied;
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            let old = *slot;
+            let length = if open.contains(number) { lengths[number] } else { old.length() };
+            slot.shift(by, length);
+            by += length.wrapping_sub(old.length()).cast_signed();
+            // Each bound of the delta moves with the last slot before it.
+            if let Some(delta) = delta {
+                if old.start() < start {
+                    delta.start = start.wrapping_add_signed(by.into());
+                }
+                if old.start() < end {
+                    delta.end = end.wrapping_add_signed(by.into());
+                }
+            }
+        }
+        self.bytes.clear();
+        self.bytes.reserve_exact(payload.len());
+        self.bytes.extend_from_slice(payload);
+        Ok(Captures { is_first: true, ..captures })
+    }
+
+    /// Compares `payload` with a part of the pattern: fixed bytes, slot, fixed bytes, slot, and so on.
+    // For each purpose apart: what the others need then costs nothing.
+    #[inline(always)]
+    fn compare_part<'a>(
+        &mut self,
+        part: Range<usize>,
+        payload: &'a [u8],
+        numbers: &mut Numbers,
+        mut purpose: Purpose<'_>,
+    ) -> Result<Captures<'a>, usize> {
+        let mut captures = Captures::default();
+        // The string that was read last.
+        let mut string = Str::default();
+        let mut open = self.open;
+        if let Purpose::Adopt(_) = purpose {
+            open.insert(self.varied);
+        }
+        // The open slots that have not been reached.
+        let mut ahead = match part.start {
+            0 => open,
+            start => open.from(self.slots.partition_point(|slot| slot.start() < start)),
+        };
+        // What is left to compare: `rest` of the payload, with the pattern from `from` on.
+        let (mut rest, mut from) = (payload, part.start);
+        loop {
+            let number = ahead.first();
+            let slot = self.slots.get(number).filter(|slot| slot.start() < part.end).copied();
+
+            // 1. The fixed bytes up to the slot, or to the end of the part.
+            let fixed = &self.bytes[from..slot.map_or(part.end, Slot::start)];
+            let Some(behind) = rest.strip_prefix(fixed) else {
+                // They differ. Where that is in a closed slot, the slot is opened, and these bytes are compared once
+                // more, up to that slot. Each turn opens a slot or fails, so the loop ends.
+                let position = from + common_length(rest, fixed);
+                let closed = self.closed_slot(position, open).ok_or(position)?;
+                open.insert(closed);
+                ahead.insert(closed);
+                match purpose {
+                    Purpose::Match | Purpose::Frame => self.open.insert(closed),
+                    Purpose::Adopt(_) => self.varied.insert(closed),
+                }
+                continue;
+            };
+            rest = behind;
+            let Some(slot) = slot else {
+                return if rest.is_empty() { Ok(captures) } else { Err(part.end) };
+            };
+
+            // 2. The value in the slot.
+            let start = slot.start();
+            let length = read_value(slot.kind, rest, &mut string, &mut captures, numbers);
+            let length = length.ok_or(start)?;
+            match &mut purpose {
+                Purpose::Match => {}
+                Purpose::Frame if length != usize::from(slot.length()) => return Err(start),
+                Purpose::Frame => {}
+                Purpose::Adopt(lengths) => {
+                    lengths[number] = u16::try_from(length).map_err(|_| start)?;
+                }
+            }
+
+            // 3. On behind it.
+            rest = &rest[length..];
+            from = slot.end();
+            ahead.remove_first();
+        }
+    }
+
+    /// Returns the closed slot at this position, if there is one.
+    #[cold]
+    fn closed_slot(&self, position: usize, open: SlotSet) -> Option<SlotSet> {
+        // Behind its last byte, too: there the payload's value may go on, as `12` does in place of `1`.
+        let is_there = |slot: &Slot| slot.start() <= position && position <= slot.end();
+        let mut closed =
+            self.slots.iter().enumerate().filter(|(number, _)| !open.contains(*number));
+        closed.find_map(|(number, slot)| is_there(slot).then(|| SlotSet::of(number)))
+    }
+}
+
+/// Reads the value that `rest` begins with into its place, and returns its length; none if it is not of the kind.
+#[inline(always)]
+fn read_value<'a>(
+    kind: SlotKind,
+    rest: &'a [u8],
+    string: &mut Str<'a>,
+    captures: &mut Captures<'a>,
+    numbers: &mut Numbers,
+) -> Option<usize> {
+    match kind {
+        SlotKind::Number => number_length(rest),
+        SlotKind::Count(_) | SlotKind::Index => {
+            let length = number_length(rest)?;
+            let number = str::from_utf8(&rest[..length]).ok()?;
+            match kind {
+                SlotKind::Count(count) => *count.field(&mut numbers.usage) = number.parse().ok(),
+                _ => numbers.index = number.parse().unwrap_or(0),
+            }
+            Some(length)
+        }
+        SlotKind::Detail | SlotKind::Id | SlotKind::Model | SlotKind::String | SlotKind::Words => {
+            // Some servers say the same twice: it need not be checked twice.
+            let is_again = !string.raw.is_empty() && string.is_at(rest);
+            if !is_again {
+                *string = string_at(rest)?;
+            }
+            match kind {
+                // `serde_json`, which reads details, takes surrogates in pairs only.
+                SlotKind::Detail if string.has_surrogates() => return None,
+                // An empty one is absent, and the answer takes the next that is there.
+                SlotKind::Id | SlotKind::Model if string.raw.is_empty() => return None,
+                SlotKind::Detail => captures.detail = *string,
+                SlotKind::Words => captures.words = *string,
+                _ => {}
+            }
+            Some(string.raw.len())
+        }
+    }
+}
+
+/// Returns how many bytes both begin with; compares sixteen at a time.
+fn common_length(one: &[u8], other: &[u8]) -> usize {
+    let pairs = one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0);
+    let from = 16 * pairs.take_while(|(one, other)| one == other).count();
+    let rest = one[from..].iter().zip(&other[from..]);
+    from + rest.take_while(|(one, other)| one == other).count()
+}
