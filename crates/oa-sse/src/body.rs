@@ -12,19 +12,18 @@ use crate::event::Event;
 use crate::parser::Parser;
 
 pin_project! {
-    /// The events of an HTTP body, lent one at a time.
+    /// The events of an HTTP body, borrowed one at a time.
     ///
-    /// The end is lenient: a last event without its blank line is delivered. After an error of the
-    /// body there are no more events.
+    /// A final event without a blank line is delivered. After an error of the body there are no more events.
     ///
-    /// One poll reads no more than a [`PollBudget`] allows, so that a body that is always ready does not
-    /// keep the task from yielding.
+    /// One poll reads no more than a [`PollBudget`] allows, so a body that is always ready cannot keep the task from
+    /// yielding.
     #[derive(Debug)]
     pub struct BodyEvents<B> {
         #[pin]
         body: B,
         parser: Parser,
-        // The rest of a chunk that is read in pieces.
+        // The rest of a chunk that is parsed in pieces.
         rest: Bytes,
         budget: PollBudget,
         ended: bool,
@@ -40,7 +39,7 @@ where
         Self::with_parser(body, Parser::new())
     }
 
-    /// Reads events from `body` with a parser that has limits or state of its own.
+    /// Reads events from `body` with a configured parser.
     pub fn with_parser(body: B, parser: Parser) -> Self {
         Self { body, parser, rest: Bytes::new(), budget: PollBudget::default(), ended: false }
     }
@@ -51,17 +50,17 @@ where
         &self.parser
     }
 
-    /// Returns what is read from.
+    /// Returns the underlying body.
     pub fn get_ref(&self) -> &B {
         &self.body
     }
 
-    /// Returns what is read from; what is taken out of it here is in no event.
+    /// Returns the underlying body. Data read from it directly does not reach the parser.
     pub fn get_mut(&mut self) -> &mut B {
         &mut self.body
     }
 
-    /// Returns what was read from. What was read of it and is in no event yet is lost.
+    /// Returns the underlying body. Data already read but not yet returned as events is lost.
     pub fn into_inner(self) -> B {
         self.body
     }
@@ -70,12 +69,12 @@ where
     ///
     /// # Errors
     ///
-    /// [`ReadError::Parse`] for an event over the limit, after which reading goes on;
-    /// [`ReadError::Source`] when the body fails.
+    /// [`ReadError::Parse`] for an event over the limit, after which reading continues; [`ReadError::Source`]
+    /// if the body fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: what was read stays in the parser.
+    /// Cancel safe: dropping the future loses nothing, because data already read stays in the parser.
     pub async fn next(&mut self) -> Result<Option<Event<'_>>, ReadError<B::Error>>
     where
         B: Unpin,
@@ -84,7 +83,7 @@ where
         Ok(found.then(|| self.parser.lend_event()))
     }
 
-    /// Reads on until the parser has an event to lend; false at the end.
+    /// Reads until the parser has an event; returns false at the end.
     fn poll_event(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -112,7 +111,7 @@ where
             };
             match frame {
                 Some(Ok(frame)) => {
-                    // Trailers say nothing here.
+                    // Trailers are ignored.
                     *this.rest = frame.into_data().unwrap_or_default();
                     this.parser.push(this.budget.take(this.rest));
                 }

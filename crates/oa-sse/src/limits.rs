@@ -1,9 +1,8 @@
-/// Bounds on the memory that a peer can make the parser hold.
+/// Limits on the memory that a peer can make the parser use.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The size of one event in bytes: its data and name so far and the line in progress.
-    /// 8 MiB by default.
+    /// The size of one event in bytes: its data and name so far plus the line in progress. 8 MiB by default.
     pub event_bytes: usize,
 }
 
