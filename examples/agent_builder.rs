@@ -1,11 +1,11 @@
-//! An agent that makes other agents: it creates, lists, changes, asks and deletes them. They are files in a
-//! folder, so that those of one run are there in the next. Before one is deleted you are asked.
+//! An agent that manages other agents: it creates, lists, changes, asks and deletes them. Agents are files in a
+//! folder, so they are there in the next run. Before one is deleted, you are asked.
 //!
 //!     cargo run --example agent_builder
 //!     cargo run --example agent_builder -- "Create an agent called poet that writes haiku."
 //!     cargo run --example agent_builder -- --yes "Delete poet."
 //!
-//! The folder is one below the temporary directory, or that of `--in FOLDER`.
+//! The folder is in the temporary directory, or given by `--in FOLDER`.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -26,29 +26,29 @@ const PROMPTS: [&str; 5] = [
 ];
 const LONGEST_NAME: usize = 40;
 
-/// All agents: what the tools share. An agent is a file of JSON, named as it is.
+/// The agents, as shared state of the tools. Each agent is a JSON file with its name.
 struct Agents {
     folder: PathBuf,
-    /// Where agents are run.
+    /// The model that runs the agents.
     model: Model,
 }
 
 impl Agents {
-    /// The only way to a path: a model that asks for `../../etc/passwd` gets an error.
+    /// The only way to a path, so that a model asking for `../../etc/passwd` gets an error.
     fn path(&self, name: &Value) -> Result<PathBuf, ToolError> {
         let name = name.as_str().unwrap_or_default();
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
-            return Err("a name is of small letters, digits and hyphens".into());
+            return Err("a name may contain only lowercase letters, digits and hyphens".into());
         }
         Ok(self.folder.join(name).with_extension("json"))
     }
 
     fn load(&self, name: &Value) -> Result<Value, ToolError> {
         let text = fs::read_to_string(self.path(name)?);
-        let text = text.map_err(|error| format!("{name} cannot be read: {error}"))?;
+        let text = text.map_err(|error| format!("cannot read {name}: {error}"))?;
         let agent = serde_json::from_str(&text);
-        agent.map_err(|error| format!("{name} cannot be read: {error}").into())
+        agent.map_err(|error| format!("cannot read {name}: {error}").into())
     }
 
     fn names(&self) -> Result<Vec<String>, ToolError> {
@@ -76,7 +76,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::agents::answer).await?;
-    terminal.note(&format!("  Agents are kept in {}.", folder.display()));
+    terminal.note(&format!("  Agents are stored in {}.", folder.display()));
     let mut options = model
         .options()
         .system_prompt("You manage agents with the tools. Never make up what a tool returns.")
@@ -103,7 +103,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-// What changes files runs alone, `exclusive`: two calls of an answer do not get in each other's way.
+// Tools that change files are `exclusive`, so that two calls in one answer cannot interfere.
 
 fn create_agent() -> FnTool {
     tool("create_agent", "Creates an agent")
@@ -117,11 +117,11 @@ fn create_agent() -> FnTool {
         .optional("model")
         .exclusive()
         .build_blocking_with_context(|args, cx| {
-            let agents = cx.state::<Agents>().ok_or("nobody keeps agents")?;
-            // One that is there is not written over.
+            let agents = cx.state::<Agents>().ok_or("the agents are not available")?;
+            // Never overwrite an existing agent.
             let file = File::create_new(agents.path(&args["name"])?);
             let name = &args["name"];
-            let mut file = file.map_err(|error| format!("{name} cannot be created: {error}"))?;
+            let mut file = file.map_err(|error| format!("cannot create {name}: {error}"))?;
             file.write_all(format!("{args:#}\n").as_bytes())?;
             Ok(args)
         })
@@ -129,7 +129,7 @@ fn create_agent() -> FnTool {
 
 fn list_agents() -> FnTool {
     tool("list_agents", "Lists all agents").category("read").build_blocking_with_context(|_, cx| {
-        let agents = cx.state::<Agents>().ok_or("nobody keeps agents")?;
+        let agents = cx.state::<Agents>().ok_or("the agents are not available")?;
         let names = agents.names()?;
         names.into_iter().map(|name| agents.load(&json!(name))).collect()
     })
@@ -146,12 +146,12 @@ fn modify_agent() -> FnTool {
         .optional("model")
         .exclusive()
         .build_blocking_with_context(|args, cx| {
-            let agents = cx.state::<Agents>().ok_or("nobody keeps agents")?;
+            let agents = cx.state::<Agents>().ok_or("the agents are not available")?;
             let (path, mut agent) = (agents.path(&args["name"])?, agents.load(&args["name"])?);
             for (member, value) in args.as_object().into_iter().flatten() {
                 agent[member] = value.clone();
             }
-            // The old one is there until the new one is whole.
+            // The old file stays until the new one is complete.
             let new = path.with_extension("new");
             fs::write(&new, format!("{agent:#}\n"))?;
             fs::rename(new, path)?;
@@ -162,7 +162,7 @@ fn modify_agent() -> FnTool {
 fn delete_agent() -> FnTool {
     let builder = tool("delete_agent", "Deletes an agent").param("name", "string").exclusive();
     builder.build_blocking_with_context(|args, cx| {
-        let agents = cx.state::<Agents>().ok_or("nobody keeps agents")?;
+        let agents = cx.state::<Agents>().ok_or("the agents are not available")?;
         fs::remove_file(agents.path(&args["name"])?)?;
         Ok(json!("deleted"))
     })
@@ -173,7 +173,7 @@ fn run_agent() -> FnTool {
         .param("name", "string")
         .param("prompt", "string")
         .build_with_context(|args, cx| async move {
-            let agents = cx.state::<Agents>().ok_or("nobody keeps agents")?;
+            let agents = cx.state::<Agents>().ok_or("the agents are not available")?;
             let agent = agents.load(&args["name"])?;
             let has = |tool: &FnTool| {
                 agent["tools"].as_array().is_some_and(|tools| tools.contains(&json!(tool.name())))
@@ -193,7 +193,7 @@ fn run_agent() -> FnTool {
         })
 }
 
-/// What an agent may be given. None of it makes agents.
+/// The tools that an agent may have. None of them creates agents.
 fn catalog() -> Vec<FnTool> {
     let count_words = tool("count_words", "Counts the words of a text").param("text", "string");
     let reverse = tool("reverse", "Turns a text around").param("text", "string");

@@ -1,5 +1,5 @@
-//! What a tool can be in auto mode: it shares state with the program, takes one of a few words, tells how far
-//! it is, or blocks its thread. And what happens when the model wants more rounds than it is given.
+//! Tools in auto mode: shared state, a fixed set of values, progress, and blocking work. Also shows the limit
+//! on tool iterations.
 //!
 //!     cargo run --example auto_tools
 
@@ -15,10 +15,10 @@ use open_agent::{AgentEvent, Client, FinishReason, FnTool, ToolEvent, json, tool
 
 const QUESTION: &str = "How many apples are there? If fewer than 20, order 30 by express. Then forecast how \
                         many are left in 7 days.";
-/// How often this program lets the model go on after a limit.
+/// How often this program extends the limit.
 const EXTENSIONS: u32 = 2;
 
-/// What the tools share. The model neither sees it nor chooses it.
+/// Shared state of the tools, invisible to the model.
 struct Stock(Mutex<BTreeMap<String, i64>>);
 
 impl Stock {
@@ -60,12 +60,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 _ => {}
             }
         }
-        // The history is a valid conversation then: the calls that were too many are answered.
+        // At this point the history is a valid conversation: the extra calls have error results.
         let is_limited = client.finish_reason() == Some(&FinishReason::MaxToolIterations);
         if !is_limited || extension == EXTENSIONS {
             break;
         }
-        terminal.note("Two rounds of tools are over. This program allows two more.");
+        terminal.note("The limit of two tool rounds is reached. This program allows two more.");
         client.continue_turn().await?;
     }
     terminal.gap();
@@ -105,7 +105,7 @@ fn order() -> FnTool {
         })
 }
 
-/// It computes for a while: `build_blocking` keeps that away from the threads that serve everybody.
+/// CPU-bound work: `build_blocking` keeps it off the async threads.
 fn forecast() -> FnTool {
     tool("forecast", "Forecasts how many pieces are left after some days of sales")
         .param("pieces", "integer")
@@ -115,9 +115,9 @@ fn forecast() -> FnTool {
             let pieces = args["pieces"].as_i64().unwrap_or_default();
             let days = args["days"].as_i64().unwrap_or_default();
             if !(0..=365).contains(&days) {
-                return Err("the forecast is for up to a year".into());
+                return Err("the forecast covers at most a year".into());
             }
-            // Up to ten pieces are sold on a day; the mean of many weeks that might be.
+            // Up to ten pieces are sold per day; the mean over many simulated weeks.
             const RUNS: i64 = 20_000;
             let mut random = 1_u64;
             let mut left = 0;
@@ -133,7 +133,7 @@ fn forecast() -> FnTool {
         })
 }
 
-/// What answers if there is no model: four rules.
+/// The stand-in without a model: four rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let pieces = |tool: &str| chat.result(tool).and_then(|result| result["pieces"].as_i64());
     let left = chat.result("forecast").and_then(|result| result["left"].as_i64());

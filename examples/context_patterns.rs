@@ -1,5 +1,5 @@
-//! Four ways to live with a context that is too small for a whole conversation. Nothing is ever left out of one
-//! unless the program says so.
+//! Four ways to handle a context that is too small for the whole conversation. Nothing is dropped unless the
+//! program asks for it.
 //!
 //!     cargo run --example context_patterns
 
@@ -20,7 +20,7 @@ const QUESTIONS: [&str; 4] = [
     "Tell me about ants.",
     "What is my name?",
 ];
-/// A small one, so that it is soon full.
+/// Small, so that it fills up quickly.
 const CONTEXT: usize = 400;
 
 #[tokio::main]
@@ -48,7 +48,7 @@ async fn stateless(
     Ok(())
 }
 
-/// The last exchanges stay, as many messages as are wanted. What was said before them is gone.
+/// Keeps the last exchanges, up to a number of messages. Earlier ones are forgotten.
 async fn truncation(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -69,7 +69,7 @@ async fn truncation(
     Ok(())
 }
 
-/// A policy says when it is too much, and a model sums up what goes.
+/// A policy decides when the conversation is too long, and a model summarizes what is dropped.
 async fn budget(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -82,7 +82,7 @@ async fn budget(
         if let Compaction::Summarized { messages, .. } = client.compact(&policy).await? {
             let now = estimate_tokens(client.history());
             terminal.line(&format!(
-                "  A summary took the place of {messages} messages: {before} tokens became {now}."
+                "  A summary replaced {messages} messages: {before} tokens became {now}."
             ));
         }
         terminal.prompt(question);
@@ -91,7 +91,7 @@ async fn budget(
     Ok(())
 }
 
-/// What matters is kept outside, by tools: the conversation may be forgotten.
+/// Important facts are stored outside the conversation by tools, so it may be forgotten.
 async fn external_memory(
     terminal: &mut Terminal,
     options: AgentOptionsBuilder,
@@ -117,7 +117,7 @@ async fn external_memory(
     Ok(())
 }
 
-/// In a program these would be a file, a database or a search index.
+/// A real program would use a file, a database or a search index.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<BTreeMap<String, String>>>);
 
@@ -143,7 +143,7 @@ fn recall() -> FnTool {
     )
 }
 
-/// What answers if there is no model: it knows what stands in the conversation, and nothing else.
+/// The stand-in without a model: it knows only what is in the conversation.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let prompt = chat.prompt();
     if prompt.starts_with("Summarize") {

@@ -1,5 +1,5 @@
-//! A copy editor: the model reads a text and replaces paragraphs by a tool; what it changed is shown word by
-//! word, and nothing is written without `--write`.
+//! A copy editor: the model reads a text and replaces paragraphs with a tool. Changes are shown word by word,
+//! and nothing is written without `--write`.
 //!
 //!     cargo run --example copy_editor
 //!     cargo run --example copy_editor -- --file letter.txt
@@ -17,13 +17,13 @@ const TEXT: &str = "The ferry leaves at noon, and teh crew is never late.\n\n\
                     We will recieve guests from the the mainland. Bring alot of blankets.\n\n\
                     Nothing needs to be changed here.\n";
 const WISH: &str = "Mend spelling and grammar, and leave everything else as it is.";
-/// What a model of usual size reads at once, in bytes.
+/// The longest text, in bytes, about what a typical model can read at once.
 const LONGEST: u64 = 64 * 1024;
 
-/// Two paragraphs are compared word by word up to this product of their lengths.
+/// The largest product of lengths up to which two paragraphs are compared word by word.
 const COMPARED: usize = 4_000_000;
 
-/// The paragraphs as they are now. The tool and the program share them.
+/// The current paragraphs, shared by the tool and the program.
 #[derive(Clone)]
 struct Draft(Arc<Mutex<Vec<String>>>);
 
@@ -33,14 +33,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (file, write) = (arguments.value("--file")?, arguments.flag("--write"));
     let wish = Some(arguments.words()?).filter(|wish| !wish.is_empty());
     let text = match &file {
-        None if write => return Err("--write wants a --file to write to".into()),
+        None if write => return Err("--write needs a --file to write to".into()),
         None => TEXT.to_owned(),
         Some(file) if fs::metadata(file)?.len() > LONGEST => {
             return Err(format!("{file} is longer than {LONGEST} bytes").into());
         }
         Some(file) => fs::read_to_string(file)?,
     };
-    // Joined in the same way they are the same text, whatever stands in it.
+    // Joining them the same way always restores the text.
     let paragraphs: Vec<_> = text.split("\n\n").map(str::to_owned).collect();
     let draft = Draft(Arc::new(Mutex::new(paragraphs.clone())));
 
@@ -78,7 +78,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         (true, _) => terminal.line("  none"),
         (false, Some(file)) if write => {
             if fs::read_to_string(&file)? != text {
-                return Err(format!("{file} has changed meanwhile, and stays as it is").into());
+                return Err(
+                    format!("{file} was changed in the meantime and is not overwritten").into()
+                );
             }
             fs::write(&file, edited.join("\n\n"))?;
             terminal.note(&format!("{file} is written."));
@@ -97,7 +99,7 @@ fn replace() -> FnTool {
         .build_with_context(|args, cx| async move {
             let Draft(paragraphs) = cx.state().ok_or("there is no text")?;
             let text = args["text"].as_str().unwrap_or_default();
-            // The numbers of the others stay what they are.
+            // The numbers of other paragraphs must not change.
             if text.trim().is_empty() || text.contains("\n\n") {
                 return Err("one paragraph takes the place of one".into());
             }
@@ -105,13 +107,13 @@ fn replace() -> FnTool {
             let mut paragraphs = paragraphs.lock().unwrap_or_else(PoisonError::into_inner);
             let place = usize::try_from(place.ok_or("numbers begin at 1")?)?;
             let old = paragraphs.get_mut(place).ok_or("there is no such paragraph")?;
-            // Models trim what they write: the spaces around it stay.
+            // Models trim their output, so keep the whitespace around a paragraph.
             *old = old.replacen(old.trim(), text.trim(), 1);
             Ok(json!("replaced"))
         })
 }
 
-/// Shows the words that went and those that came: `at [-teh-] {+the+} sea`.
+/// Shows removed and added words: `at [-teh-] {+the+} sea`.
 fn difference(old: &str, new: &str) -> String {
     let old: Vec<_> = old.split_whitespace().collect();
     let new: Vec<_> = new.split_whitespace().collect();
@@ -121,7 +123,7 @@ fn difference(old: &str, new: &str) -> String {
     if old.len() * new.len() > COMPARED {
         return format!("[-{}-] {{+{}+}}", old.join(" "), new.join(" "));
     }
-    // common[i][j]: how many words old[i..] and new[j..] have in common, in order.
+    // common[i][j] is the length of the longest common subsequence of old[i..] and new[j..].
     let mut common = vec![vec![0_usize; new.len() + 1]; old.len() + 1];
     for i in (0..old.len()).rev() {
         for j in (0..new.len()).rev() {
@@ -148,7 +150,7 @@ fn difference(old: &str, new: &str) -> String {
     shown.join(" ")
 }
 
-/// What answers if there is no model: it knows a few words, and that none of them stands there twice.
+/// The stand-in without a model: it corrects a few words, and words written twice.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let calls: Vec<_> = chat.calls().collect();
     if !calls.is_empty() {

@@ -1,5 +1,4 @@
-//! Text and tool calls from a recorded stream: a transport of your own needs nothing but the parser
-//! and the aggregator.
+//! Text and tool calls from a recorded stream: a custom transport needs only the parser and the aggregator.
 //!
 //!     cargo run --example custom_transport [FILE.sse]
 

@@ -1,10 +1,10 @@
-//! What a server and a model can do, and which of its flags are missing.
+//! Checks the abilities of a server and its model, and finds missing server flags.
 //!
 //!     OPEN_AGENT_MODEL=qwen3:8b OPEN_AGENT_BASE_URL=http://localhost:11434/v1 \
 //!         cargo run --example doctor
 //!     cargo run --example doctor -- profile.json
 //!
-//! With a file's name it writes down what it learned, for `AgentOptions::builder().profile_file(..)`.
+//! With a file name, it saves the results for `AgentOptions::builder().profile_file(..)`.
 
 use std::error::Error;
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What answers if there is no model: it calls a tool if one is offered, and knows nothing of schemas.
+/// The stand-in without a model: it calls an offered tool and ignores schemas.
 fn stand_in(request: &Request) -> Reply {
     if !request.json()["messages"].is_array() {
         return Reply::error(400, "messages is no list");

@@ -1,5 +1,5 @@
-//! The executor alone, for programs with a loop of their own: it runs the calls of a batch, and everything
-//! that happens is an event.
+//! The executor on its own, for programs with their own agent loop: it runs a batch of calls and reports
+//! everything as events.
 //!
 //!     cargo run --example executor_events
 
@@ -39,13 +39,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         show(&event, &mut terminal);
     }
 
-    // The same arguments in another order: a tool that is cacheable is not run again.
+    // Equal arguments in a different order: a cacheable tool is not run again.
     terminal.title("A call that is remembered, as frames for a web front end");
     let call = ToolUseBlock::new("c5", "rate", json!({ "to": "NOK", "from": "EUR" }));
     let mut events = executor.execute_batch_streaming(vec![call], Batch::new());
     let mut frames = Vec::new();
     while let Some(event) = events.next().await {
-        // What a handler of `text/event-stream` would send; `ToolEvent::from_sse` reads it back.
+        // The body of a `text/event-stream` response; `ToolEvent::from_sse` parses it.
         event.write_sse(&mut frames);
     }
     terminal.say(&String::from_utf8(frames)?);
@@ -76,14 +76,14 @@ fn show(event: &ToolEvent, terminal: &mut Terminal) {
             let (took, busy) = (metrics.duration.as_millis(), metrics.busy.as_millis());
             format!("{} calls in {took} ms, which would be {busy} ms one by one", metrics.calls)
         }
-        // In the order of the calls, whatever the order in which they ended.
+        // In call order, regardless of the order of completion.
         ToolEvent::End(end) => format!("{} messages for the model", end.tool_messages.len()),
         _ => String::new(),
     };
     terminal.labeled_line(kind, 18, &line);
 }
 
-/// Tells how far it is, and shows something on the way.
+/// Reports progress, and emits custom data on the way.
 fn resize() -> FnTool {
     tool("resize", "Resizes pictures").param("pictures", "integer").build_with_context(
         |args, cx| async move {
@@ -99,7 +99,7 @@ fn resize() -> FnTool {
     )
 }
 
-/// Fails twice before it works, as the network does.
+/// Fails twice before it succeeds, like a network.
 fn fetch() -> FnTool {
     let attempts = AtomicU32::new(0);
     tool("fetch", "Fetches a page").param("page", "string").build(move |args| {
@@ -113,13 +113,13 @@ fn fetch() -> FnTool {
     })
 }
 
-/// Says more than a model should have to read.
+/// Returns more than a model should have to read.
 fn poem() -> FnTool {
     tool("poem", "Recites a poem")
         .build(|_| async { Ok(json!("Roses are red, violets are blue. ".repeat(20))) })
 }
 
-/// Always gives the same answer to the same question, for the life of the cache.
+/// Returns the same result for the same arguments while it is cached.
 fn rate() -> FnTool {
     let builder =
         tool("rate", "Tells an exchange rate").param("from", "string").param("to", "string");

@@ -1,6 +1,6 @@
-//! Tools for models that have none: the same agent with its calls as text, in three dialects, and in the mode
-//! that switches to text by itself. The program is the same in each, and so is the history. At last one that
-//! needs no second request: results take the place of markers in the text.
+//! Tools for models without function calling: the same agent with its calls as text, in three dialects, and in
+//! the mode that switches to text automatically. Program and history are the same in each. The last mode needs
+//! no second request: results replace markers in the text.
 //!
 //!     cargo run --example fallback
 //!     cargo run --example fallback -- "What is 5 km in mi and 2.5 kg in lb?"
@@ -15,7 +15,7 @@ use open_agent::{
 };
 
 const QUESTION: &str = "What is 25 km in mi and 70 kg in lb?";
-/// What one of a unit is in another.
+/// Conversion factors between units.
 const FACTORS: [(&str, &str, f64); 4] = [
     ("km", "mi", 0.621_371),
     ("m", "ft", 3.280_84),
@@ -31,12 +31,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let model = Model::find(&mut terminal, stand_in).await?;
     terminal.prompt(question);
 
-    // A dialect of your own is a `Dialect` in `ToolMode::Custom`.
+    // A custom dialect is a `Dialect` in `ToolMode::Custom`.
     let modes: [(ToolMode, Option<Box<dyn Dialect>>); 4] = [
         (ToolMode::React, Some(Box::new(React::new()))),
         (ToolMode::Markers, Some(Box::new(Markers::new()))),
         (ToolMode::TaggedJson, Some(Box::new(TaggedJson::new()))),
-        // The default: function calling, and text once the server says that the model has none.
+        // The default: function calling, then text once the server says that the model has no tools.
         (ToolMode::Auto, None),
     ];
     let mut stories = Vec::new();
@@ -84,7 +84,7 @@ async fn converse(
         match event {
             AgentEvent::Block(block) => terminal.block(&block),
             AgentEvent::ToolsRefused(words) => {
-                terminal.note(&format!("  Calls are text from now on: {words}"));
+                terminal.note(&format!("  Switching to calls as text: {words}"));
             }
             _ => {}
         }
@@ -101,16 +101,17 @@ fn convert() -> FnTool {
         .param("to", "string")
         .describe("to", &to.join(", "))
         .build(|args| async move {
-            // The text was read by the parameters' types: a number is one in any dialect.
+            // Arguments are parsed by parameter type, so a number is a number in every dialect.
             let amount = args["amount"].as_f64().unwrap_or_default();
             let fits =
                 |(from, to, _): &&(&str, &str, f64)| args["from"] == *from && args["to"] == *to;
-            let (from, to, factor) = FACTORS.iter().find(fits).ok_or("these units do not fit")?;
+            let (from, to, factor) =
+                FACTORS.iter().find(fits).ok_or("no conversion between these units")?;
             Ok(json!(format!("{amount} {from} = {:.2} {to}", amount * factor)))
         })
 }
 
-/// Calls and results as the dialect writes them. A client does this by itself.
+/// Formats calls and results as the dialect writes them. A client does this automatically.
 fn wire(dialect: &dyn Dialect, history: &[Message]) -> String {
     let blocks = history.iter().flat_map(|message| &message.content);
     let lines = blocks.filter_map(|block| match block {
@@ -121,7 +122,7 @@ fn wire(dialect: &dyn Dialect, history: &[Message]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// History without the ids of calls, which are made up.
+/// The history without call ids, which are generated.
 fn story(history: &[Message]) -> Vec<String> {
     let blocks = history
         .iter()
@@ -135,8 +136,8 @@ fn story(history: &[Message]) -> Vec<String> {
     steps.collect()
 }
 
-/// What answers if there is no model: one without function calling. It does what the instructions tell in the
-/// dialect that they are in, and then, as small models do, guesses what the tool will say.
+/// The stand-in without a model: one without function calling. It follows the dialect's instructions and then,
+/// as small models do, guesses the tool's result.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     if !chat.tools().is_empty() {
         return Reply::error(400, "this model does not support tools.");
@@ -159,7 +160,7 @@ fn stand_in(chat: &Chat<'_>) -> Reply {
             let found = results.split_once(&format!("{question} = "));
             match found.and_then(|(_, rest)| rest.split(['"', '\n', '\\']).next()) {
                 Some(answer) => format!("{question} is {answer}"),
-                None => format!("{question} cannot be told in {to}"),
+                None => format!("{question} cannot be converted to {to}"),
             }
         });
         return Reply::text(format!("{}.", answers.collect::<Vec<_>>().join("; ")));

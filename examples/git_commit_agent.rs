@@ -1,5 +1,5 @@
-//! An agent that reads what is staged in a git repository, proposes a message in the manner of its log, and
-//! commits once you agree. It only reads without asking.
+//! An agent that reads the staged changes of a git repository, proposes a message in the style of its log, and
+//! commits after you agree. Only reading needs no permission.
 //!
 //!     cargo run --example git_commit_agent
 //!     cargo run --example git_commit_agent -- --in ../project --yes
@@ -14,15 +14,14 @@ use open_agent::{
 };
 
 const PROMPT: &str = "Commit what is staged, with a message as the others here.";
-/// How much the model reads of what git says, in bytes.
+/// The longest output of git shown to the model, in bytes.
 const LONGEST: usize = 8 * 1024;
 
-/// Where git works. The model does not choose it.
+/// The repository, not chosen by the model.
 struct Repository(PathBuf);
 
 impl Repository {
-    /// Runs git, and returns the beginning of what it prints. Arguments go to it as they are: no shell reads
-    /// them.
+    /// Runs git and returns the start of its output. Arguments are passed directly, without a shell.
     fn git(&self, arguments: &[&str]) -> Result<String, ToolError> {
         let mut git = Command::new("git");
         let output = git.arg("-C").arg(&self.0).arg("--no-pager").args(arguments).output()?;
@@ -31,7 +30,7 @@ impl Repository {
             return Err(ToolError::new(format!("git: {}", error.trim())));
         }
         let shown = output.stdout.get(..LONGEST).unwrap_or(&output.stdout);
-        let more = if shown.len() < output.stdout.len() { "\n(there is more)" } else { "" };
+        let more = if shown.len() < output.stdout.len() { "\n(truncated)" } else { "" };
         Ok(String::from_utf8_lossy(shown).into_owned() + more)
     }
 }
@@ -46,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let repository = Repository(folder.into());
     if repository.git(&["rev-parse", "--git-dir"]).is_err() {
         return Err(format!(
-            "{} is no git repository: name one by --in FOLDER",
+            "{} is not a git repository: name one with --in FOLDER",
             repository.0.display()
         )
         .into());
@@ -87,7 +86,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A tool that runs git in one way and no other.
+/// A tool that runs one fixed git command.
 fn reader(name: &str, description: &str, arguments: &'static [&'static str]) -> FnTool {
     let builder = tool(name, description).category("read");
     builder.build_blocking_with_context(move |_, cx| {

@@ -1,5 +1,5 @@
-//! Hooks around an agent that works on files: a gate, a sandbox, an audit log, results that keep secrets,
-//! and a look at prompts. Each is a layer of its own; `merge` puts them together.
+//! Hooks around an agent that works with files: an audit log, a gate, a sandbox, redacted results, and a check
+//! of prompts. Each is a separate set of hooks; `merge` combines them.
 //!
 //!     cargo run --example hooks
 
@@ -27,8 +27,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .insert("settings.toml".to_owned(), "color = \"blue\"\nkey = \"s3cr3t\"".to_owned());
     let log = Log::default();
 
-    // Asked in this order, and the first that decides is followed. The log decides nothing, so that it
-    // sees every call.
+    // Hooks run in this order, and the first decision wins. The log decides nothing, so it comes first and sees
+    // every call.
     let hooks = audit(&log).merge(gate()).merge(sandbox()).merge(discretion()).merge(prompts());
     let options = model
         .options()
@@ -67,7 +67,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Writes down what is called and what comes of it.
+/// Logs calls and their results.
 fn audit(log: &Log) -> Hooks {
     fn write(log: &Log, line: String) {
         log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
@@ -85,7 +85,7 @@ fn audit(log: &Log) -> Hooks {
         })
 }
 
-/// Lets nothing be deleted. The model is told why.
+/// Blocks all deletions. The model is told why.
 fn gate() -> Hooks {
     Hooks::new()
         .add_pre_tool_use(|_| async { Some(HookDecision::block("only people delete files")) })
@@ -93,7 +93,7 @@ fn gate() -> Hooks {
         .with_timeout(Duration::from_secs(1))
 }
 
-/// Sends every write to one folder. The model is not told: it is a matter of this program.
+/// Redirects writes into one folder. The model is not told.
 fn sandbox() -> Hooks {
     Hooks::new()
         .add_pre_tool_use(|event| async move {
@@ -109,7 +109,7 @@ fn sandbox() -> Hooks {
         .for_tools(["write_file"])
 }
 
-/// Takes the values of keys out of what the model reads.
+/// Hides the values of keys from the model.
 fn discretion() -> Hooks {
     Hooks::new().add_post_tool_use(|event| async move {
         let text = event.tool_result.as_str()?;
@@ -122,10 +122,10 @@ fn discretion() -> Hooks {
     })
 }
 
-/// Keeps passwords from being sent at all.
+/// Blocks prompts that contain passwords.
 fn prompts() -> Hooks {
     Hooks::new().add_user_prompt_submit(|event| async move {
-        event.prompt.contains("password").then(|| HookDecision::block("it has a password in it"))
+        event.prompt.contains("password").then(|| HookDecision::block("it contains a password"))
     })
 }
 
@@ -171,7 +171,7 @@ fn delete_file() -> FnTool {
     )
 }
 
-/// What answers if there is no model: two rules.
+/// The stand-in without a model: two rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let calls: Vec<_> = chat.calls().collect();
     if calls.is_empty() {

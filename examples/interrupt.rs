@@ -1,5 +1,5 @@
-//! Five ways to stop an agent: after a time, by something in its answer, from another task, in the middle of a
-//! tool, and by Ctrl-C. The client is ready for the next prompt each time.
+//! Five ways to stop an agent: a timeout, something in its answer, another task, during a tool, and Ctrl-C. The
+//! client is ready for the next prompt each time.
 //!
 //!     cargo run --example interrupt
 
@@ -40,15 +40,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `receive` may be dropped at any time, so that `timeout` can be put around it. The run itself goes on until
-/// it is interrupted.
+/// `receive` may be dropped at any time, so it works with `timeout`. The run itself continues until it is
+/// interrupted.
 async fn after_a_time(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("After a time");
     client.send(COUNT).await?;
     if timeout(Duration::from_millis(300), read(client, terminal)).await.is_err() {
         client.interrupt();
     }
-    // What was interrupted ends here: `receive` returns `None`.
+    // After an interrupt, `receive` returns `None`.
     read(client, terminal).await?;
     tell(client, terminal);
     Ok(())
@@ -71,7 +71,7 @@ async fn by_its_answer(client: &mut Client, terminal: &mut Terminal) -> Result<(
     Ok(())
 }
 
-/// A handle interrupts from anywhere: a button, another task, a signal handler.
+/// A handle can interrupt from anywhere: a button, another task, a signal handler.
 async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("From another task");
     let handle = client.interrupt_handle();
@@ -85,7 +85,7 @@ async fn from_another_task(client: &mut Client, terminal: &mut Terminal) -> Resu
     Ok(())
 }
 
-/// A tool does not hold an interrupt up: its future is dropped, and the call is answered as cancelled.
+/// A tool does not delay an interrupt: its future is dropped, and the call is recorded as canceled.
 async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("In the middle of a tool");
     client.send(NAP).await?;
@@ -105,8 +105,8 @@ async fn in_a_tool(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C ends the answer and not the program. An answer that was interrupted cannot be resumed, so
-/// `continue_turn` would be an error; a prompt goes on from what was received.
+/// Ctrl-C ends the answer but not the program. An interrupted answer cannot be resumed, so `continue_turn`
+/// would be an error; a new prompt continues from what was received.
 async fn by_ctrl_c(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     terminal.title("By Ctrl-C");
     terminal.note("  Press Ctrl-C while it counts.");
@@ -134,14 +134,14 @@ async fn read(client: &mut Client, terminal: &mut Terminal) -> Result<()> {
     Ok(())
 }
 
-/// Tells how the run ended. What was received stays in history.
+/// Prints how the run ended. History keeps what was received.
 fn tell(client: &Client, terminal: &mut Terminal) {
     let reason = client.finish_reason().map_or("none", |reason| reason.as_str());
     let messages = client.history().len();
     terminal.note(&format!("  finish reason: {reason}, messages in history: {messages}"));
 }
 
-/// Answers where there is no model: four rules.
+/// The stand-in without a model: four rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     match chat.prompt() {
         COUNT => {

@@ -1,9 +1,9 @@
-//! A client of your own, put together from the layers: `oa-transport` sends, `oa-sse` parses,
-//! `oa-aggregate` makes an answer. No agent, no history, no tool loop.
+//! A custom client built from the layers: `oa-transport` sends, `oa-sse` parses, `oa-aggregate` builds the
+//! answer. No agent, no history, no tool loop.
 //!
-//! Two things make the second request cheaper than the first. The head of the request is prepared once
-//! (`RequestHead`), and the shapes of chunk that one answer has shown are compared with the next answer's
-//! chunks (`TemplateCache`), so that nearly nothing of it is parsed.
+//! Two things make the second request cheaper than the first. The request head is prepared once
+//! (`RequestHead`), and chunk templates learned from one answer (`Forms`) are compared with the next answer's
+//! chunks, so that almost nothing of it is parsed.
 //!
 //!     cargo run --example layers
 
@@ -15,7 +15,7 @@ use oa_sse::Parser;
 use oa_testkit::{Reply, Script, SocketServer};
 use oa_transport::{RequestBody, RequestHead, Transport};
 
-/// One server, and what is kept between its answers.
+/// A server, with the state kept between its answers.
 struct Server {
     transport: Transport,
     head: RequestHead,
@@ -49,7 +49,7 @@ impl Server {
                 show(&mut aggregator);
             }
         }
-        // Many servers forget the blank line behind their last event.
+        // Many servers omit the blank line after their last event.
         parser.finish_lenient();
         while let Some(event) = parser.next_event()? {
             aggregator.push(event.raw_data())?;
@@ -78,7 +78,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo run --example layers");
         return Ok(());
     }
-    // A scripted server on a socket; the address of a real one does as well.
+    // A scripted server on a socket; a real one works the same way.
     let script =
         Script::new().reply(Reply::text("A parser, an aggregator and a transport.")).reply(
             Reply::text("Let me look.").call("read_file", serde_json::json!({ "path": "a.txt" })),

@@ -1,11 +1,11 @@
-//! An agent that answers a question about a log file of any length: the model does not read the file, but
-//! asks tools about it, several at a time.
+//! An agent that answers questions about a log file of any size: the model does not read the file but queries
+//! it with tools, several at a time.
 //!
 //!     cargo run --example log_analyzer
 //!     cargo run --example log_analyzer -- --file server.log "What happened between 10:40 and 10:42?"
 //!
-//! A line is a time, a level and a message: `2026-03-02T10:40:07Z ERROR db: connection 17 refused`. Without
-//! a file there is one that is made up.
+//! A line has a time, a level and a message: `2026-03-02T10:40:07Z ERROR db: connection 17 refused`. Without a
+//! file, it generates a sample.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -17,8 +17,7 @@ use examples::{Arguments, Model, Terminal, stand_in};
 use open_agent::{Client, FnTool, ToolContext, ToolError, Value, json, tool};
 
 const QUESTION: &str = "Which error is the most frequent, and when did it begin?";
-/// How many lines a tool returns at the most, how much of each, in characters, and how many kinds of messages
-/// are told apart.
+/// The limits of a tool result: lines, characters per line, and distinct messages.
 const LINES: usize = 20;
 const WIDTH: usize = 400;
 const KINDS: usize = 10_000;
@@ -27,7 +26,7 @@ const OTHER: &str = "other";
 /// The file that the tools read.
 struct Log(PathBuf);
 
-/// One without time and level has [`OTHER`] for a level.
+/// A line of the log. Without time and level, its level is [`OTHER`].
 struct Line<'a> {
     time: &'a str,
     level: &'a str,
@@ -41,7 +40,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let file = arguments.value("--file")?.map(PathBuf::from);
     let words = arguments.words()?;
     let question = if words.is_empty() { QUESTION } else { &words };
-    // Deleted in the end.
+    // Deleted at the end.
     let mut sample = tempfile::NamedTempFile::new()?;
     make_up(sample.as_file_mut())?;
 
@@ -66,18 +65,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
         terminal.block(&block);
     }
     terminal.gap();
-    terminal.note(&format!("rounds of tools: {}", client.turn_metadata().rounds));
+    terminal.note(&format!("tool rounds: {}", client.turn_metadata().rounds));
     Ok(())
 }
 
-// Reading a file blocks: `build_blocking` and its like run on threads of their own, all calls of an answer at
-// the same time.
+// Reading a file blocks, so these tools use `build_blocking` and run on separate threads, all calls of an
+// answer in parallel.
 
 fn count_by_level() -> FnTool {
     tool("count_by_level", "Counts the lines of each level").build_blocking_with_context(|_, cx| {
         let mut counts = BTreeMap::<String, u64>::new();
         read(&cx, |line| {
-            // Any word may stand there; levels are few.
+            // A level may be any word, so limit their number.
             let is_told = counts.len() < LINES || counts.contains_key(line.level);
             let level = if is_told { line.level } else { OTHER };
             *counts.entry(level.to_owned()).or_default() += 1;
@@ -149,7 +148,7 @@ fn select(cx: &ToolContext, is: impl Fn(&Line<'_>) -> bool) -> Result<Value, Too
     Ok(json!({ "count": count, "lines": lines }))
 }
 
-/// Reads the log line by line, so that it may be larger than memory.
+/// Reads the log line by line, so it may be larger than memory.
 fn read(cx: &ToolContext, mut see: impl FnMut(Line<'_>)) -> Result<(), ToolError> {
     let Log(path) = cx.state().ok_or("there is no log")?;
     let mut file = BufReader::new(File::open(path)?);
@@ -175,7 +174,7 @@ fn read(cx: &ToolContext, mut see: impl FnMut(Line<'_>)) -> Result<(), ToolError
     Ok(())
 }
 
-/// What of a time is to be compared with a bound, which may leave out the date and what it does not care for.
+/// The part of a time to compare with a bound, which may omit the date and trailing digits.
 fn part<'a>(time: &'a str, bound: &str) -> &'a str {
     let time = match time.split_once('T') {
         Some((_, of_day)) if !bound.contains('T') => of_day,
@@ -184,7 +183,7 @@ fn part<'a>(time: &'a str, bound: &str) -> &'a str {
     time.get(..bound.len()).unwrap_or(time)
 }
 
-/// `connection 17 refused` and `connection 4 refused` are of one kind.
+/// `connection 17 refused` and `connection 4 refused` are the same message.
 fn without_numbers(message: &str) -> String {
     let mut kind = message.replace(|c: char| c.is_ascii_digit(), "#");
     while kind.contains("##") {
@@ -193,7 +192,7 @@ fn without_numbers(message: &str) -> String {
     kind
 }
 
-/// An hour of a shop, whose database gives up at 10:40.
+/// Generates an hour of a shop's log, whose database fails at 10:40.
 fn make_up(file: &mut File) -> io::Result<()> {
     let mut file = io::BufWriter::new(file);
     let mut random = 7_u64;

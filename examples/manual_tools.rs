@@ -1,5 +1,5 @@
-//! The caller answers the model's calls, for programs that decide themselves what runs, when, and where:
-//! after a question to the user, in a queue, on another machine.
+//! Manual mode: the caller runs the model's calls, for programs that decide themselves what runs, when and
+//! where: after asking the user, through a queue, on another machine.
 //!
 //!     cargo run --example manual_tools
 
@@ -8,7 +8,7 @@ use std::error::Error;
 use examples::{Arguments, Model, Terminal, stand_in};
 use open_agent::{Client, ContentBlock, ToolError, json, tool};
 
-/// In manual mode the caller counts: a model may ask for tools for ever.
+/// In manual mode the caller limits the rounds, because a model may request tools forever.
 const ROUNDS: usize = 10;
 const QUESTION: &str = "What is 84 / 2 and what is 7 / 0?";
 
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         },
     );
-    // Manual mode is the default: tools are offered, and nothing runs by itself.
+    // Manual mode is the default: tools are offered, but nothing runs automatically.
     let options = model
         .options()
         .system_prompt("You are a calculator. Use the tools for every step.")
@@ -38,13 +38,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     terminal.prompt(QUESTION);
     client.send(QUESTION).await?;
     for _ in 0..ROUNDS {
-        // The calls of an answer come after its text. All of them are answered before it goes on.
+        // The calls of an answer come after its text. All must be answered before the turn continues.
         let mut calls = Vec::new();
         while let Some(block) = client.receive().await? {
             match block {
                 ContentBlock::Text(text) => terminal.say(&text.text),
                 ContentBlock::ToolUse(call) => calls.push(call),
-                // A call that was cut off stands in no history: ask for it in words if it matters.
+                // A call that was cut off is not in the history; ask for it again if it matters.
                 other => terminal.block(&other),
             }
         }
@@ -56,8 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 client.add_tool_error(&call.id, "there is no such tool")?;
                 continue;
             };
-            // `execute` checks the arguments against the tool's parameters. Anything else that answers
-            // the call would do as well.
+            // `execute` checks the arguments against the tool's parameters. The result may come from anywhere
+            // else, too.
             match tool.execute(call.input.clone()).await {
                 Ok(result) => {
                     terminal.note(&format!("  {} {} gives {result}", call.name, call.input));

@@ -1,4 +1,4 @@
-//! Several tools in one answer run at the same time: the same question, with calls one by one and together.
+//! Several tools in one answer run in parallel: the same question with sequential and parallel calls.
 //!
 //!     cargo run --example multi_tool
 
@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Asks the question and returns how long the tools took altogether.
+/// Asks the question and returns the total time of the tools.
 async fn ask(
     model: &Model,
     mode: ExecutionMode,
@@ -53,7 +53,7 @@ async fn ask(
     client.send(QUESTION).await?;
     let mut began = None;
     let mut took = Duration::ZERO;
-    // `next_event` tells everything that happens; `receive` only the blocks among it.
+    // `next_event` reports everything that happens; `receive` only blocks.
     while let Some(event) = client.next_event().await? {
         match event {
             AgentEvent::Block(block) => terminal.block(&block),
@@ -73,7 +73,7 @@ async fn ask(
     Ok(took)
 }
 
-/// A tool that takes its time, as those do that ask a server.
+/// A slow tool, like one that queries a server.
 fn lookup(name: &str, delay: Duration, answer: &'static str) -> FnTool {
     let description = format!("Looks up the {name} for a place");
     tool(name, description).param("place", "string").build(move |_| async move {
@@ -82,7 +82,7 @@ fn lookup(name: &str, delay: Duration, answer: &'static str) -> FnTool {
     })
 }
 
-/// What answers if there is no model: two rules.
+/// The stand-in without a model: two rules.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let results = ["weather", "ferries", "museum"].map(|tool| chat.result(tool));
     match results {

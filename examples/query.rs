@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What answers if there is no model: it knows one thing.
+/// The stand-in without a model: it knows one answer.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     if chat.prompt().to_lowercase().contains("sky") {
         return Reply::new().think("Short, then. ").say("Because air scatters blue light most.");

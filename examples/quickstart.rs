@@ -1,11 +1,11 @@
-//! A calculator agent: the model decides which tools to call, the client runs them and goes on until there
-//! is an answer.
+//! A calculator agent: the model decides which tools to call, and the client runs them until there is an
+//! answer.
 //!
 //!     cargo run --example quickstart
 //!     cargo run --example quickstart -- "What is 25 + 17, times 3?"
 //!
-//! It looks for a model server on this machine (`OPEN_AGENT_BASE_URL` and `OPEN_AGENT_MODEL` name one) and
-//! brings up a stand-in if there is none, or if `OPEN_AGENT_STAND_IN` is set.
+//! It looks for a model server on this machine (or the one named by `OPEN_AGENT_BASE_URL` and
+//! `OPEN_AGENT_MODEL`), and starts a stand-in if there is none or if `OPEN_AGENT_STAND_IN` is set.
 
 use std::error::Error;
 use std::time::Instant;
@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut terminal = Terminal::new();
     let model = Model::find(&mut terminal, stand_in::answer).await?;
 
-    // In a program of your own: `AgentOptions::builder().model("qwen3:8b").provider(Provider::Ollama)`.
+    // In your own program: `AgentOptions::builder().model("qwen3:8b").provider(Provider::Ollama)`.
     let options = model
         .options()
         .system_prompt(
@@ -49,17 +49,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
 
     if client.finish_reason() == Some(&FinishReason::MaxToolIterations) {
-        terminal.line("The model wanted more rounds of tools than it was given.");
+        terminal.line("The model reached its limit of tool rounds.");
     }
     let rounds = client.turn_metadata().rounds;
     let tokens = client.turn_metadata().total_usage.total_tokens.unwrap_or_default();
     let seconds = asked.elapsed().as_secs_f32();
     terminal.gap();
-    terminal.note(&format!("rounds of tools: {rounds}, tokens: {tokens}, {seconds:.1} s"));
+    terminal.note(&format!("tool rounds: {rounds}, tokens: {tokens}, {seconds:.1} s"));
     Ok(())
 }
 
-/// A tool over two numbers. What goes wrong in it is told to the model, and the conversation goes on.
+/// A tool with two numbers. Its errors are reported to the model, and the conversation continues.
 fn calculation(
     name: &str,
     description: &str,
@@ -67,7 +67,7 @@ fn calculation(
 ) -> FnTool {
     tool(name, description).param("a", "number").param("b", "number").build(
         move |args| async move {
-            // The arguments fit the parameters: the client has checked them.
+            // The client has checked the arguments against the parameters.
             let number = |name: &str| args[name].as_f64().unwrap_or_default();
             let result = work(number("a"), number("b"))?;
             if !result.is_finite() {

@@ -1,4 +1,4 @@
-//! Two servers and one agent: one of them goes down in the middle of a conversation, and comes back.
+//! Two servers and one agent: one server goes down in the middle of a conversation and recovers.
 //!
 //!     cargo run --example router
 
@@ -17,17 +17,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Arguments::none(include_str!("router.rs"))?;
     let mut terminal = Terminal::new();
     let is_down = Arc::new(AtomicBool::new(false));
-    // A real program names two machines; these are stand-ins over real sockets.
+    // A real program would name two machines; these are stand-ins over real sockets.
     let one = stand_in(Arc::clone(&is_down)).await?;
     let other = stand_in(Arc::default()).await?;
 
-    // Each has an address, a key and a name for the model of its own.
+    // Each has its own address, key and model name.
     let desk = Endpoint::builder().base_url(one.base_url()).model("qwen3-32b").build()?;
     let spare = Endpoint::builder().base_url(other.base_url()).model("qwen3-8b").build()?;
     let router = Router::builder()
         .endpoint(Server::new(desk).name("desk").cap(8))
         .endpoint(Server::new(spare).name("spare").cap(1))
-        // Gone after one failure, and tried again soon: an example does not last long.
+        // Open after one failure and retried soon, because the example is short.
         .breaker(BreakerConfig::new(1).open_for(Duration::from_secs(1)))
         .build()?;
     let options = AgentOptions::builder()
@@ -60,8 +60,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         for server in router.status() {
             let health = match server.health {
                 Health::Healthy => "healthy".to_owned(),
-                Health::Open { left } => format!("left alone for {} ms", left.as_millis()),
-                _ => "to be tried".to_owned(),
+                Health::Open { left } => format!("circuit open for {} ms", left.as_millis()),
+                _ => "ready for a trial".to_owned(),
             };
             let (name, answered, failed) = (server.name, server.answered, server.failed);
             terminal.note(&format!("{name}: {health}, {answered} answered, {failed} failed"));
@@ -70,7 +70,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server that knows how to use one tool, unless it is down.
+/// A server that can use one tool, unless it is down.
 async fn stand_in(is_down: Arc<AtomicBool>) -> Result<SocketServer, Box<dyn Error>> {
     let answer = move |request: &Request| {
         if is_down.load(Ordering::Relaxed) {

@@ -1,12 +1,11 @@
-//! A conversation that outlives the program: each run goes on where the last one stopped, also in the middle
-//! of a turn. Reading is allowed; before something is written down, somebody has to agree, in a later run.
+//! A conversation that outlives the program: each run continues where the last one stopped, even in the middle
+//! of a turn. Reading is allowed; writing a note needs permission, which is given in a later run.
 //!
 //!     cargo run --example sessions -- "My name is Ada. Write down: the ferry leaves at 10:05."
 //!     cargo run --example sessions -- --approve        (or --deny "I will remember it")
 //!     cargo run --example sessions -- "What did you write down, and what is my name?"
 //!
-//! The conversation and the notes are kept in a folder below the temporary directory, or in that of
-//! `--in FOLDER`.
+//! The conversation and notes are stored in a folder in the temporary directory, or given by `--in FOLDER`.
 
 use std::error::Error;
 use std::fs::{self, OpenOptions};
@@ -22,7 +21,7 @@ use open_agent::{Client, FnTool, PermissionMode, json, tool};
 const FIRST: &str = "My name is Ada. Write down: the ferry leaves at 10:05.";
 const LATER: &str = "What did you write down, and what is my name?";
 
-/// Where the tools find the notes.
+/// The file with the notes.
 struct Notes(PathBuf);
 
 #[tokio::main]
@@ -45,12 +44,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .tools([read_notes(), add_note()])
         .state(Notes(folder.join("notes.txt")))
         .auto_execute_tools(true)
-        // Tools of the category `read` run. For others somebody is asked: nobody is here, so they wait.
+        // Tools in category `read` run. Others need permission, and since no one is there to ask, they wait.
         .permission_mode(PermissionMode::AllowReads)
         .build()?;
-    // A conversation that ends with calls which wait is taken as it is.
+    // A conversation may end with waiting calls.
     let messages = saved.session().conversation();
-    terminal.note(&format!("  {} messages are kept in {}.", messages.len(), folder.display()));
+    terminal.note(&format!("  {} messages saved in {}.", messages.len(), folder.display()));
     let is_new = messages.is_empty();
     let mut client = Client::resume(options, messages)?;
 
@@ -64,7 +63,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         if waiting.is_empty() {
-            return Err("no call waits for permission".into());
+            return Err("no call is waiting for permission".into());
         }
         client.continue_turn().await?;
     } else if !words.is_empty() || waiting.is_empty() {
@@ -74,21 +73,21 @@ async fn main() -> Result<(), Box<dyn Error>> {
             (words, _) => words,
         };
         terminal.prompt(prompt);
-        // A call that waits still is answered by it: it was not run.
+        // A waiting call is answered as not run.
         client.send(prompt).await?;
     }
     while let Some(block) = client.receive().await? {
         terminal.block(&block);
     }
 
-    // What is complete is kept, and what waits beside it. A program that is killed before this asks again.
+    // Saves the complete turns, and the waiting turn separately. A program killed before this asks again.
     saved.save_waiting_now(client.history()).await?;
     terminal.gap();
     for call in client.pending_approvals() {
-        terminal.line(&format!("{} {} waits for permission.", call.name, call.input));
+        terminal.line(&format!("{} {} is waiting for permission.", call.name, call.input));
         terminal.line("Run this again with --approve, or with --deny and a reason.");
     }
-    terminal.note(&format!("  {} messages are kept.", client.history().len()));
+    terminal.note(&format!("  {} messages saved.", client.history().len()));
     Ok(())
 }
 
@@ -116,7 +115,7 @@ fn add_note() -> FnTool {
     )
 }
 
-/// What answers if there is no model. It remembers nothing: what it knows stands in the conversation.
+/// The stand-in without a model. It knows only what is in the conversation.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     if let Some(call) = chat.calls().last() {
         return match (call.name, call.result) {

@@ -1,14 +1,13 @@
 use std::{env, process};
 
-/// What stands behind a program's name: flags such as `--yes`, and words.
+/// The command-line arguments: flags such as `--yes`, and words.
 ///
-/// Flags and values are taken out first; what is left of them at the end is told.
+/// Take flags and values first; unknown ones are reported at the end.
 #[derive(Debug)]
 pub struct Arguments(Vec<String>);
 
 impl Arguments {
-    /// Reads those of this program, whose source is given: with `--help` it says what its first lines say,
-    /// and ends.
+    /// Reads this program's arguments. With `--help`, prints the header of the given source and exits.
     pub fn read(source: &str) -> Self {
         let arguments: Vec<String> = env::args().skip(1).collect();
         if arguments.iter().any(|argument| matches!(&**argument, "--help" | "-h")) {
@@ -18,43 +17,43 @@ impl Arguments {
         Self(arguments)
     }
 
-    /// Reads those of a program that takes none.
+    /// Reads the arguments of a program that takes none.
     pub fn none(source: &str) -> Result<(), String> {
         match &*Self::read(source).words()? {
             "" => Ok(()),
-            words => Err(format!("{words:?} means nothing here; --help tells what does")),
+            words => Err(format!("unknown argument {words:?}; see --help")),
         }
     }
 
-    /// Takes a flag out, and returns whether it was there.
+    /// Removes a flag and returns true if it was present.
     pub fn flag(&mut self, name: &str) -> bool {
         let count = self.0.len();
         self.0.retain(|argument| argument != name);
         self.0.len() < count
     }
 
-    /// Takes a name out and what stands behind it: `--in FOLDER`.
+    /// Removes an option and returns its value: `--in FOLDER`.
     pub fn value(&mut self, name: &str) -> Result<Option<String>, String> {
         let Some(at) = self.0.iter().position(|argument| argument == name) else {
             return Ok(None);
         };
         if at + 1 == self.0.len() {
-            return Err(format!("{name} wants a value"));
+            return Err(format!("{name} needs a value"));
         }
         self.0.remove(at);
         Ok(Some(self.0.remove(at)))
     }
 
-    /// Returns the words that are left, as one text.
+    /// Returns the remaining words as one text.
     pub fn words(self) -> Result<String, String> {
         match self.0.iter().find(|argument| argument.starts_with("--")) {
-            Some(unknown) => Err(format!("{unknown} means nothing here; --help tells what does")),
+            Some(unknown) => Err(format!("unknown argument {unknown}; see --help")),
             None => Ok(self.0.join(" ")),
         }
     }
 }
 
-/// What a program says about itself at the top of its source.
+/// Returns the description at the top of a program's source.
 fn help(source: &str) -> String {
     let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
     lines.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect()
@@ -88,7 +87,7 @@ mod tests {
         assert!(arguments("--in").value("--in").is_err());
         assert_eq!(
             arguments("a --yess").words().unwrap_err(),
-            "--yess means nothing here; --help tells what does"
+            "unknown argument --yess; see --help"
         );
     }
 }

@@ -1,8 +1,8 @@
 use oa_testkit::Request;
 use serde_json::Value;
 
-/// What a stand-in for a model reads of a request: the tools that are offered, the last prompt, and what the
-/// tools have said since.
+/// The parts of a request that a stand-in reads: the offered tools, the last prompt, and the tool results since
+/// then.
 #[derive(Clone, Copy, Debug)]
 pub struct Chat<'a> {
     request: &'a Request,
@@ -10,13 +10,13 @@ pub struct Chat<'a> {
     turn: &'a [Value],
 }
 
-/// A call that has been answered.
+/// A call with its result.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub name: &'a str,
     /// The arguments, as the model wrote them.
     pub input: Value,
-    /// What the tool returned, or in words why it returned nothing.
+    /// The tool's result or error.
     pub result: Result<Value, String>,
 }
 
@@ -27,22 +27,22 @@ impl<'a> Chat<'a> {
         Self { request, turn: &messages[prompt.unwrap_or_default()..] }
     }
 
-    /// Returns the last thing that the user said.
+    /// Returns the user's last prompt.
     pub fn prompt(&self) -> &'a str {
         self.turn.first().and_then(|message| message["content"].as_str()).unwrap_or_default()
     }
 
-    /// Returns all that the user said, the last of it included, in order.
+    /// Returns all prompts of the user, in order.
     pub fn prompts(&self) -> impl DoubleEndedIterator<Item = &'a str> + use<'a> {
         self.said("user")
     }
 
-    /// Returns what the model was told to be.
+    /// Returns the system prompt.
     pub fn system(&self) -> &'a str {
         self.said("system").next().unwrap_or_default()
     }
 
-    /// Returns the calls that were answered since, in order.
+    /// Returns the calls answered since the last prompt, in order.
     pub fn calls(&self) -> impl Iterator<Item = Call<'a>> + use<'a> {
         let turn = self.turn;
         turn.iter().filter(|message| message["role"] == "tool").filter_map(move |answer| {
@@ -58,17 +58,17 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// Returns what a tool returned when it last succeeded.
+    /// Returns the last successful result of a tool.
     pub fn result(&self, tool: &str) -> Option<Value> {
         self.calls().filter(|call| call.name == tool).filter_map(|call| call.result.ok()).last()
     }
 
-    /// Returns the tools that are offered, as they stand in the request.
+    /// Returns the offered tools, as in the request.
     pub fn tools(&self) -> &'a [Value] {
         self.request.json()["tools"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether a tool of this name is offered.
+    /// Returns true if a tool with this name is offered.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools().iter().any(|tool| tool["function"]["name"] == name)
     }
@@ -81,7 +81,7 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// Results travel as text: JSON, unless they are text themselves. One with an `error` in it is none.
+/// Parses a result: JSON, or plain text. A value with an `error` is a failure.
 fn read(content: &str) -> Result<Value, String> {
     let value = serde_json::from_str(content).unwrap_or_else(|_| Value::from(content));
     match value["error"].as_str() {

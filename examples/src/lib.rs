@@ -1,5 +1,5 @@
-//! What the examples share, so that each shows one thing: [`Model`] finds a server or brings up a stand-in,
-//! [`Terminal`] prints, [`Arguments`] are what was typed. The examples themselves are the `*.rs` files beside this folder.
+//! Code shared by the examples: [`Model`] finds a server or starts a stand-in, [`Terminal`] prints,
+//! [`Arguments`] parses the command line. The examples are the `*.rs` files next to this folder.
 
 mod arguments;
 mod chat;

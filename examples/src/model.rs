@@ -8,60 +8,60 @@ use open_agent::{AgentOptions, AgentOptionsBuilder, Provider, list_models};
 use crate::chat::Chat;
 use crate::terminal::Terminal;
 
-/// Long enough for a server on this machine to say what it has.
+/// Long enough for a local server to list its models.
 const LOOK: Duration = Duration::from_millis(700);
-/// How long a stand-in takes for a word.
+/// The stand-in's time per word.
 const WORD: Duration = Duration::from_millis(10);
-/// Set to anything, it spares the search: the stand-in answers.
+/// If this variable is set, the stand-in is used without a search.
 const STAND_IN: &str = "OPEN_AGENT_STAND_IN";
 
-/// A model to talk to: one of a server on this machine, or else a stand-in.
+/// A model to talk to: one on a local server, or a stand-in.
 ///
-/// The stand-in is no language model, but everything between it and the program is real: a socket, HTTP
+/// The stand-in is not a language model, but everything between it and the program is real: a socket, HTTP
 /// chunks, server-sent events, one delta at a time.
 #[derive(Debug)]
 pub struct Model {
     name: String,
     base_url: String,
-    /// Serves until it is dropped.
+    /// Serves until dropped.
     _stand_in: Option<SocketServer>,
 }
 
 impl Model {
-    /// Looks for a server, tells what was found, and without one has `stand_in` answer every request.
+    /// Looks for a server, prints what was found, and otherwise starts `stand_in`.
     pub async fn find<F>(terminal: &mut Terminal, stand_in: F) -> io::Result<Self>
     where
         F: Fn(&Chat<'_>) -> Reply + Send + Sync + 'static,
     {
         let answer = move |request: &Request| stand_in(&Chat::of(request)).delay(WORD);
-        // It counts its calls anew in each program, and a conversation may go on in another.
+        // It numbers its calls from 1 in each program, but a conversation may continue in another one.
         let rules = Strict::new().allow_repeated_ids();
         Self::find_or(terminal, Script::new().strict_by(rules).otherwise(Reply::by(answer))).await
     }
 
-    /// As [`find`](Self::find), with a stand-in that sees whole requests and may be asked anything.
+    /// Like [`find`](Self::find), with a stand-in that sees whole requests, of any kind.
     pub async fn find_or(terminal: &mut Terminal, script: Script) -> io::Result<Self> {
         if env::var_os(STAND_IN).is_none()
             && let Some(found) = Self::look_around(terminal).await
         {
             return Ok(found);
         }
-        terminal
-            .note("  A stand-in answers: a few rules and no language model, over a real socket.");
-        terminal
-            .note("  Start LM Studio, Ollama, llama.cpp or vLLM and run this again for a model.");
+        terminal.note("  Using a stand-in: a few rules and no language model, over a real socket.");
+        terminal.note(
+            "  For a real model, start LM Studio, Ollama, llama.cpp or vLLM and run this again.",
+        );
         let server = SocketServer::start(script.models(["stand-in"])).await?;
         let (name, base_url) = ("stand-in".to_owned(), server.base_url());
         Ok(Self { name, base_url, _stand_in: Some(server) })
     }
 
-    /// Begins options for this model. A program that knows its server names both itself:
+    /// Starts options for this model. A program that knows its server sets both:
     /// `.model("qwen3:8b").provider(Provider::Ollama)`.
     pub fn options(&self) -> AgentOptionsBuilder {
         AgentOptions::builder().model(&self.name).base_url(&self.base_url)
     }
 
-    /// Asks the server that the environment names, then all usual addresses; the first in order counts.
+    /// Queries the server named by the environment and then all usual addresses; the first in this order wins.
     async fn look_around(terminal: &mut Terminal) -> Option<Self> {
         terminal.note("Looking for a model server ...");
         let named = env::var("OPEN_AGENT_BASE_URL").ok().filter(|url| !url.trim().is_empty());
@@ -70,7 +70,7 @@ impl Model {
             .filter_map(|provider| Some((provider.name(), provider.base_url()?.to_owned())));
         let named = named.map(|url| ("OPEN_AGENT_BASE_URL", url.trim().to_owned()));
 
-        // All at once: looking takes no longer than the slowest.
+        // In parallel, so that it takes no longer than the slowest.
         let looks: Vec<_> = named
             .into_iter()
             .chain(usual)
@@ -88,12 +88,12 @@ impl Model {
                 _ => {}
             }
         }
-        terminal.note("  None is running at the usual addresses.");
+        terminal.note("  No server found at the usual addresses.");
         None
     }
 }
 
-/// The model to use at this address, if there is a server.
+/// Returns the model to use at this address, if there is a server.
 async fn look(base_url: String) -> Option<String> {
     let builder = AgentOptions::builder().base_url(base_url).model("any");
     let options = builder.connect_timeout(LOOK).first_token_timeout(LOOK).build().ok()?;

@@ -1,9 +1,8 @@
-//! A stand-in for a language model: it reads arithmetic in words and signs, works it out by the tools that
-//! a request offers, and says what it cannot do.
+//! A stand-in for a language model: it parses arithmetic in words and symbols, evaluates it with the offered
+//! tools, and says what it cannot do.
 //!
-//! It is a few rules and remembers nothing: like a model it reads the whole conversation with every
-//! request, finds out what the tools have said, and asks for the next steps, those that do not depend on
-//! each other at once.
+//! It consists of a few rules and has no memory: like a model, it reads the whole conversation with every
+//! request, finds the tool results, and requests the next steps, independent ones in parallel.
 
 pub mod agents;
 pub mod commits;

@@ -5,22 +5,22 @@ use open_agent::redact::{printable, visible};
 use open_agent::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use serde_json::Value;
 
-/// The longest value that is shown whole, in characters.
+/// The longest value shown in full, in characters.
 const LONGEST: usize = 72;
 
 const BOLD: &str = "1";
 const DIM: &str = "2";
 
-/// Prints text as it comes and lines between it, styled where the output is a terminal and `NO_COLOR` is not
-/// set. Escape sequences in the text itself are shown, not passed on: models, servers and tools wrote it.
+/// Prints streamed text, and lines in between. Styled if the output is a terminal and `NO_COLOR` is not set.
+/// Escape sequences in the text are made visible, because models, servers and tools wrote it.
 #[derive(Debug)]
 pub struct Terminal {
     has_colors: bool,
-    /// Whether the cursor stands behind unfinished text.
+    /// True if the cursor is after unfinished text.
     is_mid_line: bool,
-    /// Whether the last line is empty, or there is none yet.
+    /// True if the last line is empty or there is none yet.
     is_after_gap: bool,
-    /// The call of which was last told that it failed.
+    /// The call whose failure was printed last.
     failed: Option<String>,
 }
 
@@ -35,22 +35,22 @@ impl Terminal {
         }
     }
 
-    /// Prints a piece of text, at once.
+    /// Prints a piece of text immediately.
     pub fn say(&mut self, text: &str) {
         self.say_styled("", text);
     }
 
-    /// Prints a piece of thinking, at once.
+    /// Prints a piece of thinking immediately.
     pub fn think(&mut self, text: &str) {
         self.say_styled(DIM, text);
     }
 
-    /// Prints a line of its own.
+    /// Prints a line.
     pub fn line(&mut self, text: &str) {
         self.styled_line(&printable(text));
     }
 
-    /// Prints a line that begins with a label, which fills at least `width` columns.
+    /// Prints a line with a label of at least `width` columns.
     pub fn labeled_line(&mut self, label: &str, width: usize, text: &str) {
         let label = self.paint(DIM, &format!("{label:<width$}"));
         self.styled_line(&format!("  {label} {}", printable(text)));
@@ -64,25 +64,25 @@ impl Terminal {
         }
     }
 
-    /// Prints a line that is about the conversation and no part of it.
+    /// Prints a remark about the conversation.
     pub fn note(&mut self, text: &str) {
         self.styled_line(&self.paint(DIM, text));
     }
 
-    /// Prints the headline of a part.
+    /// Prints a headline.
     pub fn title(&mut self, text: &str) {
         self.gap();
         self.styled_line(&self.paint(BOLD, text));
     }
 
-    /// Prints what the user asks.
+    /// Prints the user's prompt.
     pub fn prompt(&mut self, text: &str) {
         self.gap();
         self.styled_line(&format!("{} {}", self.paint(BOLD, ">"), printable(text)));
         self.gap();
     }
 
-    /// Prints a block of an answer: text as it comes, calls and their results as lines.
+    /// Prints a block of an answer: streamed text as it is, calls and results as lines.
     pub fn block(&mut self, block: &ContentBlock) {
         match block {
             ContentBlock::Text(text) => self.say(&text.text),
@@ -93,7 +93,7 @@ impl Terminal {
                 self.note(&format!("  {}", visible(&format!("{name} failed: {}", error.error))));
                 self.failed.clone_from(&error.id);
             }
-            // An error for the user is followed by what the model is told about it.
+            // An error for the user is followed by the result that the model reads.
             ContentBlock::ToolResult(result)
                 if self.failed.as_ref() == Some(&result.tool_use_id) => {}
             ContentBlock::ToolResult(result) => self.note(&format!("  {}", show_result(result))),
@@ -109,7 +109,7 @@ impl Terminal {
         }
     }
 
-    /// Prints a line whose text is safe to show.
+    /// Prints a line whose text is already safe.
     fn styled_line(&mut self, text: &str) {
         self.end_line();
         self.write(text);
@@ -117,7 +117,7 @@ impl Terminal {
         self.is_after_gap = text.is_empty();
     }
 
-    /// Makes text safe to show, in a style.
+    /// Escapes and styles text.
     fn paint(&self, style: &str, text: &str) -> String {
         let text = printable(text);
         match style {
@@ -127,7 +127,7 @@ impl Terminal {
         }
     }
 
-    /// Text without a line break would wait in a buffer. A reader that is gone is no reason to stop.
+    /// Flushes, because text without a line break would wait in a buffer. Ignores a closed output.
     fn write(&self, text: &str) {
         let mut stdout = stdout().lock();
         let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -165,7 +165,7 @@ fn show_result(result: &ToolResultBlock) -> String {
     visible(&shown).into_owned()
 }
 
-/// JSON, in one line of bounded length; a whole number without its point.
+/// JSON on one line of limited length; integers without a decimal point.
 fn show_value(value: &Value) -> String {
     let shown = match value.as_f64() {
         Some(number) => number.to_string(),

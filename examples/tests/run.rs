@@ -1,4 +1,4 @@
-//! Every example runs without a server, and says what it is there to show.
+//! Every example runs without a server and prints what it demonstrates.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 use examples::{Chat, stand_in};
 use oa_testkit::{Reply, Request, Script, SocketServer};
 
-/// The folder of the built examples. What cargo is asked to test decides whether it builds them; this does.
+/// The folder of the built examples. Cargo's arguments decide whether it builds them, so build them here.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let test = std::env::current_exe().expect("this program has a path");
     let profile = test.ancestors().nth(2).expect("it stands in PROFILE/deps");
     let name = match profile.file_name().and_then(|name| name.to_str()) {
-        // Of the two profiles in that folder the one that this test was built with.
+        // Of the two profiles in that folder, the one that this test was built with.
         Some("debug") | None => "test",
         Some(other) => other,
     };
@@ -25,7 +25,7 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         .args(["--profile", name, "--target-dir"])
         .arg(profile.parent().unwrap_or(Path::new(".")))
         .current_dir(env!("CARGO_MANIFEST_DIR"));
-    // What cargo tells its tests is not for another cargo: build scripts would run again.
+    // Cargo's variables for tests must not reach another cargo: build scripts would run again.
     let told = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(told) {
@@ -41,12 +41,12 @@ fn example(name: &str) -> Command {
     let mut command =
         Command::new(FOLDER.join(name).with_extension(std::env::consts::EXE_EXTENSION));
     command.env_remove("OPEN_AGENT_BASE_URL").env_remove("OPEN_AGENT_MODEL");
-    // Whatever runs on this machine: no server is looked for.
+    // Never look for a server, whatever runs on this machine.
     command.env("OPEN_AGENT_STAND_IN", "1");
     command
 }
 
-/// Runs a program, which says these things in this order.
+/// Runs a program and checks that it prints these texts in this order.
 #[track_caller]
 fn check(program: &mut Command, expected: &[&str]) {
     let output = program.output().expect("the example is built");
@@ -63,7 +63,7 @@ fn check(program: &mut Command, expected: &[&str]) {
     }
 }
 
-/// Runs a program that has to give up, and says why.
+/// Runs a program that must fail with this message.
 #[track_caller]
 fn refuse(program: &mut Command, expected: &str) {
     let output = program.output().expect("the example is built");
@@ -71,7 +71,7 @@ fn refuse(program: &mut Command, expected: &str) {
     assert!(!output.status.success() && errors.contains(expected), "{errors}");
 }
 
-/// What a person types.
+/// The input typed by a user.
 fn typed(line: &str) -> File {
     let mut file = tempfile::tempfile().expect("there is room");
     file.write_all(line.as_bytes()).and_then(|()| file.rewind()).expect("there is room");
@@ -85,13 +85,13 @@ fn each_tells_how_it_is_used_and_takes_nothing_else() {
     let mut count = 0;
     for source in sources.filter(|path| path.extension().is_some_and(|end| end == "rs")) {
         let name = source.file_stem().and_then(|name| name.to_str()).expect("a name");
-        // They show what can be done without any of our helpers.
+        // These two use none of the shared code.
         if name == "custom_transport" || name == "layers" {
             continue;
         }
         let usage = format!("    cargo run --example {name}");
         check(example(name).arg("--help"), &[&usage]);
-        refuse(example(name).arg("--nothing"), "--nothing means nothing here; --help tells");
+        refuse(example(name).arg("--nothing"), "unknown argument --nothing; see --help");
         count += 1;
     }
     assert!(count >= 16, "{count} examples");
@@ -104,7 +104,7 @@ fn quickstart() {
     check(example("quickstart").arg("divide 10 by 4"), &["divide(a: 10, b: 4)", "10 ÷ 4 is 2.5."]);
     let failed = ["divide failed: a number cannot be divided by zero", "7 ÷ 0 has no answer"];
     check(example("quickstart").args(["7", "/", "0"]), &failed);
-    check(example("quickstart").arg("Who are you?"), &["I am a stand-in", "rounds of tools: 0"]);
+    check(example("quickstart").arg("Who are you?"), &["I am a stand-in", "tool rounds: 0"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +165,7 @@ fn hooks() {
     let expected = [
         r#"key = \"(hidden)\""#,
         "delete_file failed: a hook blocked the call: only people delete files",
-        "Not sent: a hook blocked the prompt: it has a password in it",
+        "Not sent: a hook blocked the prompt: it contains a password",
         r#"sandbox/etc/motd     "configured""#,
         r#"key = \"s3cr3t\""#,
         "Audit log",
@@ -190,7 +190,7 @@ fn interrupt() {
         "not 60",
         "By Ctrl-C",
         "1 2 3",
-        // Nobody has pressed it.
+        // Nobody pressed it.
         "300\n  finish reason: stop",
         "Hello!",
     ];
@@ -293,7 +293,7 @@ fn fallback() {
         "{\"name\": \"convert\", \"arguments\": {\"amount\":25.0",
         "<tool_response>",
         "Auto\n",
-        "Calls are text from now on: ",
+        "Switching to calls as text: ",
         "this model does not support tools.",
         calls,
         "25 km is 15.53 mi; 70 kg is 154.32 lb.",
@@ -305,8 +305,11 @@ fn fallback() {
     check(&mut example("fallback"), &expected);
     let said = example("fallback").output().expect("it is built").stdout;
     assert!(!String::from_utf8_lossy(&said).contains("99"), "what was guessed is cut");
-    let failed =
-        ["convert failed: these units do not fit", "5 kg cannot be told in ft", "the same"];
+    let failed = [
+        "convert failed: no conversion between these units",
+        "5 kg cannot be converted to ft",
+        "the same",
+    ];
     check(example("fallback").arg("What is 5 kg in ft?"), &failed);
 }
 
@@ -317,7 +320,7 @@ fn router() {
         "desk: healthy, 2 answered, 0 failed",
         "stock(of: \"plums\")",
         "There are 5 plums, says qwen3-8b.",
-        "desk: left alone for",
+        "desk: circuit open for",
         "3 answered, 1 failed",
         "spare: healthy, 1 answered, 0 failed",
         "There are 5 pears, says qwen3-32b.",
@@ -335,21 +338,21 @@ fn sessions() {
         program
     };
     let notes = || fs::read_to_string(folder.path().join("notes.txt"));
-    let waits = ["add_note", "waits for permission", "2 messages are kept"];
+    let waits = ["add_note", "is waiting for permission", "2 messages saved"];
     check(&mut run(), &[&["> My name is Ada"], &waits[..]].concat());
-    check(&mut run(), &[&["2 messages are kept in"], &waits[..]].concat());
+    check(&mut run(), &[&["2 messages saved in"], &waits[..]].concat());
     assert!(notes().is_err(), "nothing is written before somebody agrees");
-    check(run().arg("--approve"), &["add_note = \"written down\"", "4 messages are kept"]);
+    check(run().arg("--approve"), &["add_note = \"written down\"", "4 messages saved"]);
     assert_eq!(notes().expect("it was written"), "the ferry leaves at 10:05\n");
     check(&mut run(), &["read_notes = [", "\"the ferry leaves at 10:05\". Your name is Ada."]);
 
-    check(run().arg("Write down: call Bob."), &["add_note", "waits for permission"]);
+    check(run().arg("Write down: call Bob."), &["add_note", "is waiting for permission"]);
     let denied = ["permission denied: I shall think of it", "not in the notebook"];
     check(run().args(["--deny", "I shall think of it"]), &denied);
-    // A prompt in place of an answer is one, too.
-    check(run().arg("Write down: call Bob."), &["waits for permission", "14 messages are kept"]);
-    check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages are kept"]);
-    refuse(run().arg("--approve"), "no call waits for permission");
+    // A prompt is also an answer.
+    check(run().arg("Write down: call Bob."), &["is waiting for permission", "14 messages saved"]);
+    check(run().arg("What is there?"), &["leaves at 10:05\". Your", "19 messages saved"]);
+    refuse(run().arg("--approve"), "no call is waiting for permission");
 }
 
 #[test]
@@ -364,7 +367,7 @@ fn agent_builder() {
     let created = ["create_agent(name: \"poet\"", "You are an agent that writes haiku."];
     let prompt = "Create an agent called poet that writes haiku, with reverse.";
     check(run().arg(prompt), &created);
-    check(run().arg(prompt), &["create_agent failed: \"poet\" cannot be created: "]);
+    check(run().arg(prompt), &["create_agent failed: cannot create \"poet\": "]);
     check(run().arg("Change poet so that it writes odes."), &["modify_agent(name: \"poet\""]);
     check(
         run().arg("Which agents are there?"),
@@ -372,9 +375,12 @@ fn agent_builder() {
     );
     let said = ["poet says: ", "writes odes.", "You say: \\\"frogs\\\"", "reverse: \\\"sgorf\\\""];
     check(run().arg("Ask poet: frogs."), &said);
-    check(run().arg("Ask Poet: frogs."), &["a name is of small letters, digits and hyphens"]);
+    check(
+        run().arg("Ask Poet: frogs."),
+        &["a name may contain only lowercase letters, digits and hyphens"],
+    );
 
-    // Without an answer nothing is deleted.
+    // Without an answer, nothing is deleted.
     check(run().arg("Delete poet."), &["permission denied: the user said no"]);
     let kept = "permission denied: the user said no: I like it";
     check(run().arg("Delete poet.").stdin(typed("no I like it\n")), &[kept]);
@@ -396,7 +402,7 @@ fn copy_editor() {
         "Name a --file",
     ];
     check(&mut example("copy_editor"), &mended);
-    refuse(example("copy_editor").arg("--write"), "--write wants a --file");
+    refuse(example("copy_editor").arg("--write"), "--write needs a --file");
 
     let folder = tempfile::tempdir().expect("there is room");
     let file = folder.path().join("letter.txt");
@@ -434,7 +440,7 @@ fn git_commit_agent() {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     let mut nowhere = example("git_commit_agent");
-    refuse(alone(nowhere.arg("--in").arg(folder.path())), "is no git repository");
+    refuse(alone(nowhere.arg("--in").arg(folder.path())), "is not a git repository");
     let write = |name: &str, text: &str| {
         fs::write(folder.path().join(name), text).expect("there is room");
         git(&["add", "--", name]);
@@ -448,7 +454,7 @@ fn git_commit_agent() {
 
     git(&["init", "--quiet"]);
     check(run().arg("--yes"), &["git_log failed: git: ", "Nothing is staged"]);
-    // Without a log there is no manner to follow.
+    // Without a log there is no style to follow.
     write("parser.rs", "fn parse() {}\n");
     check(run().arg("--yes"), &["Committed: ", "add parser.rs."]);
     for message in ["feat(parser): parse", "fix: mend"] {
@@ -467,15 +473,15 @@ fn git_commit_agent() {
     check(run().stdin(typed("yes\n")), &["Committed: ", "fix: change parser.rs."]);
     assert_eq!(last(), "fix: change parser.rs");
 
-    // What stands in a message or a name is no option and no command.
+    // Text in a message or a name is neither an option nor a command.
     write("--amend $(touch pwned).md", "# Hello\n");
     check(run().arg("--yes"), &["docs: add --amend $(touch pwned).md"]);
     assert_eq!(last(), "docs: add --amend $(touch pwned).md");
     assert!(!folder.path().join("pwned").exists());
-    refuse(run().arg("--no"), "--no means nothing here");
+    refuse(run().arg("--no"), "unknown argument --no;");
 }
 
-/// Keeps what is set on this machine away from git.
+/// Isolates git from this machine's configuration.
 fn alone(program: &mut Command) -> &mut Command {
     program.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     for who in ["AUTHOR", "COMMITTER"] {
@@ -494,10 +500,10 @@ fn log_analyzer() {
     let found = [
         "count_by_level()\n  most_frequent(level: \"ERROR\")\n",
         "count_by_level = {\"ERROR\":",
-        "\"db: connection # refused\" stands there ",
+        "\"db: connection # refused\" occurs ",
         "from 2026-03-02T10:40:01Z on",
         "WARN db: no connection is free",
-        "rounds of tools: 2",
+        "tool rounds: 2",
     ];
     check(&mut example("log_analyzer"), &found);
     let between =
@@ -511,7 +517,7 @@ fn log_analyzer() {
         program.arg("--file").arg(&file);
         program
     };
-    refuse(run().arg("--fast"), "--fast means nothing here");
+    refuse(run().arg("--fast"), "unknown argument --fast;");
     check(&mut run(), &["count_by_level failed: ", "I cannot read the log"]);
     let bytes =
         b"at main.rs:3 in main\n\n12:00:01 WARN disk 1 is full\n\xff\n12:00:02 INFO hello \xff world\n\
@@ -521,10 +527,7 @@ fn log_analyzer() {
         &mut run(),
         &["count_by_level = {\"INFO\":1,\"WARN\":2,\"other\":2}", "no line of level ERROR"],
     );
-    check(
-        run().arg("Any warnings?"),
-        &["\"disk # is full\" stands there 2 times, from 12:00:01 on"],
-    );
+    check(run().arg("Any warnings?"), &["\"disk # is full\" occurs 2 times, from 12:00:01 on"]);
     check(
         run().arg("Who said \"hello\"?"),
         &["search(text: \"hello\")", "1 lines", "hello \u{fffd} world"],
@@ -541,7 +544,7 @@ fn context_patterns() {
         "4 messages became 2.",
         "I do not know.",
         "Budget",
-        "A summary took the place of 2 messages",
+        "A summary replaced 2 messages",
         "Your name is Ada.",
         "External memory",
         r#"remember(key: "name", note: "Ada")"#,

@@ -80,7 +80,7 @@ pub use crate::policy::{ContextPolicy, Overflow, Plan};
 pub use crate::summary::Summary;
 #[cfg(feature = "tiktoken")]
 pub use crate::tiktoken::Tiktoken;
-pub use crate::truncate::{Cut, Truncation, Unit, truncate_messages};
+pub use crate::truncate::{Truncated, Truncation, Unit, truncate_messages};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

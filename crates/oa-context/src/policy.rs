@@ -3,7 +3,7 @@ use oa_types::{Message, ToolSpec};
 use crate::counter::TokenCounter;
 use crate::estimate::share;
 use crate::summary::Summary;
-use crate::truncate::{Cut, Truncation};
+use crate::truncate::{Truncated, Truncation};
 
 /// Decides when a conversation is too long, and what to do about it.
 ///
@@ -62,8 +62,8 @@ pub enum Overflow {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Plan {
-    /// Drop some messages: [`Cut::apply`].
-    Drop(Cut),
+    /// Drop some messages: [`Truncated::apply`].
+    Drop(Truncated),
     /// Do nothing; there is room.
     Keep,
     /// It is too long, but nothing can be dropped: the system messages, the last prompt and the last answer

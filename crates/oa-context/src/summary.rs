@@ -6,7 +6,7 @@ use crate::counter::TokenCounter;
 use crate::estimate::Estimator;
 use crate::exchange::{is_prompt, leading_system};
 use crate::transcript::{clip, parts};
-use crate::truncate::Cut;
+use crate::truncate::Truncated;
 
 /// A summary in progress: the requests for a model, and the replacement for the dropped messages.
 ///
@@ -16,7 +16,7 @@ use crate::truncate::Cut;
 #[derive(Clone, Debug)]
 #[must_use = "nothing is summarized until its requests are answered"]
 pub struct Summary {
-    cut: Cut,
+    cut: Truncated,
     instructions: String,
     /// The parts of the conversation not summarized yet.
     parts: VecDeque<String>,
@@ -29,7 +29,7 @@ impl Summary {
     /// `asked` is the token limit of one request.
     pub(crate) fn new<C>(
         messages: &[Message],
-        cut: Cut,
+        cut: Truncated,
         instructions: String,
         room: usize,
         asked: usize,
@@ -77,7 +77,7 @@ impl Summary {
     /// Returns the remaining messages, with the summary at the start of the first prompt among them.
     ///
     /// The summary is part of the prompt so that roles keep alternating. Parts without an answer are lost.
-    /// Without any summary, this is the same as [`Cut::apply`].
+    /// Without any summary, this is the same as [`Truncated::apply`].
     #[must_use]
     pub fn finish(self, messages: &[Message]) -> Vec<Message> {
         let mut kept = self.cut.apply(messages);
@@ -98,7 +98,7 @@ impl Summary {
 
     /// Returns the plan without a summary.
     #[must_use]
-    pub fn give_up(self) -> Cut {
+    pub fn give_up(self) -> Truncated {
         self.cut
     }
 }

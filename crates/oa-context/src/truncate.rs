@@ -93,10 +93,10 @@ impl Truncation {
 
     /// Keeps at most the last `keep` messages; see [`truncate_messages`].
     #[must_use]
-    pub fn last(&self, messages: &[Message], keep: usize) -> Cut {
+    pub fn last(&self, messages: &[Message], keep: usize) -> Truncated {
         let system = self.system(messages);
         if keep == 0 {
-            return Cut::new([0..system, 0..0], messages.len());
+            return Truncated::new([0..system, 0..0], messages.len());
         }
         let mut weights = vec![1; messages.len()];
         weights[..system].fill(0);
@@ -108,7 +108,7 @@ impl Truncation {
     /// Preserved system messages count. They, the last prompt and the last answer with its results are always
     /// kept, even if they exceed the limit.
     #[must_use]
-    pub fn within<C>(&self, messages: &[Message], tokens: usize, counter: &C) -> Cut
+    pub fn within<C>(&self, messages: &[Message], tokens: usize, counter: &C) -> Truncated
     where
         C: TokenCounter + ?Sized,
     {
@@ -121,27 +121,27 @@ impl Truncation {
         if self.preserve_system { leading_system(messages) } else { 0 }
     }
 
-    fn cut(&self, messages: &[Message], weights: &[usize], budget: usize) -> Cut {
+    fn cut(&self, messages: &[Message], weights: &[usize], budget: usize) -> Truncated {
         let (system, end) = (self.system(messages), messages.len());
         let mut budget = Budget { left: budget, weights };
         if budget.weight(0..end) <= budget.left {
-            return Cut::new([0..system, system..end], end);
+            return Truncated::new([0..system, system..end], end);
         }
         budget.spend(0..system);
         if self.unit == Unit::Message {
             let kept =
                 (system..end).rev().take_while(|place| budget.takes(*place..place + 1)).last();
-            return Cut::new([0..system, kept.unwrap_or(end)..end], end);
+            return Truncated::new([0..system, kept.unwrap_or(end)..end], end);
         }
         let exchanges = exchanges(messages);
         let kept = exchanges.iter().rev().take_while(|exchange| budget.takes(exchange.range()));
         if let Some(exchange) = kept.last() {
-            return Cut::new([0..system, exchange.range().start..end], end);
+            return Truncated::new([0..system, exchange.range().start..end], end);
         }
         // Not even the last exchange fits. A conversation without prompts is one exchange.
         let whole = Exchange { prompt: system..system, rest: system..end };
         let (prompt, rest) = budget.within(exchanges.last().unwrap_or(&whole), messages);
-        Cut::new([0..system, prompt, rest], end)
+        Truncated::new([0..system, prompt, rest], end)
     }
 }
 
@@ -197,13 +197,13 @@ impl Budget<'_> {
 
 /// The kept and dropped messages of a conversation, as index ranges.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Cut {
+pub struct Truncated {
     kept: Vec<Range<usize>>,
     /// The number of messages in the conversation.
     length: usize,
 }
 
-impl Cut {
+impl Truncated {
     /// The ranges must be in order, and may be empty or adjacent.
     fn new<const N: usize>(ranges: [Range<usize>; N], length: usize) -> Self {
         let mut kept: Vec<Range<usize>> = Vec::with_capacity(N);
@@ -252,11 +252,11 @@ mod tests {
 
     #[test]
     fn what_goes_is_what_does_not_stay() {
-        let cut = Cut::new([0..0, 2..3, 3..4, 6..6, 7..9], 10);
+        let cut = Truncated::new([0..0, 2..3, 3..4, 6..6, 7..9], 10);
         assert_eq!(cut.kept(), [2..4, 7..9]);
         assert_eq!(cut.dropped(), [0..2, 4..7, 9..10]);
         assert!(!cut.is_whole());
-        assert!(Cut::new([0..2, 2..3], 3).is_whole());
-        assert_eq!(Cut::new([0..2, 2..5], 5).apply(&[Message::user("a")]).len(), 1);
+        assert!(Truncated::new([0..2, 2..3], 3).is_whole());
+        assert_eq!(Truncated::new([0..2, 2..5], 5).apply(&[Message::user("a")]).len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Base64 (RFC 4648, section 4).
 
-/// Writes bytes as base64.
+/// Encodes bytes as base64.
 #[must_use]
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -15,7 +15,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads base64, `None` if it is not.
+/// Decodes base64; `None` if the text is invalid.
 #[must_use]
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
@@ -36,7 +36,8 @@ pub fn decode(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns what base64 has of bytes that stand behind `shift` others: the digits that depend on nothing else.
+/// Returns the base64 digits of bytes preceded by `shift` other bytes, limited to digits that do not depend on
+/// neighboring bytes.
 pub(crate) fn inside(bytes: &[u8], shift: usize) -> String {
     let all = [&[0; 2][..shift], bytes].concat();
     let (first, end) = ((shift * 8).div_ceil(6), all.len() * 8 / 6);

@@ -2,17 +2,17 @@
 
 use crate::strip::{LONGEST_HIDDEN, hidden};
 
-/// One character as it may stand in a text: an escape, or something invisible, which stands for nothing.
+/// A character in escaped form, or an invisible one that stands for nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Escape {
-    /// How long it is, in bytes.
+    /// Its length in bytes.
     pub(crate) length: usize,
     bytes: [u8; 4],
     count: usize,
 }
 
 impl Escape {
-    /// Reads the escape that a text begins with.
+    /// Parses the escape at the start of a text.
     pub(crate) fn read(text: &[u8]) -> Option<Self> {
         match text.first()? {
             b'%' => {
@@ -25,7 +25,7 @@ impl Escape {
         }
     }
 
-    /// Reads the invisible character or the escape sequence of a terminal that a text begins with.
+    /// Parses the invisible character or terminal escape sequence at the start of a text.
     pub(crate) fn invisible(text: &[u8]) -> Option<Self> {
         if matches!(text.first()?, b' '..=b'~' | b'\t' | b'\n' | b'\r') {
             return None;
@@ -36,7 +36,7 @@ impl Escape {
         (length > 0).then_some(Self { length, bytes: [0; 4], count: 0 })
     }
 
-    /// The bytes that it stands for.
+    /// Returns the bytes that it stands for.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.count]
     }
@@ -48,7 +48,8 @@ impl Escape {
     }
 }
 
-/// The length of the beginning of an escape, if a text may have been cut within it; 0 if there is none.
+/// Returns the length of a partial escape at the start of a text that may have been cut off; 0 if there is
+/// none.
 pub(crate) fn broken(text: &[u8]) -> usize {
     let is_part: fn(&&u8) -> bool = match text.first() {
         Some(b'%') => |byte| byte.is_ascii_hexdigit(),
@@ -59,7 +60,7 @@ pub(crate) fn broken(text: &[u8]) -> usize {
     1 + text[1..].iter().take(LONGEST).take_while(is_part).count()
 }
 
-/// No escape is longer, in bytes, but for pairs of JSON.
+/// The longest escape in bytes, except for JSON surrogate pairs.
 const LONGEST: usize = 10;
 
 fn json(text: &[u8]) -> Option<Escape> {
@@ -99,7 +100,7 @@ fn html(text: &[u8]) -> Option<Escape> {
     let add = |sum: u32, digit| sum.checked_mul(radix)?.checked_add(digit);
     let count = values.clone().count();
     let c = char::from_u32(values.clone().try_fold(0, add)?).filter(|_| count > 0)?;
-    // Browsers read numbers without the semicolon too.
+    // Browsers accept numbers without a semicolon too.
     let semicolon = usize::from(digits.get(count) == Some(&b';'));
     Some(Escape::of(text.len() - digits.len() + count + semicolon, c))
 }
@@ -109,7 +110,7 @@ fn hex(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, add)
 }
 
-/// The names of HTML for what a key may hold.
+/// The HTML entity names of characters that a key may contain.
 const NAMES: [(&str, char); 36] = [
     ("amp", '&'),
     ("AMP", '&'),

@@ -1,10 +1,10 @@
-//! Which parts of a request header are secrets.
+//! Finds the secrets in request headers.
 
-/// How long a secret is at least in a header that exists to carry one, in bytes. Placeholders such as
-/// `EMPTY` or `ollama` are shorter.
+/// The shortest secret in a header meant for secrets, in bytes. Placeholders such as `EMPTY` or `ollama` are
+/// shorter.
 pub(crate) const SHORTEST_KEY: usize = 8;
 
-/// The same in any other header: what is shorter is taken for a word.
+/// The shortest secret in any other header; shorter values count as words.
 const SHORTEST_OTHER: usize = 16;
 
 /// Headers whose values say nothing about the caller.
@@ -22,20 +22,20 @@ const HARMLESS: [&str; 11] = [
     "user-agent",
 ];
 
-/// Returns whether a request header of this name never carries a secret: `Accept`, `Content-Type`,
+/// Returns true if a request header with this name never carries a secret: `Accept`, `Content-Type`,
 /// `User-Agent` and a few others.
 #[must_use]
 pub fn is_harmless(name: &str) -> bool {
     HARMLESS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless))
 }
 
-/// The secrets in a header: its value, each word of it but the scheme, and the values of `name=value`
-/// pairs, which cookies and signatures are made of. A server may repeat any of them alone.
+/// Returns the secrets in a header: its value, each word of it except the scheme, and the values of
+/// `name=value` pairs, as in cookies and signatures. A server may repeat any of them alone.
 pub(crate) fn secrets<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'a str> {
     let shortest = if carries_key(name) { SHORTEST_KEY } else { SHORTEST_OTHER };
     let value = if is_harmless(name) { "" } else { value.trim() };
     let words = value.split([' ', '\t', ';', ',']).filter(|word| !word.is_empty());
-    // The first of several is the scheme, a common word; the first of several pairs is one of them.
+    // The first of several words is the scheme; the first of several pairs is a pair like the others.
     let has_scheme = words.clone().nth(1).is_some_and(|_| value.contains([' ', '\t']))
         && words.clone().next().is_some_and(|word| !word.contains('='));
     let words = words.skip(usize::from(has_scheme));
@@ -47,7 +47,7 @@ pub(crate) fn secrets<'a>(name: &str, value: &'a str) -> impl Iterator<Item = &'
         .filter(move |secret| secret.len() >= shortest)
 }
 
-/// Returns whether a header exists to carry a secret: `Authorization`, `X-Api-Key`, `Cookie` and their like.
+/// Returns true if a header is meant for secrets: `Authorization`, `X-Api-Key`, `Cookie` and similar.
 fn carries_key(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["authorization", "cookie", "-key", "-secret", "-token"].iter().any(|end| name.ends_with(end))

@@ -1,22 +1,22 @@
-//! Masks secrets in text that somebody else wrote, and makes excerpts of it that are safe to print.
+//! Masks secrets in foreign text, and makes excerpts that are safe to print.
 //!
-//! A model server may repeat the key that it was sent: in an error message, in a page of a proxy, in a
-//! stream. [`Secrets`] knows the keys of one server. [`Secrets::excerpt`] is the only way in which its
-//! text gets into an error, a log or a report: mask, then cut, then remove what a terminal would act on.
-//! The order matters. A key that was cut first is no longer recognized.
+//! A model server may repeat the key that it was sent: in an error message, a proxy's error page, a stream.
+//! [`Secrets`] holds the keys of one server. [`Secrets::excerpt`] is the only way for its text into an error,
+//! log or report: mask, cut, then remove terminal control characters. The order matters: a key that was cut
+//! first is no longer recognized.
 //!
-//! Text that goes to a terminal as it came can move the cursor, rewrite earlier lines, reorder what a person
-//! reads, or hide part of it. Three functions prevent that:
+//! Foreign text printed unchanged can move the cursor, overwrite lines, reorder text, or hide parts of it.
+//! Three functions prevent that:
 //!
-//! - [`visible`](visible()) escapes, as `\u{1b}`, for data that a person judges: arguments of a call, names.
-//!   Nothing in its result is invisible, and it is one line.
-//! - [`printable`] escapes only what a terminal acts on, for prose that a person reads: line breaks, joined emoji
-//!   and typographic spaces stay.
-//! - [`strip_invisible`] removes, for messages and excerpts that are shown for information.
+//! - [`visible`](visible()) escapes, as `\u{1b}`, for data that a person judges, such as call arguments and
+//!   names. The result contains nothing invisible and is a single line.
+//! - [`printable`] escapes only terminal control characters, for prose: line breaks, joined emoji and
+//!   typographic spaces are kept.
+//! - [`strip_invisible`] removes, for messages and excerpts shown for information.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Programs that log or print what a server answers to which they send a key.
+//! To log or print responses from a server that receives a key.
 //!
 //! ```
 //! use oa_redact::Secrets;

@@ -8,30 +8,30 @@ use crate::header;
 use crate::strip::strip_invisible;
 use crate::view::Views;
 
-/// The text that stands in the place of a secret.
+/// The replacement for a secret.
 pub const MASK: &str = "****";
 
-/// How much of a secret's beginning gives it away where a text was cut within it, in bytes.
+/// The length of a secret's prefix that is masked where text was cut off within it, in bytes.
 const TELLING: usize = 8;
 
-/// The secrets of one server, in every form in which a text may have them.
+/// The secrets of one server, in every form in which a text may contain them.
 ///
-/// What is derived from them is made when they are added. Looking through a text takes time in
-/// proportion to its length, and is meant for errors and logs.
+/// Derived forms are computed when a secret is added. Searching takes time linear in the text and is meant for
+/// errors and logs.
 #[derive(Clone, Default)]
 pub struct Secrets(Vec<Secret>);
 
 #[derive(Clone)]
 struct Secret {
     text: Box<[u8]>,
-    /// How much of its beginning gives it away.
+    /// The length of a prefix that is masked.
     telling: usize,
-    /// True if it is what base64 has of a secret, whose neighbors belong to it.
+    /// True for a base64 form, whose neighboring digits belong to it.
     is_base64: bool,
 }
 
 impl Secrets {
-    /// Knows no secret.
+    /// Creates an empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -39,10 +39,10 @@ impl Secrets {
 
     /// Adds a secret, unless it is empty.
     pub fn add(&mut self, secret: &str) {
-        // A scheme in front gives nothing away.
+        // A prefix that covers only the scheme reveals nothing.
         let scheme = secret.find(char::is_whitespace).map_or(0, |at| at + 1);
         self.insert(secret.as_bytes(), scheme + TELLING, false);
-        // As in `user:key`: what stands in front moves the bits by one of three steps.
+        // As in `user:key`, text before the secret shifts its base64 form by one of three offsets.
         for shift in 0..3 {
             let standard = base64::inside(secret.as_bytes(), shift);
             if standard.len() >= TELLING {
@@ -53,19 +53,19 @@ impl Secrets {
         }
     }
 
-    /// Adds a key, unless it is shorter than 8 bytes: local servers are given words such as `none`.
+    /// Adds a key, unless it is shorter than 8 bytes: local servers are given placeholders such as `none`.
     pub fn add_key(&mut self, key: &str) {
         if key.len() >= header::SHORTEST_KEY {
             self.add(key);
         }
     }
 
-    /// Adds what a request header holds: its value, each word of it but the scheme, the values of
-    /// cookies and of other `name=value` pairs, and the password of `Basic` credentials.
+    /// Adds the secrets in a request header: its value, each word of it except the scheme, the values of
+    /// cookies and other `name=value` pairs, and the password of `Basic` credentials.
     ///
-    /// What is shorter than 16 bytes is taken for a word, and than 8 in a header that exists to carry a
-    /// key: `Authorization`, `Cookie`, names that end in `-key`, `-secret` or `-token`. Nothing is a
-    /// secret in a [harmless](crate::is_harmless) header.
+    /// Values shorter than 16 bytes count as words; the limit is 8 bytes in headers meant for secrets:
+    /// `Authorization`, `Cookie`, and names that end in `-key`, `-secret` or `-token`.
+    /// [Harmless](crate::is_harmless) headers contain no secrets.
     pub fn add_header(&mut self, name: &str, value: &str) {
         header::secrets(name, value).for_each(|secret| self.add(secret));
         let basic =
@@ -96,8 +96,8 @@ impl Secrets {
         Cow::Owned(masked)
     }
 
-    /// Makes an excerpt: masks the secrets, puts the text on one line, cuts it after so many characters
-    /// and removes what is not [visible](crate::strip_invisible).
+    /// Makes an excerpt: masks the secrets, folds the text onto one line, cuts it after `characters`
+    /// characters, and removes [invisible](crate::strip_invisible) characters.
     #[must_use]
     pub fn excerpt(&self, text: &str, characters: usize) -> String {
         let masked = self.mask(text);
@@ -114,7 +114,7 @@ impl Secrets {
         }
     }
 
-    /// Finds the secrets in a text: the parts to mask, from left to right, none beside another.
+    /// Finds the secrets in a text: the ranges to mask, from left to right, without adjacent ranges.
     #[must_use]
     pub fn spans(&self, text: &str) -> Vec<Range<usize>> {
         if self.0.is_empty() {
@@ -142,7 +142,7 @@ impl Secrets {
 }
 
 impl Secret {
-    /// Finds the secret, and its beginning where the text was cut within it.
+    /// Finds the secret, and its prefix where the text was cut off within it.
     fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = Vec::new();
         let begins = |byte: &u8| *byte == self.text[0] || b"%\\&".contains(byte);
@@ -176,11 +176,11 @@ impl Secret {
         spans
     }
 
-    /// Returns how much of the secret a text begins with, each byte as it is or escaped, and where that ends.
-    /// `ways` is room to work in.
+    /// Returns the length of the longest prefix of the secret at the start of a text, each byte plain or
+    /// escaped, and where it ends. `ways` is scratch space.
     fn longest(&self, bytes: &[u8], ways: &mut Vec<(usize, usize)>) -> (usize, usize) {
         let mut longest = (0, 0);
-        // A byte that may be both, as the `%` of `%25`, leaves a way open to come back to.
+        // A byte that may be both, such as the `%` in `%25`, leaves an alternative to backtrack to.
         ways.clear();
         ways.push((0, 0));
         for _ in 0..STEPS * self.text.len() {
@@ -204,10 +204,10 @@ impl Secret {
     }
 }
 
-/// How many ways to read a secret are tried, for each of its bytes.
+/// The number of alternatives tried per byte of a secret.
 const STEPS: usize = 4;
 
-/// Returns whether a text was cut off before this: nothing follows, or what people put in the place of the rest.
+/// Returns true if the text was cut off before `rest`: it is empty, or starts with an ellipsis or similar.
 fn is_cut(rest: &[u8]) -> bool {
     let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let rest = &rest[blank..];
@@ -216,7 +216,7 @@ fn is_cut(rest: &[u8]) -> bool {
     rest.is_empty() || marks.iter().any(|mark| rest.starts_with(mark.as_bytes()))
 }
 
-/// All of the base64 around a part of it.
+/// Returns the whole base64 text around a part of it.
 fn widened(bytes: &[u8], part: Range<usize>) -> Range<usize> {
     let is_digit = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
     let before = bytes[..part.start].iter().rev().take_while(is_digit).count();
@@ -224,7 +224,7 @@ fn widened(bytes: &[u8], part: Range<usize>) -> Range<usize> {
     part.start - before..part.end + behind
 }
 
-/// Tells how many secrets there are, and none of them.
+/// Shows the number of forms only.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Secrets").field("forms", &self.0.len()).finish_non_exhaustive()

@@ -1,14 +1,15 @@
-//! Text without what a terminal acts on or does not show: whole escape sequences, not only their first character.
+//! Removes terminal control characters and invisible characters: whole escape sequences, not only their first
+//! character.
 
 use std::borrow::Cow;
 
 use crate::visible::is_format;
 
-/// Removes what a terminal acts on or does not show: escape sequences, control characters but for line
-/// breaks and tabs, and the characters that change the direction of text or have no width.
+/// Removes everything that a terminal acts on or does not show: escape sequences, control characters except
+/// line breaks and tabs, bidirectional controls, and zero-width characters.
 ///
-/// For text that others wrote and that is shown for information, such as the message of an error. Where a person
-/// decides by what is shown, use [`visible`](crate::visible()), which hides nothing.
+/// For foreign text shown for information, such as an error message. Where a person makes a decision based on
+/// the text, use [`visible`](crate::visible()), which hides nothing.
 ///
 /// ```
 /// use oa_redact::strip_invisible;
@@ -32,8 +33,8 @@ pub fn strip_invisible(text: &str) -> Cow<'_, str> {
     shown.map_or(Cow::Borrowed(text), Cow::Owned)
 }
 
-/// The length of the escape sequence or the invisible character that a text begins with, in bytes; 0 if
-/// there is none.
+/// Returns the length in bytes of the escape sequence or invisible character at the start of a text; 0 if there
+/// is none.
 pub(crate) fn hidden(text: &str) -> usize {
     let Some(c) = text.chars().next() else { return 0 };
     match c {
@@ -41,7 +42,7 @@ pub(crate) fn hidden(text: &str) -> usize {
             let rest = &text[1..];
             1 + rest.chars().next().map_or(0, |kind| match kind {
                 '[' | ']' | 'P' | 'X' | '^' | '_' => 1 + sequence(kind, &rest[1..]),
-                // `ESC c` resets the terminal, `ESC ( 0` chooses a character set.
+                // `ESC c` resets the terminal, `ESC ( 0` selects a character set.
                 ' '..='/' => {
                     let end = rest.find(|c| !matches!(c, ' '..='/'));
                     end.map_or(0, |end| end + usize::from(rest.as_bytes()[end].is_ascii_graphic()))
@@ -50,7 +51,7 @@ pub(crate) fn hidden(text: &str) -> usize {
                 _ => 0,
             })
         }
-        // The same introducers as one character.
+        // The same introducers as single characters.
         '\u{9b}' => 2 + sequence('[', &text[2..]),
         '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => 2 + sequence(']', &text[2..]),
         _ if c.is_control() || is_format(c) => c.len_utf8(),
@@ -58,14 +59,14 @@ pub(crate) fn hidden(text: &str) -> usize {
     }
 }
 
-/// No sequence is longer, in characters: what goes on is no sequence, and stays.
+/// The longest sequence, in characters; anything longer is not a sequence and is kept.
 const LONGEST: usize = 256;
 
-/// How long what `hidden` finds can be, in bytes.
+/// The largest result of `hidden`, in bytes.
 pub(crate) const LONGEST_HIDDEN: usize = 4 * LONGEST + 8;
 
-/// The length of a control sequence behind its introducer, 0 if it does not end: without its introducer
-/// it is plain text.
+/// Returns the length of a control sequence after its introducer, or 0 if it does not end: without its
+/// introducer it is plain text.
 fn sequence(kind: char, text: &str) -> usize {
     if kind == '[' {
         let end = text.bytes().take(LONGEST).position(|byte| !matches!(byte, b' '..=b'?'));

@@ -1,14 +1,14 @@
-//! A text with its escapes undone, and the way back from there.
+//! Decoded views of a text, with a mapping back to the original.
 
 use std::ops::Range;
 
 use crate::escape::Escape;
 
-/// How often escapes are undone before a secret is searched, whose own characters may be escaped once
-/// more: JSON in JSON in a URL is what proxies make of an error.
+/// The number of times that escapes are decoded before searching, in addition to escapes in the secret itself:
+/// proxies produce JSON in JSON in a URL.
 const DEPTH: usize = 2;
 
-/// A text as it is, and with its escapes undone once and twice.
+/// A text as it is, decoded once, and decoded twice.
 pub(crate) struct Views<'a> {
     text: &'a str,
     undone: Vec<View>,
@@ -16,11 +16,11 @@ pub(crate) struct Views<'a> {
 
 struct View {
     bytes: Vec<u8>,
-    /// The escapes of what the view was made of, in order. Between these, bytes are equal.
+    /// The decoded escapes, in order. Bytes between them are unchanged.
     escapes: Vec<Undone>,
 }
 
-/// Where an escape stood, and where there is what it stands for.
+/// The positions of an escape in the source and of its decoded form in the view.
 struct Undone {
     source: Range<usize>,
     bytes: Range<usize>,
@@ -37,7 +37,7 @@ impl<'a> Views<'a> {
         Self { text, undone }
     }
 
-    /// Calls `find` with each view, and returns where in the text itself there is what it finds.
+    /// Calls `find` with each view and maps its results back to the original text.
     pub(crate) fn find(
         &self,
         mut find: impl FnMut(&[u8]) -> Vec<Range<usize>>,
@@ -62,7 +62,7 @@ impl<'a> Views<'a> {
 }
 
 impl View {
-    /// Undoes the escapes of a text once; `None` if there are none.
+    /// Decodes a text once; `None` if it contains no escapes.
     fn new(source: &[u8]) -> Option<Self> {
         let (mut bytes, mut escapes) = (Vec::new(), Vec::new());
         let mut at = 0;
@@ -80,7 +80,7 @@ impl View {
         (!escapes.is_empty()).then_some(Self { bytes, escapes })
     }
 
-    /// The part of the source that a part of the view, which is not empty, was made of.
+    /// Returns the part of the source that a nonempty part of the view comes from.
     fn source(&self, span: &Range<usize>) -> Range<usize> {
         let place = |at: usize| {
             let next = self.escapes.partition_point(|escape| escape.bytes.start <= at);
@@ -101,7 +101,7 @@ impl View {
 mod tests {
     use super::*;
 
-    /// Returns what of a text makes `part` in one of its views.
+    /// Returns the parts of a text that decode to `part`.
     fn found<'a>(text: &'a str, part: &str) -> Vec<&'a str> {
         let positions = |bytes: &[u8]| {
             let windows = bytes.windows(part.len()).enumerate();

@@ -1,13 +1,13 @@
-//! Which characters a terminal acts on or does not show, and text in which they are escaped.
+//! Escapes characters that a terminal acts on or does not show.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Escapes every character that a terminal does not show, or acts on, and every line break.
+/// Escapes every character that a terminal acts on or does not show, and every line break.
 ///
-/// These are the categories Cc, Cf, Zl and Zp, the spaces that look like `' '` and are not, the property
-/// `Default_Ignorable_Code_Point` (variation selectors, fillers, tags), noncharacters, and a few characters that are
-/// blank although Unicode calls them symbols or marks, such as the empty Braille pattern.
+/// These are the categories Cc, Cf, Zl and Zp, spaces other than `' '`, the property
+/// `Default_Ignorable_Code_Point` (variation selectors, fillers, tags), noncharacters, and a few characters
+/// that are blank although Unicode classifies them as symbols or marks, such as the empty Braille pattern.
 ///
 /// ```
 /// use oa_redact::visible;
@@ -22,8 +22,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 
 /// Escapes every character that a terminal acts on, except line feeds and tabs.
 ///
-/// These are control characters (with them every escape sequence), line and paragraph separators, and the
-/// characters that override the direction of text.
+/// These are control characters (which start all escape sequences), line and paragraph separators, and
+/// characters that override the text direction.
 ///
 /// ```
 /// use oa_redact::printable;
@@ -36,7 +36,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
-    // Most text is ASCII, of which only controls are ever escaped.
+    // Most text is ASCII, where only control characters are escaped.
     let is_escaped =
         |c: char| if c.is_ascii() { c.is_control() && is_escaped(c) } else { is_escaped(c) };
     let Some(first) = text.find(is_escaped) else { return Cow::Borrowed(text) };
@@ -53,8 +53,8 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Returns whether a character has no width, or changes the direction or the lines of text: all that is invisible but
-/// spaces, which separate words.
+/// Returns true if a character has zero width or affects the direction or lines of text: all invisible
+/// characters except spaces, which separate words.
 pub(crate) fn is_format(c: char) -> bool {
     let is_space = c.is_whitespace() && !matches!(c, '\u{2028}' | '\u{2029}');
     !c.is_ascii() && !is_space && (is_within(c, INVISIBLE) || is_noncharacter(c))
@@ -65,15 +65,15 @@ fn is_within(c: char, ranges: &[(char, char)]) -> bool {
     ranges.get(at).is_some_and(|(first, _)| *first <= c)
 }
 
-/// Returns whether a code point is reserved for the use inside of programs: no text has it, and terminals show it in
+/// Returns true for a code point reserved for internal use: text does not contain it, and terminals show it in
 /// different ways or not at all.
 fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || u32::from(c) & 0xfffe == 0xfffe
 }
 
-/// Sorted. From Unicode 16.0: `DerivedGeneralCategory.txt` (Cc, Cf, Zl, Zp, and Zs but for `' '`) joined with
-/// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt`, whose unassigned code points are in it so that
-/// later versions add nothing invisible, and with what is marked "blank" below.
+/// Sorted. From Unicode 16.0: `DerivedGeneralCategory.txt` (Cc, Cf, Zl, Zp, and Zs except `' '`) merged with
+/// `Default_Ignorable_Code_Point` of `DerivedCoreProperties.txt`, including its unassigned code points so that
+/// later versions add nothing invisible, and with the characters marked "blank" below.
 const INVISIBLE: &[(char, char)] = &[
     ('\u{0}', '\u{1f}'),
     ('\u{7f}', '\u{a0}'),

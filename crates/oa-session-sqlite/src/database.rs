@@ -18,14 +18,14 @@ use crate::files;
 use crate::row::{COLUMNS, Found, read};
 use crate::schema;
 
-/// The connection of a store; everything here blocks.
+/// The connection of a store. Everything here blocks.
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
     limits: Limits,
 }
 
-/// How long is waited before a database that was busy is opened again.
+/// The pause before opening a busy database again.
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Database {
@@ -34,7 +34,7 @@ impl Database {
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Elsewhere the path may have links in it.
+        // On other systems, the path may contain links.
         flags.set(OpenFlags::SQLITE_OPEN_NOFOLLOW, cfg!(unix));
         let open = || -> Result<Connection, Error> {
             let mut connection = Connection::open_with_flags(&file, flags).map_err(failed)?;
@@ -46,8 +46,8 @@ impl Database {
         loop {
             match open() {
                 Ok(connection) => return Ok(Self { connection, limits }),
-                // Who changes the mode of the journal is not made to wait for others who open the
-                // database in the same moment: SQLite says at once that it is busy.
+                // SQLite's busy timeout does not cover a change of the journal mode while others open the
+                // database: it fails immediately.
                 Err(error)
                     if error.kind() == ErrorKind::Busy && since.elapsed() < limits.timeout =>
                 {
@@ -88,7 +88,7 @@ impl Database {
 
     pub(crate) fn load(&mut self, id: &SessionId) -> Result<Session, Error> {
         let broken = |error: Error| error.located(format_args!("session {id}"));
-        // One transaction, so that both statements see the same moment.
+        // One transaction, so that both statements see the same state.
         let transaction = self.connection.transaction().map_err(failed)?;
         let found = find(&transaction, id)?;
         check_size(found.info.message_count, found.bytes, &self.limits).map_err(broken)?;
@@ -96,14 +96,14 @@ impl Database {
         let pending = "SELECT pending FROM sessions WHERE number = ?";
         let pending: Option<String> =
             transaction.query_row(pending, [found.number], |row| row.get(0)).map_err(failed)?;
-        let pending = pending.map(|pending| from_json(&pending, "what is pending")).transpose();
+        let pending = pending.map(|pending| from_json(&pending, "the pending call")).transpose();
         Ok(Session::new(found.info, messages, pending.map_err(broken)?))
     }
 
     pub(crate) fn list(&self, list: &List) -> Result<SessionPage, Error> {
         list.check(&self.limits)?;
         let mut statement = self.connection.prepare(&list_sql(list)).map_err(failed)?;
-        // One more than wanted tells whether there is another page.
+        // One more than requested, to know whether there is another page.
         let more = list.limit.saturating_add(1);
         let mut rows = match &list.after {
             None => statement.query([more]),
@@ -198,12 +198,12 @@ impl Database {
         })
     }
 
-    /// Changes all that is to be changed, or nothing.
+    /// Makes all changes or none.
     fn change<T>(
         &mut self,
         change: impl FnOnce(&Transaction<'_>, &Limits) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // Whoever writes says so at once: one that has read before it may not be let in any more.
+        // Lock for writing from the start: a transaction that has read first may be refused the lock later.
         let immediate = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(immediate).map_err(failed)?;
         let changed = change(&transaction, &self.limits)?;
@@ -230,7 +230,7 @@ fn find(transaction: &Transaction<'_>, id: &SessionId) -> Result<Found, Error> {
     }
 }
 
-/// Finds a session that is in the state which a writer knows.
+/// Finds a session at the revision that a writer knows.
 fn find_at(
     transaction: &Transaction<'_>,
     id: &SessionId,
@@ -243,7 +243,7 @@ fn find_at(
     Err(Error::conflict(id, expected, found.info.revision))
 }
 
-/// Puts in a session that has no messages yet.
+/// Inserts a session without messages.
 fn insert(transaction: &Transaction<'_>, session: NewSession) -> Result<Found, Error> {
     let sql = "INSERT INTO sessions \
                (id, created_at, updated_at, metadata, message_count, bytes, revision) \
@@ -274,7 +274,7 @@ fn insert_messages(
     Ok(())
 }
 
-/// Writes what an append changes in the session itself, and settles what was pending.
+/// Updates the session itself after an append, and clears the pending call.
 fn settle(transaction: &Transaction<'_>, found: &mut Found, at: Timestamp) -> Result<(), Error> {
     let Found { number, bytes, info } = found;
     info.updated_at = at;
@@ -288,7 +288,7 @@ fn settle(transaction: &Transaction<'_>, found: &mut Found, at: Timestamp) -> Re
     Ok(())
 }
 
-/// Returns a revision that no session of this database has ever had.
+/// Returns a revision never used before in this database.
 fn next_revision(transaction: &Transaction<'_>) -> Result<Revision, Error> {
     let sql = "UPDATE revisions SET last = last + 1 RETURNING last";
     let last: i64 = transaction.query_row(sql, (), |row| row.get(0)).map_err(failed)?;
@@ -307,10 +307,10 @@ fn role_at(
     let role = transaction.query_row(sql, (found.number, place), |row| row.get::<_, String>(0));
     let role = role.optional().map_err(failed)?.map(Value::String);
     let role = role.and_then(|role| serde_json::from_value(role).ok());
-    role.map(Some).ok_or_else(|| corrupt(format!("message {place} is missing, or has no role")))
+    role.map(Some).ok_or_else(|| corrupt(format!("message {place} is missing or has no role")))
 }
 
-/// Returns how many bytes the messages from this place on have.
+/// Returns the size in bytes of the messages from this index on.
 fn bytes_from(transaction: &Transaction<'_>, session: i64, place: usize) -> Result<u64, Error> {
     let sql = "SELECT coalesce(sum(octet_length(body)), 0) FROM messages \
                WHERE session = ? AND place >= ?";
@@ -325,7 +325,7 @@ fn read_messages(transaction: &Transaction<'_>, found: &Found) -> Result<Vec<Mes
     while let Some(row) = rows.next().map_err(failed)? {
         let (place, body): (usize, String) = row.try_into().map_err(failed)?;
         if place != messages.len() || place >= found.info.message_count {
-            return Err(corrupt(format!("message {place} is where another should be")));
+            return Err(corrupt(format!("message {place} is out of place")));
         }
         messages.push(from_json(&body, &format!("message {place}"))?);
     }
@@ -335,13 +335,13 @@ fn read_messages(transaction: &Transaction<'_>, found: &Found) -> Result<Vec<Mes
     let open = open_calls(&messages).map_err(|error| corrupt(error.to_string()))?;
     match open.first() {
         None => Ok(messages),
-        Some(id) => Err(corrupt(format!("it ends before the result of call {id:.64}"))),
+        Some(id) => Err(corrupt(format!("it ends without the result of call {id:.64}"))),
     }
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(json: &str, what: &str) -> Result<T, Error> {
     serde_json::from_str(json)
-        .map_err(|error| corrupt(format!("{what} cannot be read")).with_source(error))
+        .map_err(|error| corrupt(format!("{what} is damaged")).with_source(error))
 }
 
 fn json_of(metadata: &Map<String, Value>) -> String {

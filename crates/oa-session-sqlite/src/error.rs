@@ -1,19 +1,19 @@
 use oa_session::{Error, ErrorKind};
 use rusqlite::ErrorCode;
 
-/// Sorts an error of SQLite.
+/// Converts an SQLite error.
 pub(crate) fn failed(error: rusqlite::Error) -> Error {
     let (kind, message) = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             (ErrorKind::Busy, "the database is in use")
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            (ErrorKind::Corrupt, "the file is no database, or a broken one")
+            (ErrorKind::Corrupt, "the file is not a database, or is damaged")
         }
-        Some(ErrorCode::TooBig) => (ErrorKind::Limit, "it is too large for the database"),
+        Some(ErrorCode::TooBig) => (ErrorKind::Limit, "the data is too large for the database"),
         Some(_) => (ErrorKind::Io, "the database has failed"),
-        // What stands in a column is not what was put there.
-        None => (ErrorKind::Corrupt, "the database holds what cannot be read"),
+        // A column contains something other than what was stored.
+        None => (ErrorKind::Corrupt, "the database contains invalid data"),
     };
     Error::new(kind, message).with_source(error)
 }

@@ -1,7 +1,7 @@
-//! The files of a database: who may read them, and that they are files.
+//! The files of a database: their types and permissions.
 //!
-//! Files are looked at and never opened here. Whoever closes a file that SQLite has open in the same process
-//! takes SQLite's locks away: POSIX has one set of them for a process and a file.
+//! This module never opens an existing database file. Closing a file that SQLite has open in the same process
+//! would release SQLite's locks, because POSIX keeps one set of locks per process and file.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 
 use oa_session::{Error, ErrorKind};
 
-/// The endings that SQLite gives to the files beside a database.
+/// The suffixes of SQLite's additional files.
 const BESIDE: [&str; 3] = ["-journal", "-shm", "-wal"];
 
-/// SQLite's name for a database without files.
+/// SQLite's name for a database in memory.
 const IN_MEMORY: &str = ":memory:";
 
-/// Makes sure that the database and the files beside it are regular files, and on Unix that only their
-/// owner may read them. Creates an empty database if there is none.
+/// Checks that the database and its additional files are regular files and, on Unix, readable only by their
+/// owner. Creates an empty database if there is none.
 ///
-/// Returns the path by which SQLite is to open the database, without links in its folder: SQLite refuses links anywhere
-/// in a path, and links above the database are the caller's choice.
+/// Returns the path for SQLite, with links in the folder resolved: SQLite rejects links anywhere in a path, but
+/// links above the database are the caller's choice.
 pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     if path == Path::new(IN_MEMORY) {
         return Ok(path.to_owned());
@@ -31,7 +31,7 @@ pub(crate) fn prepare(path: &Path) -> Result<PathBuf, Error> {
     }
     if check(&path)? == Found::Nothing {
         create_empty(&path).map_err(|error| unusable(&path, error))?;
-        // Somebody else may have been faster, and made it something else.
+        // Someone else may have created it first, as something else.
         check(&path)?;
     }
     Ok(path)
@@ -43,7 +43,7 @@ enum Found {
     Nothing,
 }
 
-/// Refuses what is not a regular file, and takes the permissions of others away from what is one.
+/// Rejects anything but a regular file, and removes other users' permissions.
 fn check(path: &Path) -> Result<Found, Error> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -60,14 +60,14 @@ fn check(path: &Path) -> Result<Found, Error> {
 
         let mode = metadata.permissions().mode();
         if mode & 0o077 != 0 {
-            // Fails where the owner is somebody else: such a database works as it did.
+            // Fails if the file has another owner; such a database works as before.
             let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o600));
         }
     }
     Ok(Found::File)
 }
 
-/// Resolves links in the folder of a database, and none in its name.
+/// Resolves links in the folder of a database, but not in its name.
 #[cfg(unix)]
 fn resolved(path: &Path) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
@@ -82,11 +82,11 @@ fn resolved(path: &Path) -> io::Result<PathBuf> {
     Ok(path.to_owned())
 }
 
-/// Creates an empty file that only its owner may read; SQLite gives those beside it the same permissions.
+/// Creates an empty file readable only by its owner; SQLite gives its additional files the same permissions.
 ///
-/// The file is made under a name of its own and gets the other one once it is closed, because SQLite may open
-/// that at any moment. One that is there already stays. Where a file cannot have two names there are no
-/// permissions either, and SQLite may create it.
+/// The file is created under a temporary name and linked to its final name after it is closed, because SQLite
+/// may open that at any moment. An existing file is kept. File systems without hard links have no permissions
+/// either, so SQLite may create the file there.
 #[cfg(unix)]
 fn create_empty(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
@@ -99,14 +99,17 @@ fn create_empty(path: &Path) -> io::Result<()> {
         let draft = with_suffix(path, &format!(".{}-{attempt}.new", std::process::id()));
         match options.open(&draft) {
             Ok(file) => drop(file),
-            // Another thread is at it, or was stopped.
+            // Another thread is creating it, or was interrupted.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             Err(error) => return Err(error),
         }
         let _ = fs::hard_link(&draft, path);
         return fs::remove_file(&draft);
     }
-    Err(io::Error::new(io::ErrorKind::AlreadyExists, "drafts of the database are in the way"))
+    Err(io::Error::new(
+        io::ErrorKind::AlreadyExists,
+        "temporary files of the database are in the way",
+    ))
 }
 
 #[cfg(not(unix))]

@@ -1,9 +1,8 @@
-//! Conversations that are kept in an SQLite database: [`SqliteStore`] is an
-//! [`oa_session::SessionStore`].
+//! Sessions in an SQLite database: [`SqliteStore`] is an [`oa_session::SessionStore`].
 //!
-//! All sessions are in one file (and the two that SQLite keeps beside it), lists come from an index, and
-//! any number of processes may share it. The database is SQLite's own source, built with this crate.
-//! For a folder of text files, and without a C compiler, take `oa_session::JsonlStore`.
+//! All sessions are in one file (plus two that SQLite maintains), lists use an index, and any number of
+//! processes may share the database. SQLite is compiled with this crate. For text files in a folder, without a
+//! C compiler, use `oa_session::JsonlStore`.
 //!
 //! ```
 //! # oa_session::contract::block_on(async {
@@ -26,17 +25,16 @@
 //! # }).unwrap();
 //! ```
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! What is acknowledged is on the disk (`synchronous = FULL`, write-ahead log). A database of an older
-//! version is brought up to date when it is opened; one of a newer version, or of another program, is an
-//! error, and is not touched.
+//! Acknowledged writes are on disk (`synchronous = FULL`, write-ahead log). An older database is migrated when
+//! opened; one of a newer version or another program is an error and left unchanged.
 //!
 //! # Privacy
 //!
-//! On Unix the database and the files that SQLite keeps beside it have mode 0600, and are tightened to that when an
-//! older database is opened; the folder is the caller's. A link, a FIFO or anything else but a regular file under one
-//! of their names is an `Io` error. On other systems the folder's access rules apply.
+//! On Unix, the database and SQLite's additional files have mode 0600; looser permissions are tightened when a
+//! database is opened. The folder's permissions are the caller's. A link, FIFO or anything else but a regular
+//! file under one of these names is an `Io` error. On other systems the folder's access rules apply.
 
 mod store;
 
@@ -49,7 +47,7 @@ mod error;
 
 pub use crate::store::SqliteStore;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

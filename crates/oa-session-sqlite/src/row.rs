@@ -1,11 +1,11 @@
-//! What stands in a row, as words of the store.
+//! Conversion of rows.
 
 use oa_session::{Cursor, Error, NewSession, Revision, SessionId, SessionInfo, Timestamp};
 use rusqlite::Row;
 
 use crate::error::{corrupt, failed};
 
-/// The columns that [`read`] wants, in their order.
+/// The columns that [`read`] expects, in order.
 pub(crate) const COLUMNS: &str = "number, id, created_at, updated_at, metadata, message_count, bytes, revision, pending IS NOT NULL";
 
 /// A session without its messages.
@@ -16,11 +16,11 @@ pub(crate) struct Found {
     pub(crate) info: SessionInfo,
 }
 
-/// Returns the session's place in lists, which is always to be read, and what the row says.
+/// Returns the session's position in lists, which must be readable, and the content of the row.
 pub(crate) fn read(row: &Row<'_>) -> Result<(Cursor, Result<Found, Error>), Error> {
     let id: String = row.get(1).map_err(failed)?;
     let id = SessionId::new(id)
-        .map_err(|error| corrupt("a session has an id that is none").with_source(error))?;
+        .map_err(|error| corrupt("a session has an invalid id").with_source(error))?;
     let updated_at = Timestamp::from_millis(row.get(3).map_err(failed)?);
     let cursor = Cursor::new(updated_at, id);
     let found = read_rest(row, &cursor);
@@ -31,7 +31,7 @@ fn read_rest(row: &Row<'_>, cursor: &Cursor) -> Result<Found, Error> {
     let id = cursor.id();
     let metadata: String = row.get(4).map_err(failed)?;
     let metadata = serde_json::from_str(&metadata).map_err(|error| {
-        corrupt(format!("the metadata of session {id} cannot be read")).with_source(error)
+        corrupt(format!("the metadata of session {id} is damaged")).with_source(error)
     })?;
     let created_at = Timestamp::from_millis(row.get(2).map_err(failed)?);
     let session = NewSession::new(id.clone(), created_at).with_metadata(metadata);

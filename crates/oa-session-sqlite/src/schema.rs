@@ -1,17 +1,17 @@
-//! What the tables are like, in every version there was.
+//! The tables, in every version.
 
 use oa_session::{Error, ErrorKind};
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::{corrupt, failed};
 
-/// Tells our databases from others: "oase" in ASCII.
+/// Identifies our databases: "oase" in ASCII.
 const APPLICATION: i32 = 0x6f61_7365;
 
-/// Each brings a database of the version before it, which is its place here, to the next one. What was
-/// released is never changed.
+/// Each entry migrates a database from the version equal to its index to the next. Released entries never
+/// change.
 const MIGRATIONS: &[&str] = &[
-    // 1: sessions and their messages. The counter is the last revision that any session had.
+    // 1: sessions and their messages. The counter is the last revision used by any session.
     "CREATE TABLE revisions (last INTEGER NOT NULL) STRICT;
      INSERT INTO revisions VALUES (0);
      CREATE TABLE sessions (
@@ -32,11 +32,11 @@ const MIGRATIONS: &[&str] = &[
          body TEXT NOT NULL,
          UNIQUE (session, place)
      ) STRICT;",
-    // 2: calls that wait for permission.
+    // 2: calls waiting for permission.
     "ALTER TABLE sessions ADD COLUMN pending TEXT;",
 ];
 
-/// One statement for each table, which a database of our version understands.
+/// One statement per table, valid in a database of our version.
 const PROBES: [&str; 3] = [
     "SELECT last FROM revisions",
     "SELECT number, id, created_at, updated_at, metadata, message_count, bytes, revision, pending \
@@ -44,13 +44,13 @@ const PROBES: [&str; 3] = [
     "SELECT session, place, role, body FROM messages",
 ];
 
-/// Checks that the database is ours and brings it up to date; nothing is changed if it is not.
+/// Checks that the database is ours and migrates it; anything else is left unchanged.
 pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
     version(connection)?;
     let mode: String =
         connection.query_row("PRAGMA journal_mode", (), |row| row.get(0)).map_err(failed)?;
     if mode != "wal" {
-        // Answers with the mode that it has now: file systems without shared memory keep the old one.
+        // Returns the resulting mode: file systems without shared memory keep the old one.
         let set = connection.query_row("PRAGMA journal_mode = WAL", (), |_| Ok(()));
         set.map_err(failed)?;
     }
@@ -66,13 +66,13 @@ pub(crate) fn prepare(connection: &mut Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the version at one moment: somebody else may be making the tables right now.
+/// Returns the version, read in one transaction because another process may be creating the tables.
 fn version(connection: &mut Connection) -> Result<usize, Error> {
     let transaction = connection.transaction().map_err(failed)?;
     inspect(&transaction)
 }
 
-/// Returns the version of the database, or why it is none of ours.
+/// Returns the version of the database, or why it is not ours.
 fn inspect(connection: &Connection) -> Result<usize, Error> {
     let number = |sql| connection.query_row(sql, (), |row| row.get::<_, i32>(0)).map_err(failed);
     let application = number("PRAGMA application_id")?;
@@ -82,15 +82,13 @@ fn inspect(connection: &Connection) -> Result<usize, Error> {
         return Ok(0);
     }
     if application != APPLICATION {
-        return Err(corrupt("the database is that of another program"));
+        return Err(corrupt("the database belongs to another program"));
     }
     let newest = MIGRATIONS.len();
     match usize::try_from(version) {
         Ok(version) if version > newest => Err(Error::new(
             ErrorKind::NewerVersion,
-            format!(
-                "the database is of version {version}, and {newest} is the newest that is known here"
-            ),
+            format!("the database has version {version}; this program supports up to {newest}"),
         )),
         Ok(version) => Ok(version),
         Err(_) => Err(corrupt("the version of the database is negative")),
@@ -103,7 +101,7 @@ fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<(), Error
     }
     let immediate = TransactionBehavior::Immediate;
     let transaction = connection.transaction_with_behavior(immediate).map_err(failed)?;
-    // Somebody else may have been faster.
+    // Another process may have migrated it first.
     let version = inspect(&transaction)?;
     for migration in migrations.iter().skip(version) {
         transaction.execute_batch(migration).map_err(failed)?;

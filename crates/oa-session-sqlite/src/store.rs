@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::database::Database;
 
-/// A store in an SQLite database.
+/// A session store in an SQLite database.
 ///
-/// Each has a connection and a thread of its own; any number of them, of several processes too, may
-/// have the same file open. Whoever finds another writing waits for it, as long as the
-/// [`Limits`] say.
+/// Each store has its own connection and thread; any number of stores, also in several processes, may open the
+/// same file. A writer waits for others up to the timeout in [`Limits`].
 #[derive(Debug)]
 pub struct SqliteStore {
     path: PathBuf,
@@ -20,32 +19,32 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the database at this path, or creates it; the folder has to exist. Blocks while an older database
-    /// is brought up to date.
+    /// Opens the database at this path, or creates it; the folder must exist. Blocks while an older database is
+    /// migrated.
     ///
-    /// On Unix only the owner can read a new database, and an older one has its permissions tightened to that.
+    /// On Unix, only the owner can read the database; the permissions of an older one are tightened.
     ///
     /// # Errors
     ///
-    /// `NewerVersion` for a database of a newer version, `Corrupt` for one of another program and for
-    /// what is no database, `Busy` if somebody else is at it for too long, `Io`, which includes anything under this name
-    /// that is not a regular file. None of them changes what is in the file.
+    /// `NewerVersion` for a database of a newer version, `Corrupt` for one of another program or a file that is
+    /// not a database, `Busy` if another process locks it for too long, `Io`, including anything under this
+    /// name that is not a regular file. None of these change the file.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::open_with(path, Limits::default())
     }
 
-    /// Opens the database with limits of your own.
+    /// Opens the database with custom limits.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_with(path: impl Into<PathBuf>, limits: Limits) -> Result<Self, Error> {
         let path = path.into();
         let database = Database::open(&path, limits)?;
         Ok(Self { path, worker: Worker::spawn("oa-session-sqlite", database)? })
     }
 
-    /// Returns where the database is.
+    /// Returns the path of the database.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,4 +1,4 @@
-//! A database of which the writers are killed. No harness: the program starts itself as the writers.
+//! A database whose writers are killed. No harness, because the program starts itself as the writers.
 
 use std::io::{self, Write};
 

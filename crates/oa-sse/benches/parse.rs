@@ -1,13 +1,13 @@
-//! How fast does the parser read event streams, against its peers, in one run on one machine?
+//! Measures how fast the parser reads event streams, compared with its peers in the same run.
 //!
-//! Each row is a shape of input. Each contender reads it in a process of its own, so that the heap
-//! one leaves behind neither helps nor hurts the next; the processes take turns, and the best time of
-//! each counts. What matters are the ratios. `memchr` is a bound: one search for each line end and
-//! nothing else. "checked" asks each event for text, "raw" takes its bytes, as a JSON reader does that
-//! checks UTF-8 itself; the peers know only checked text. "slices" is checked text of reads that lie in a
-//! buffer of the caller's; `sse-core` reads slices too, in its column of that table.
+//! Each row is a shape of input. Each contender runs in its own process, so that the heap left by one does not
+//! affect the next; the processes take turns, and the best time of each counts. The ratios are what matters.
+//! `memchr` is a bound: one search for each line end and nothing else. "checked" asks each event for text;
+//! "raw" takes its bytes, like a JSON reader that validates UTF-8 itself; the peers offer only checked text.
+//! "slices" is checked text from reads into a buffer of the caller's; `sse-core` reads slices too, in its
+//! column of that table.
 //!
-//! A second table counts instructions, where valgrind is installed, over the three shapes that are hard on a
+//! A second table counts instructions, if valgrind is installed, for the three shapes that are hard for a
 //! parser: reads much smaller than events, events of several reads, and events of hundreds of reads.
 //!
 //! `cargo bench -p oa-sse` prints the tables.
@@ -30,7 +30,7 @@ use oa_sse::Parser;
 
 use crate::instructions::{Valgrind, again, grouped, numbers};
 
-/// A shape of input and the ratios to reach against the best peer.
+/// A shape of input, with the target ratios to the best peer.
 struct Case {
     name: &'static str,
     chunks: Vec<Bytes>,
@@ -54,11 +54,11 @@ const RUNS: [(&str, Run); 8] = [
 
 type Counted = (&'static str, fn() -> Vec<Bytes>, usize, f64);
 
-/// Those that the first table shows.
+/// The cases of the first table.
 const TIMED: usize = 6;
 
-/// The shapes of the second table: a name, the reads, how many events, and the most that ours may take of
-/// what the best peer takes.
+/// The cases of the second table: name, reads, number of events, and the largest fraction of the best peer's
+/// instructions allowed.
 const COUNTED: [Counted; 4] = [
     ("250 bytes, reads of 1 to 64", || random_reads(&small_event().repeat(1_000)), 1_000, 0.87),
     ("64 KiB, 16 KiB reads", || cut(&event(64 << 10).repeat(8), 16 << 10), 8, 1.0),
@@ -69,7 +69,7 @@ const COUNTED: [Counted; 4] = [
 const TURNS: usize = 3;
 
 fn main() {
-    // A child is told which case and which contender, and how many times where instructions are counted.
+    // A child process is told its case and contender, and for counting instructions the number of repetitions.
     match numbers()[..] {
         [case, run] => {
             println!("{}", measure(&cases()[case].chunks, RUNS[run].1).as_nanos());
@@ -115,7 +115,8 @@ fn print_times() {
 }
 
 fn print_instructions(valgrind: Valgrind) {
-    // What reads from `Bytes`, then what reads from slices; `eventsource-stream` takes quadratic time here.
+    // Contenders that read from `Bytes`, then those that read from slices; `eventsource-stream` takes quadratic
+    // time here.
     const COLUMNS: [usize; 5] = [0, 2, 3, 6, 7];
     println!("\ninstructions per event, and ours of the best peer (at most)\n");
     print!("{:28}", "");
@@ -136,7 +137,7 @@ fn print_instructions(valgrind: Valgrind) {
     }
 }
 
-/// The best time of a contender over the whole input, in nanoseconds, measured by a child process.
+/// The best time of a contender over the whole input in nanoseconds, measured by a child process.
 fn child(case: usize, run: usize) -> f64 {
     let output = again(&[case, run]).output().expect("a bench can start itself");
     let text = String::from_utf8_lossy(&output.stdout);
@@ -154,7 +155,7 @@ fn measure(chunks: &[Bytes], run: Run) -> Duration {
     best
 }
 
-/// The JSON of a chunk, as servers write it, of `size` bytes.
+/// The JSON of a chunk as servers write it, `size` bytes long.
 fn payload(size: usize) -> String {
     let text = "the quick brown fox jumps over the lazy dog ".repeat(size / 44 + 1);
     let head = r#"{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1700000000,"model":"qwen3:8b","choices":[{"index":0,"delta":{"content":""#;
@@ -175,7 +176,7 @@ fn cut(stream: &str, size: usize) -> Vec<Bytes> {
     stream.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect()
 }
 
-/// Reads of 1 to 64 bytes, as random as a xorshift generator is.
+/// Pseudo-random reads of 1 to 64 bytes, from a xorshift generator.
 fn random_reads(stream: &str) -> Vec<Bytes> {
     let mut rest = stream.as_bytes();
     let mut state = 88_172_645_463_325_252_u64;
@@ -200,8 +201,8 @@ fn cases() -> Vec<Case> {
     let crlf = small.replace('\n', "\r\n").repeat(2048);
     let named = format!("event: chunk\n{small}").repeat(2048);
     let huge = event(500_000);
-    // A client reads into the same few buffers again and again, so that what it parses is in the
-    // cache: the reads in the middle of a large event are all the same memory.
+    // A client reads into the same few buffers repeatedly, so the parsed data is in the cache: the reads in the
+    // middle of a large event all share the same memory.
     let warm = |mut chunks: Vec<Bytes>| {
         let last = chunks.len() - 1;
         let middle = chunks[1].clone();

@@ -12,13 +12,12 @@ use crate::parser::Parser;
 use crate::reader::Reader;
 
 pin_project! {
-    /// The events of an HTTP body, lent one at a time.
+    /// The events of an HTTP body, borrowed one at a time.
     ///
-    /// The end is lenient: a last event without its blank line is delivered. After an error of the
-    /// body there are no more events.
+    /// A final event without a blank line is delivered. After an error of the body there are no more events.
     ///
-    /// One poll reads no more than a [`PollBudget`](crate::PollBudget) allows, so that a body that is always ready does not
-    /// keep the task from yielding.
+    /// One poll reads no more than a [`PollBudget`] allows, so a body that is always ready cannot keep the task from
+    /// yielding.
     #[derive(Debug)]
     pub struct BodyEvents<B> {
         #[pin]
@@ -36,7 +35,7 @@ where
         Self::with_parser(body, Parser::new())
     }
 
-    /// Reads events from `body` with a parser that has limits or state of its own.
+    /// Reads events from `body` with a configured parser.
     pub fn with_parser(body: B, parser: Parser) -> Self {
         Self { body, reader: Reader::new(parser) }
     }
@@ -47,17 +46,17 @@ where
         &self.reader.parser
     }
 
-    /// Returns what is read from.
+    /// Returns the underlying body.
     pub fn get_ref(&self) -> &B {
         &self.body
     }
 
-    /// Returns what is read from; what is taken out of it here is in no event.
+    /// Returns the underlying body. Data read from it directly does not reach the parser.
     pub fn get_mut(&mut self) -> &mut B {
         &mut self.body
     }
 
-    /// Returns what was read from. What was read of it and is in no event yet is lost.
+    /// Returns the underlying body. Data already read but not yet returned as events is lost.
     pub fn into_inner(self) -> B {
         self.body
     }
@@ -66,12 +65,12 @@ where
     ///
     /// # Errors
     ///
-    /// [`ReadError::Parse`] for an event over the limit, after which reading goes on;
-    /// [`ReadError::Source`] when the body fails.
+    /// [`ReadError::Parse`] for an event over the limit, after which reading continues; [`ReadError::Source`]
+    /// if the body fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: what was read stays in the parser.
+    /// Cancel safe: dropping the future loses nothing, because data already read stays in the parser.
     pub async fn next(&mut self) -> Result<Option<Event<'_>>, ReadError<B::Error>>
     where
         B: Unpin,
@@ -80,7 +79,7 @@ where
         Ok(found.then(|| self.reader.parser.lend_event()))
     }
 
-    /// Reads on until the parser has an event to lend; false at the end.
+    /// Reads until the parser has an event; returns false at the end.
     fn poll_event(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

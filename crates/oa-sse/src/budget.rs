@@ -2,13 +2,12 @@ use std::mem;
 
 use bytes::Bytes;
 
-/// A bound on how much of a body is read in one poll.
+/// A limit on how much of a body is read in one poll.
 ///
-/// A task that is always handed more input never yields: timers, cancellation and other tasks wait until the
-/// peer pauses, which a peer that floods never does. A reader takes its input through a budget; once that is
-/// spent, it arranges to be polled again, returns `Pending` and starts with a full one. Time is not measured:
-/// a budget counts bytes, and adds a fixed cost for each chunk and each event, so that a million tiny ones are
-/// not free.
+/// A task that always gets more input never yields, so a flooding peer could block timers, cancellation and
+/// other tasks. A reader that uses a budget arranges to be polled again when it is spent, returns `Pending` and
+/// starts with a full one. The budget counts bytes, plus a fixed cost for each chunk and event so that millions
+/// of tiny ones are not free; it does not measure time.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -29,17 +28,17 @@ pub struct PollBudget {
     left: usize,
 }
 
-/// The budget of one poll, in bytes: well under a millisecond of parsing.
+/// The budget of one poll in bytes: well under a millisecond of parsing.
 const BYTES: usize = 64 << 10;
 
-/// The most that is parsed before the budget is looked at again, in bytes.
+/// The most that is parsed between checks of the budget, in bytes.
 const PIECE: usize = 16 << 10;
 
-/// The cost of a chunk or an event beside its bytes.
+/// The fixed cost of a chunk or event, in bytes.
 const COST: usize = 64;
 
 impl PollBudget {
-    /// Splits off what to parse next: all of a small chunk, or the beginning of a large one.
+    /// Splits off the input to parse next: all of a small chunk, or the start of a large one.
     #[inline]
     #[must_use]
     pub fn take(&mut self, chunk: &mut Bytes) -> Bytes {
@@ -49,21 +48,21 @@ impl PollBudget {
         piece
     }
 
-    /// Charges for events that were found in what was taken.
+    /// Charges for events found in that input.
     #[inline]
     pub fn charge(&mut self, events: u64) {
         let cost = usize::try_from(events).unwrap_or(usize::MAX).saturating_mul(COST);
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Returns whether this poll has done enough.
+    /// Returns true if the budget is spent.
     #[inline]
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.left == 0
     }
 
-    /// Starts anew. Call this whenever the reader returns `Pending`, for whatever reason.
+    /// Restores the full budget. Call this whenever the reader returns `Pending`, for any reason.
     #[inline]
     pub fn refill(&mut self) {
         *self = Self::default();

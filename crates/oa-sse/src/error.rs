@@ -1,18 +1,18 @@
 use std::fmt;
 
-/// What went wrong, for callers who act on it.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An event, finished or not, is larger than [`Limits::event_bytes`](crate::Limits::event_bytes).
+    /// An event, complete or not, exceeds [`Limits::event_bytes`](crate::Limits::event_bytes).
     EventTooLarge,
-    /// A [`Frame`](crate::Frame)'s event name or id holds a character that would end its line.
+    /// The event name or id of a [`Frame`](crate::Frame) contains a character that would end its line.
     LineBreakInField,
 }
 
 /// An error of the parser or the encoder.
 ///
-/// The parser goes on after one: see [`Parser::next_event`](crate::Parser::next_event).
+/// The parser continues after an error: see [`Parser::next_event`](crate::Parser::next_event).
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -28,7 +28,7 @@ impl Error {
         Self { kind: ErrorKind::LineBreakInField, limit: 0 }
     }
 
-    /// Returns what kind of error this is.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -42,7 +42,7 @@ impl fmt::Display for Error {
                 write!(f, "an event is larger than the limit of {} bytes", self.limit)
             }
             ErrorKind::LineBreakInField => {
-                f.write_str("an event name or id may not hold line breaks or NUL")
+                f.write_str("an event name or id must not contain line breaks or NUL")
             }
         }
     }
@@ -50,12 +50,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What an adapter can fail with: the parser's error or that of the source it reads.
+/// An error of an adapter: the parser's, or that of its source.
 #[cfg(any(feature = "body", feature = "stream"))]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError<E> {
-    /// The event stream broke a limit. The adapter goes on with the next event.
+    /// An event exceeded a limit. The adapter continues with the next event.
     Parse(Error),
     /// The source of bytes failed. The adapter has ended.
     Source(E),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::line::Span;
 
-/// What [`Parser::next_item`](crate::Parser::next_item) returns.
+/// An item returned by [`Parser::next_item`](crate::Parser::next_item).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Item<'a> {
@@ -16,13 +16,13 @@ pub enum Item<'a> {
     Comment(&'a [u8]),
     /// An event.
     Event(Event<'a>),
-    /// A whole line whose field has no meaning in the standard, which ignores it.
+    /// A line whose field is unknown and ignored by the standard.
     Unknown(&'a [u8]),
 }
 
-/// One event, lent by the parser until it is asked for the next.
+/// An event, borrowed from the parser until the next call.
 ///
-/// Everything here is a slice of the parser's input or buffer. To keep an event, call
+/// All its data are slices of the parser's input or buffer. To keep an event, call
 /// [`into_owned`](Self::into_owned).
 pub struct Event<'a> {
     place: Place<'a>,
@@ -30,10 +30,10 @@ pub struct Event<'a> {
     id: Option<&'a Arc<str>>,
 }
 
-/// Where the data lies.
+/// The location of an event's data.
 pub(crate) enum Place<'a> {
     Chunk(&'a Bytes, Span),
-    /// In a buffer of the parser, from this offset on.
+    /// In a buffer of the parser, from this offset.
     Held(&'a mut Vec<u8>, usize),
 }
 
@@ -43,16 +43,16 @@ impl<'a> Event<'a> {
         Self { place, name, id }
     }
 
-    /// Returns the data as text; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the data as text, with invalid UTF-8 replaced by U+FFFD.
     ///
-    /// Costs a check of the bytes, and a copy only if they are not UTF-8.
+    /// Validates the bytes, and copies them only if they are not UTF-8.
     #[inline]
     #[must_use]
     pub fn data(&self) -> Cow<'_, str> {
         text(self.raw_data())
     }
 
-    /// Returns the data as it came, unchecked; several lines are joined with LF.
+    /// Returns the raw data, without validation; multiple lines are joined with LF.
     #[inline]
     #[must_use]
     pub fn raw_data(&self) -> &[u8] {
@@ -62,7 +62,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Returns the data as `Bytes`: a reference to the chunk, or a copy of data that straddled chunks.
+    /// Returns the data as `Bytes`: a reference to the chunk, or a copy if the data spanned chunks.
     #[must_use]
     pub fn data_bytes(&self) -> Bytes {
         match &self.place {
@@ -71,7 +71,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Returns the event's type: `message` unless the server named another.
+    /// Returns the event type, `message` by default.
     #[inline]
     #[must_use]
     pub fn event(&self) -> Cow<'_, str> {
@@ -91,10 +91,9 @@ impl<'a> Event<'a> {
         self.id.map(|id| &**id).unwrap_or_default()
     }
 
-    /// Makes an event that can be kept, by reference to the chunk where possible.
+    /// Converts to an owned event, by reference to the chunk where possible.
     ///
-    /// Data that straddled chunks is taken out of the parser's buffer, not copied, when it fills
-    /// most of that buffer.
+    /// If the data spanned chunks and fills most of the parser's buffer, the buffer is taken instead of copied.
     #[must_use]
     pub fn into_owned(self) -> EventBuf {
         let name = Bytes::copy_from_slice(self.name);
@@ -120,7 +119,7 @@ impl fmt::Debug for Event<'_> {
     }
 }
 
-/// One event that owns what it says.
+/// An owned event.
 #[derive(Clone, Eq, PartialEq)]
 pub struct EventBuf {
     data: Bytes,
@@ -129,13 +128,13 @@ pub struct EventBuf {
 }
 
 impl EventBuf {
-    /// Returns the data as text; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Returns the data as text, with invalid UTF-8 replaced by U+FFFD.
     #[must_use]
     pub fn data(&self) -> Cow<'_, str> {
         text(&self.data)
     }
 
-    /// Returns the data as it came, unchecked; several lines are joined with LF.
+    /// Returns the raw data, without validation; multiple lines are joined with LF.
     #[must_use]
     pub fn raw_data(&self) -> &[u8] {
         &self.data
@@ -147,25 +146,25 @@ impl EventBuf {
         self.data.clone()
     }
 
-    /// Takes the data out, unchecked.
+    /// Takes the data out, without validation.
     #[must_use]
     pub fn into_data_bytes(self) -> Bytes {
         self.data
     }
 
-    /// Returns the event's type: `message` unless the server named another.
+    /// Returns the event type, `message` by default.
     #[must_use]
     pub fn event(&self) -> Cow<'_, str> {
         event_type(&self.name)
     }
 
-    /// Returns the last event id of the stream as of this event; empty if there is none.
+    /// Returns the stream's last event id as of this event, or an empty string.
     #[must_use]
     pub fn last_event_id(&self) -> &str {
         self.id.as_deref().unwrap_or_default()
     }
 
-    /// Copies the data out of the chunk it is a part of, so that keeping it does not keep the chunk.
+    /// Copies the data out of its chunk, so that keeping the event does not keep the chunk alive.
     #[must_use]
     pub fn compact(self) -> Self {
         Self { data: Bytes::copy_from_slice(&self.data), ..self }
@@ -184,17 +183,17 @@ impl fmt::Debug for EventBuf {
 
 #[inline]
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    // The lossy conversion alone would look at every byte by itself.
+    // The lossy conversion alone is much slower, going byte by byte.
     match utf8(bytes) {
         Some(text) => Cow::Borrowed(text),
         None => String::from_utf8_lossy(bytes),
     }
 }
 
-/// Returns the bytes as text if they are UTF-8.
+/// Returns the bytes as text if they are valid UTF-8.
 #[inline]
 fn utf8(bytes: &[u8]) -> Option<&str> {
-    // Below this length std's check is done before a call of the other one would have paid.
+    // Below this length, std's check is faster.
     const LONG: usize = 128;
     if bytes.len() < LONG {
         return str::from_utf8(bytes).ok();

@@ -4,7 +4,7 @@ use memchr::memchr2;
 
 use crate::error::Error;
 
-/// One event to be written to a stream.
+/// An event to be written to a stream.
 ///
 /// Line breaks in the data (LF, CR, CRLF) become separate `data` lines, which a parser joins with LF.
 ///
@@ -25,27 +25,27 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Creates an event with this data and nothing else.
+    /// Creates an event with this data.
     #[must_use]
     pub fn new(data: &'a str) -> Self {
         Self { data, event: None, id: None, retry: None }
     }
 
-    /// Sets the event's type; without one a parser says `message`.
+    /// Sets the event type; without one, parsers report `message`.
     #[must_use]
     pub fn event(mut self, event: &'a str) -> Self {
         self.event = Some(event);
         self
     }
 
-    /// Sets the stream's last event id; an empty one clears it.
+    /// Sets the stream's last event id; an empty id clears it.
     #[must_use]
     pub fn id(mut self, id: &'a str) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// Asks the reader to wait this long before it reconnects, in whole milliseconds.
+    /// Sets the reconnection delay for the reader, in whole milliseconds.
     #[must_use]
     pub fn retry(mut self, retry: Duration) -> Self {
         self.retry = Some(retry);
@@ -56,8 +56,8 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`LineBreakInField`](crate::ErrorKind::LineBreakInField) if the event's type or id holds a line
-    /// break, or the id NUL; nothing is written then.
+    /// [`LineBreakInField`](crate::ErrorKind::LineBreakInField) if the event type or id contains a line break,
+    /// or the id contains NUL; nothing is written then.
     pub fn write_to(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let breaks_line = |text: &str| memchr2(b'\n', b'\r', text.as_bytes()).is_some();
         if self.event.is_some_and(breaks_line)
@@ -84,7 +84,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Appends a comment: a sign of life that readers ignore. Line breaks become further comments.
+    /// Appends a comment, a keep-alive that readers ignore. Line breaks start further comments.
     pub fn write_comment(text: &str, out: &mut Vec<u8>) {
         for line in text.split(['\n', '\r']) {
             out.extend_from_slice(b": ");

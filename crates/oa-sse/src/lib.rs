@@ -1,10 +1,10 @@
-//! Server-sent events without I/O and without copying.
+//! Server-sent events without I/O or copying.
 //!
-//! [`Parser`] turns chunks of bytes into events by the rules of the WHATWG HTML standard, section
-//! 9.2.6 ("Interpreting an event stream"); [`Frame`] writes events. Neither knows what the data
-//! means: there is no JSON here and no `[DONE]`.
+//! [`Parser`] turns chunks of bytes into events according to the WHATWG HTML standard, section 9.2.6
+//! ("Interpreting an event stream"); [`Frame`] writes events. Neither interprets the data: no JSON, no
+//! `[DONE]`.
 //!
-//! The parser speaks *push / next / finish*:
+//! The parser has the methods *push / next / finish*:
 //!
 //! ```
 //! use oa_sse::Parser;
@@ -17,7 +17,7 @@
 //!         seen.push(event.data().into_owned());
 //!     }
 //! }
-//! parser.finish_lenient(); // `finish()` would drop the last one, as the standard says
+//! parser.finish_lenient(); // `finish()` would drop the last event, as the standard requires
 //! while let Some(event) = parser.next_event()? {
 //!     seen.push(event.data().into_owned());
 //! }
@@ -25,23 +25,21 @@
 //! # Ok::<(), oa_sse::Error>(())
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever reads or writes an event stream with an HTTP stack of their own. To talk to a model, take
-//! the `open-agent` facade.
+//! To read or write event streams with your own HTTP stack. To talk to a model, use the `open-agent` facade.
 //!
-//! # What it costs
+//! # Performance
 //!
-//! An event that lies inside one chunk is lent as slices of that chunk: no allocation, no reference
-//! count. An event that straddles chunks is copied once, into a buffer that is reused. Reads much smaller
-//! than events are cheapest through [`Parser::push_slice`], from a buffer that the caller reuses. Text is
-//! checked for UTF-8 when you ask for text; [`Event::raw_data`] returns bytes unchecked, for readers that
-//! check anyway.
+//! An event inside one chunk is borrowed from that chunk: no allocation, no reference count. An event that
+//! spans chunks is copied once, into a reused buffer. If reads are much smaller than events,
+//! [`Parser::push_slice`] from a buffer that you reuse is cheapest. UTF-8 is validated only when you ask for
+//! text; [`Event::raw_data`] returns raw bytes for readers that validate themselves.
 //!
 //! # Features
 //!
-//! All are off by default: `stream` adds [`EventStream`] over any stream of `Bytes`, `body` adds
-//! [`BodyEvents`] over any `http_body::Body`.
+//! Off by default: `stream` adds [`EventStream`] over any stream of `Bytes`, `body` adds [`BodyEvents`] over
+//! any `http_body::Body`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

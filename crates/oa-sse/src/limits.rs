@@ -2,8 +2,7 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The size of one event in bytes: its data and name so far and the line in progress.
-    /// 8 MiB by default.
+    /// The size of one event in bytes: its data and name so far plus the line in progress. 8 MiB by default.
     pub event_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Lines across chunk borders: LF, CR, CRLF and the byte order mark.
+//! Splits chunks into lines: LF, CR, CRLF, and the byte order mark.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -6,12 +6,12 @@ use std::mem;
 use bytes::Bytes;
 use memchr::memchr2;
 
-/// How nearly every line begins that is not blank.
+/// The start of nearly every line that is not blank.
 pub(crate) const DATA: &[u8] = b"data:";
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// Where something lies in a chunk.
+/// A range of a chunk.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -30,34 +30,34 @@ impl Span {
     }
 }
 
-/// Where a complete line lies, its terminator left out.
+/// The location of a complete line, without its terminator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Line {
     /// In the current chunk.
     Chunk(Span),
-    /// In [`Lines::carried`]: it began in an earlier chunk.
+    /// In [`Lines::carried`], because it started in an earlier chunk.
     #[default]
     Carried,
 }
 
-/// What [`Lines::next_line`] found.
+/// A result of [`Lines::next_line`].
 #[derive(Debug)]
 pub(crate) enum Step {
     Line(Line),
-    /// The chunk is used up; what is left of it is carried.
+    /// The chunk is exhausted; any partial line is carried.
     ChunkEnd,
-    /// The end of a line that was too long.
+    /// The end of an overlong line.
     Skipped,
-    /// The line in progress has outgrown the room there is; the rest of it is skipped.
+    /// The line in progress exceeds the available room; the rest of it is skipped.
     TooLong,
 }
 
-/// The rest of a block whose only line is one of data that began in an earlier chunk.
+/// The end of a block whose only line is a data line that started in an earlier chunk.
 #[derive(Debug)]
 pub(crate) struct Straddling {
     /// The end of that line.
     pub(crate) part: Span,
-    /// Where the next block begins, behind the blank line.
+    /// The start of the next block, after the blank line.
     pub(crate) next: usize,
 }
 
@@ -65,24 +65,24 @@ pub(crate) struct Straddling {
 pub(crate) struct Lines {
     pub(crate) chunk: Bytes,
     pub(crate) position: usize,
-    /// Up to here the chunk is known to have no line end behind `position`.
+    /// The chunk has no line end between `position` and this index.
     pub(crate) searched: usize,
-    /// Chunks pushed before the one at hand was used up.
+    /// Chunks pushed before the current one was exhausted.
     queue: VecDeque<Bytes>,
-    /// The line that began in an earlier chunk, as far as it has come.
+    /// The partial line from earlier chunks.
     pub(crate) carried: Vec<u8>,
-    /// There is such a line, it is not over, and the next byte belongs to it.
+    /// There is a partial line, and the next byte belongs to it.
     in_line: bool,
-    /// The carried line was handed out; it goes before the next one comes.
+    /// The carried line was returned; clear it before the next one.
     carried_is_spent: bool,
-    /// The last chunk ended in CR: an LF that comes first belongs to it.
+    /// The last chunk ended in CR, so a leading LF belongs to it.
     skip_lf: bool,
-    /// The rest of an over-long line is being passed over.
+    /// The rest of an overlong line is being skipped.
     skipping: bool,
     start: Start,
 }
 
-/// How much of the byte order mark has been seen at the very start of the stream.
+/// How much of the byte order mark was seen at the start of the stream.
 #[derive(Debug, Default)]
 enum Start {
     #[default]
@@ -93,7 +93,7 @@ enum Start {
 }
 
 impl Start {
-    /// How many bytes of the mark are held back.
+    /// Returns the number of bytes of the mark held back.
     fn matched(&self) -> usize {
         match self {
             Self::Nothing | Self::Past => 0,
@@ -114,16 +114,16 @@ impl Lines {
         }
     }
 
-    /// Returns whether all input was read and ended in the middle of a line.
+    /// Returns true if all input was read and ended in the middle of a line.
     #[inline]
     pub(crate) fn is_in_line(&self) -> bool {
         self.in_line && self.is_spent()
     }
 
-    /// Takes a chunk that holds nothing but a part of the line in progress, as most small reads do: it is
-    /// carried at once. `room` is how many bytes the line may have.
+    /// Accepts a chunk that contains only part of the line in progress, as most small reads do, and carries it
+    /// immediately. `room` is the limit on the line's length in bytes.
     ///
-    /// Any other chunk is left alone: an error, with the number of bytes at its start that hold no line end.
+    /// Rejects any other chunk, returning the number of leading bytes without a line end.
     #[inline]
     pub(crate) fn continue_line(&mut self, chunk: &[u8], room: usize) -> Result<(), usize> {
         match find_unlikely_line_end(chunk) {
@@ -135,7 +135,7 @@ impl Lines {
         }
     }
 
-    /// Goes on with this chunk, of which `searched` bytes are known to hold no line end.
+    /// Sets the current chunk, whose first `searched` bytes contain no line end.
     #[inline]
     pub(crate) fn set_chunk(&mut self, chunk: Bytes, searched: usize) {
         self.chunk = chunk;
@@ -143,15 +143,15 @@ impl Lines {
         self.searched = searched;
     }
 
-    /// Whether everything that was pushed has been looked at.
+    /// Returns true if all input was processed.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         self.position == self.chunk.len() && self.queue.is_empty()
     }
 
-    /// Moves on to the next queued chunk; false if there is none.
+    /// Moves to the next queued chunk; returns false if there is none.
     pub(crate) fn next_chunk(&mut self) -> bool {
-        // An empty queue leaves the spent chunk in place: `push` replaces it without a detour.
+        // With an empty queue the exhausted chunk stays, so that `push` can replace it directly.
         let Some(chunk) = self.queue.pop_front() else {
             return false;
         };
@@ -159,7 +159,7 @@ impl Lines {
         true
     }
 
-    /// Whether the next byte begins a line of which nothing has been seen.
+    /// Returns true if the next byte starts a line.
     pub(crate) fn at_line_start(&self) -> bool {
         (self.carried.is_empty() || self.carried_is_spent)
             && !self.skip_lf
@@ -167,7 +167,7 @@ impl Lines {
             && matches!(self.start, Start::Past)
     }
 
-    /// Finds the next line; `room` is how many bytes it may have.
+    /// Finds the next line; `room` is the limit on its length in bytes.
     #[inline(always)]
     pub(crate) fn next_line(&mut self, room: usize) -> Step {
         if self.carried_is_spent {
@@ -206,22 +206,22 @@ impl Lines {
         }
     }
 
-    /// Where the line that has come as far as `start` ends in this chunk.
+    /// Returns the end of the line in this chunk, given where its unsearched part starts.
     #[inline]
     pub(crate) fn line_end(&self, start: usize) -> Option<usize> {
-        // The blank line behind every event needs no search.
+        // The blank line after each event needs no search.
         if let Some(b'\n' | b'\r') = self.chunk.get(start) {
             return Some(start);
         }
         let from = start.max(self.searched);
         if from == self.chunk.len() {
-            // All of it is searched, or there is none: no reason to call `memchr`.
+            // Everything was searched, or nothing is left: skip the call to `memchr`.
             return None;
         }
         Some(from + memchr2(b'\n', b'\r', &self.chunk[from..])?)
     }
 
-    /// Finds the end of the line in progress if it is one of data and a blank line follows it.
+    /// Finds the end of the line in progress if it is a data line followed by a blank line.
     #[inline]
     pub(crate) fn straddling(&self) -> Option<Straddling> {
         if !self.in_line || !self.carried.starts_with(DATA) {
@@ -233,7 +233,7 @@ impl Lines {
         Some(Straddling { part, next: chunk.len() - next.len() })
     }
 
-    /// Ends the line in progress and its block; the line goes where `held` was.
+    /// Ends the line in progress and its block, moving the line into `held`.
     #[inline]
     pub(crate) fn end_straddling(&mut self, end: &Straddling, held: &mut Vec<u8>) {
         append(&mut self.carried, end.part.of(&self.chunk));
@@ -242,8 +242,7 @@ impl Lines {
         mem::swap(held, &mut self.carried);
     }
 
-    /// Ends a line that began in an earlier chunk with the part that lies in this one; false if it is
-    /// too long.
+    /// Completes a carried line with its part in this chunk; returns false if it is too long.
     fn end_carried(&mut self, part: Span, room: usize) -> bool {
         self.carried_is_spent = true;
         self.in_line = false;
@@ -254,7 +253,7 @@ impl Lines {
         true
     }
 
-    /// Keeps the unfinished line at the end of the chunk; false if it is too long.
+    /// Carries the partial line at the end of the chunk; returns false if it is too long.
     fn carry(&mut self, room: usize) -> bool {
         let rest = &self.chunk[self.position..];
         self.position = self.chunk.len();
@@ -272,8 +271,8 @@ impl Lines {
         true
     }
 
-    /// Swaps an empty buffer of the caller's for this one, if the caller's is large and this one is empty and
-    /// smaller: one large buffer is enough for both, and the next long line need not grow a second.
+    /// Swaps buffers with the caller if the caller's is empty and larger and this one is empty. One large
+    /// buffer then serves both, and the next long line need not grow a second one.
     pub(crate) fn offer(&mut self, buffer: &mut Vec<u8>) {
         const LARGE: usize = 16 << 10;
         let least = self.carried.capacity().max(LARGE);
@@ -282,7 +281,7 @@ impl Lines {
         }
     }
 
-    /// Ends the input: what is carried becomes a line although it has no terminator.
+    /// Ends the input: the carried text becomes a line without a terminator.
     pub(crate) fn take_unfinished(&mut self) -> Option<Line> {
         let matched = self.start.matched();
         self.carried.extend_from_slice(&BYTE_ORDER_MARK[..matched]);
@@ -295,7 +294,7 @@ impl Lines {
         Some(Line::Carried)
     }
 
-    /// Forgets all input, as at the start of a stream.
+    /// Discards all input, as at the start of a stream.
     pub(crate) fn reset(&mut self) {
         self.carried.clear();
         *self = Self { carried: mem::take(&mut self.carried), ..Self::default() };
@@ -326,7 +325,7 @@ impl Lines {
     }
 }
 
-/// Returns what follows the line break that `bytes` begin with; `None` if that cannot be said yet.
+/// Returns what follows the leading line break in `bytes`; `None` if that is not known yet.
 #[inline]
 pub(crate) fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
     match bytes {
@@ -335,9 +334,9 @@ pub(crate) fn after_line_break(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where the first line ends.
+/// Returns the end of the first line.
 ///
-/// Made for the rest of a chunk behind an event: a long rest mostly holds a line end, a short one does not.
+/// Meant for the rest of a chunk after an event: a long rest usually contains a line end, a short one does not.
 #[inline]
 pub(crate) fn find_line_end(bytes: &[u8]) -> Option<usize> {
     const SHORT: usize = 64;
@@ -347,10 +346,10 @@ pub(crate) fn find_line_end(bytes: &[u8]) -> Option<usize> {
     memchr2(b'\n', b'\r', bytes)
 }
 
-/// Where the first line ends in bytes that probably hold no line end.
+/// Returns the end of the first line in bytes that probably contain no line end.
 #[inline]
 fn find_unlikely_line_end(bytes: &[u8]) -> Option<usize> {
-    // `memchr` is called through a pointer, which small reads would feel.
+    // `memchr` is called through a pointer, a cost that matters for small reads.
     const SMALL: usize = 2048;
     if bytes.len() <= SMALL && !has_control(bytes) {
         return None;
@@ -358,12 +357,12 @@ fn find_unlikely_line_end(bytes: &[u8]) -> Option<usize> {
     memchr2(b'\n', b'\r', bytes)
 }
 
-/// Whether there is a byte below 14: text has none but tabs and line ends.
+/// Returns true if there is a byte below 14. In text, only tabs and line ends are.
 #[inline]
 fn has_control(bytes: &[u8]) -> bool {
     const LEAST: u8 = b'\r' + 1;
     const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    // The first and the last block may overlap, so that no rest is left to look at byte by byte.
+    // The first and last blocks may overlap, so that no remainder is left for a byte-by-byte check.
     if let Some(&last) = bytes.last_chunk::<16>() {
         let (blocks, _) = bytes.as_chunks::<16>();
         let mut least = last;
@@ -375,7 +374,7 @@ fn has_control(bytes: &[u8]) -> bool {
         return least.iter().fold(false, |any, &byte| any | (byte < LEAST));
     }
     if let (Some(&first), Some(&last)) = (bytes.first_chunk(), bytes.last_chunk()) {
-        // Subtracting sets the top bit of a byte that was too small.
+        // Subtracting sets the top bit of each byte that was too small.
         let below = |word: u64| word.wrapping_sub(EACH * u64::from(LEAST)) & !word & (EACH << 7);
         return below(u64::from_ne_bytes(first)) | below(u64::from_ne_bytes(last)) != 0;
     }
@@ -384,9 +383,9 @@ fn has_control(bytes: &[u8]) -> bool {
 
 /// Appends to a buffer in pieces of 2 KiB.
 ///
-/// For larger ones the C library turns to string instructions, which take twice as long when the
-/// destination is not aligned, and twenty times as long when it lies a few bytes behind the source
-/// in their pages; a buffer that grows by whatever the network brings lies anywhere.
+/// For larger copies the C library uses string instructions, which take twice as long when the destination is
+/// unaligned, and twenty times as long when it is a few bytes after the source modulo the page size. A buffer
+/// that grows by network reads is at arbitrary offsets.
 #[inline]
 pub(crate) fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
     const PIECE: usize = 2048;
@@ -402,17 +401,17 @@ pub(crate) fn append(buffer: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// Makes room for `more` bytes and, in a small buffer, for much more than that: what outgrows one read
-/// mostly outgrows the next as well, and doubling would copy all of it once again.
+/// Makes room for `more` bytes and, in a small buffer, for much more: data that exceeds one read usually
+/// exceeds the next as well, and doubling would copy all of it each time.
 #[cold]
 fn grow(buffer: &mut Vec<u8>, more: usize) {
-    // Not a power of two, as reads and payloads like to be: the few bytes around them must fit too.
+    // Not a power of two, which reads and payloads often are: the few bytes around them must fit too.
     const FACTOR: usize = 6;
     let ample = (buffer.len() + more).saturating_mul(FACTOR);
     buffer.reserve(if ample <= KEEP { ample - buffer.len() } else { more });
 }
 
-/// Empties a buffer, and gives it back when one huge event has made it huge.
+/// Clears a buffer, and frees it if one huge event made it huge.
 pub(crate) fn empty(buffer: &mut Vec<u8>) {
     buffer.clear();
     if buffer.capacity() > KEEP {
@@ -420,7 +419,7 @@ pub(crate) fn empty(buffer: &mut Vec<u8>) {
     }
 }
 
-/// How large a buffer the parser keeps from one event to the next.
+/// The largest buffer kept between events.
 const KEEP: usize = 1 << 20;
 
 #[cfg(test)]

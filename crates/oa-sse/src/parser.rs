@@ -12,50 +12,50 @@ use crate::line::{DATA, Line, Lines, Span, Step, after_line_break, append, empty
 
 /// A push parser for event streams.
 ///
-/// Feed it chunks with [`push`](Self::push), take events with [`next_event`](Self::next_event) until
-/// it answers `None` ("feed me more"), and say that the input has ended with
-/// [`finish`](Self::finish) or [`finish_lenient`](Self::finish_lenient), after which `next_event`
-/// delivers what is left. The events are the same however the input is cut into chunks.
+/// Pass chunks to [`push`](Self::push) and call [`next_event`](Self::next_event) until it returns `None` ("need
+/// more input"). At the end of the input call [`finish`](Self::finish) or
+/// [`finish_lenient`](Self::finish_lenient), after which `next_event` returns what is left. The events do not
+/// depend on how the input is split into chunks.
 ///
-/// After the end the parser is ready for another stream; last event id and retry time stay, as they
-/// do when a browser reconnects.
+/// After the end, the parser is ready for another stream; the last event id and retry time are kept, as when a
+/// browser reconnects.
 #[derive(Debug, Default)]
 pub struct Parser {
     lines: Lines,
     data: Data,
-    /// Data of several lines, or of lines that lie in earlier chunks.
+    /// Data of several lines, or of lines in earlier chunks.
     held: Vec<u8>,
     name: Name,
     held_name: Vec<u8>,
-    /// The standard's "last event ID buffer"; committed to `id` by a blank line.
+    /// The standard's "last event ID buffer", committed to `id` by a blank line.
     id_buffer: Option<Arc<str>>,
     id: Option<Arc<str>>,
     retry: Option<Duration>,
-    /// The bytes that the data and the name of the block at hand have.
+    /// The size in bytes of the current block's data and name.
     used: usize,
-    /// The block at hand was lent: it goes before anything else happens.
+    /// The current block was returned and must be cleared first.
     lent: bool,
-    /// The block at hand is too large: it is passed over.
+    /// The current block is too large and is being skipped.
     discarding: bool,
     /// The comment or unknown line that was found.
     found: Line,
-    /// Nothing of the block at hand has been seen, not even a part of its first line.
+    /// Nothing of the current block was seen, not even part of its first line.
     fresh: bool,
     end: End,
     limits: Limits,
 }
 
-/// Where the data of the block at hand lies.
+/// The location of the current block's data.
 #[derive(Clone, Copy, Debug, Default)]
 enum Data {
     #[default]
     None,
     Chunk(Span),
-    /// In `Parser::held`, from this offset on.
+    /// In `Parser::held`, from this offset.
     Held(usize),
 }
 
-/// Where the event name of the block at hand lies; empty names are none.
+/// The location of the current block's event name; empty names count as none.
 #[derive(Clone, Copy, Debug, Default)]
 enum Name {
     #[default]
@@ -72,8 +72,8 @@ enum End {
     Lenient,
 }
 
-/// What the inner loop stopped at; lent out by the caller, who holds no borrow while looping. The line
-/// of the latter two is `Parser::found`.
+/// The item found by the inner loop. The caller borrows it afterwards, because the loop cannot hold a borrow.
+/// The line of the last two is `Parser::found`.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Found {
     Nothing,
@@ -83,7 +83,7 @@ enum Found {
     Unknown,
 }
 
-/// Which lines beside events stop the inner loop.
+/// The lines, other than events, that stop the inner loop.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Want {
     Events,
@@ -97,7 +97,7 @@ impl Parser {
         Self::default()
     }
 
-    /// Creates a parser with limits of the caller's choice.
+    /// Creates a parser with these limits.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
@@ -105,9 +105,9 @@ impl Parser {
 
     /// Accepts the next chunk of input.
     ///
-    /// Usually called when `next_event` has answered `None`; chunks pushed earlier are queued. The first
-    /// chunk after an end begins another stream: events of the one before that were not taken are lost,
-    /// the last one that [`finish_lenient`](Self::finish_lenient) would have delivered among them.
+    /// Usually called when `next_event` has returned `None`; chunks pushed earlier are queued. The first chunk
+    /// after an end starts a new stream and discards events of the previous one that were not taken, including
+    /// one that [`finish_lenient`](Self::finish_lenient) would deliver.
     #[inline]
     pub fn push(&mut self, chunk: Bytes) {
         if self.is_in_line() {
@@ -119,7 +119,7 @@ impl Parser {
         if self.end != End::Open {
             self.restart();
         }
-        // The chunk at hand may be replaced while a block that is not complete refers to it.
+        // The current chunk may be replaced while an incomplete block refers to it.
         if !self.lent && self.refers_to_chunk() {
             self.detach();
         }
@@ -141,9 +141,8 @@ impl Parser {
 
     /// Accepts the next chunk of input from a buffer that the caller goes on using, and copies it.
     ///
-    /// The events are the same as with [`push`](Self::push). This is the cheaper one where reads are much
-    /// smaller than events and land in a buffer of the caller's: the middle of a line goes straight to where
-    /// it is needed, without a `Bytes` of its own.
+    /// The events are the same as with [`push`](Self::push). Cheaper if reads are much smaller than events: the
+    /// middle of a line is copied straight to its destination, without a `Bytes` of its own.
     #[inline]
     pub fn push_slice(&mut self, chunk: &[u8]) {
         if !self.is_in_line() {
@@ -154,8 +153,8 @@ impl Parser {
         }
     }
 
-    /// Returns whether all input was read and ended in the middle of a line. Nothing is lent then, and nothing
-    /// refers to the last chunk: a line that is carried into the next one has let go of it.
+    /// Returns true if all input was read and ended in the middle of a line. Then nothing is borrowed and
+    /// nothing refers to the last chunk, because a carried line has been copied.
     #[inline]
     fn is_in_line(&self) -> bool {
         let is_in_line = self.end == End::Open && self.lines.is_in_line();
@@ -163,12 +162,12 @@ impl Parser {
         is_in_line
     }
 
-    /// Returns the next event, or `None` when it needs more input.
+    /// Returns the next event, or `None` if it needs more input.
     ///
     /// # Errors
     ///
-    /// [`EventTooLarge`](crate::ErrorKind::EventTooLarge), once for each such event; the parser then
-    /// passes over the rest of it and goes on with the next.
+    /// [`EventTooLarge`](crate::ErrorKind::EventTooLarge), once per oversized event; the parser then skips the
+    /// rest of it and continues with the next.
     #[inline]
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         if self.is_idle() && !self.lent {
@@ -201,7 +200,7 @@ impl Parser {
         Event::new(Place::Chunk(chunk, data), name.of(chunk), self.id.as_ref())
     }
 
-    /// Whether there is an event that `lend_event` can lend.
+    /// Returns true if `lend_event` has an event to return.
     #[inline]
     pub(crate) fn find_event(&mut self) -> Result<bool, Error> {
         match self.advance(Want::Events) {
@@ -210,13 +209,12 @@ impl Parser {
         }
     }
 
-    /// Takes a block that lies in the chunk as a whole: an optional name and one line of data.
+    /// Takes a block that is entirely in the chunk and consists of an optional name and one data line.
     ///
-    /// Nearly every block of nearly every stream is such a one; whatever is not is left for the full
-    /// reading.
+    /// Nearly all blocks are like this; all others are left to the full parser.
     #[inline]
     fn whole_event(&mut self) -> Option<(Span, Span)> {
-        /// More than the full reading counts: where it is close, that one decides.
+        /// More than the full parser counts: close to the limit, the full parser decides.
         const PREFIXES: usize = b"event: data:".len();
         let lines = &mut self.lines;
         let chunk = &lines.chunk[..];
@@ -230,7 +228,7 @@ impl Parser {
         }
         let value = rest.strip_prefix(DATA)?;
         let Some(end) = find_line_end(value) else {
-            // The full reading need not search the only line there is again.
+            // The full parser need not search this line again.
             if chunk.len() - rest.len() == lines.position {
                 lines.searched = chunk.len();
             }
@@ -246,12 +244,12 @@ impl Parser {
         Some((name, Span { start: start + space, end: start + end }))
     }
 
-    /// Ends a block whose one line, of data, began in an earlier chunk and ends in this one, with the blank
-    /// line right behind it. Most events that straddle reads end so; any other is left for the full
-    /// reading, and nothing is changed.
+    /// Ends a block whose single data line started in an earlier chunk and ends in this one, directly followed
+    /// by the blank line. Most events that span reads end like this; any other is left to the full parser, with
+    /// nothing changed.
     ///
-    /// A line in progress rules out whatever else the edge of a chunk may bring: half a line break, half a
-    /// byte order mark, a line that is passed over.
+    /// Being inside a line rules out the special cases at chunk borders: half a line break, half a byte order
+    /// mark, a skipped line.
     #[inline]
     fn straddling_event(&mut self) -> bool {
         let Some(end) = self.lines.straddling() else { return false };
@@ -268,14 +266,14 @@ impl Parser {
         self.end_block() == Found::Event
     }
 
-    /// Returns the next event, comment or line of no known field, or `None` when it needs more input.
+    /// Returns the next event, comment or line with an unknown field, or `None` if it needs more input.
     ///
-    /// Comments are a sign of life; lines without a known field are ignored by the standard, but some
-    /// servers report errors in them.
+    /// Comments serve as keep-alives. The standard ignores lines with unknown fields, but some servers report
+    /// errors in them.
     ///
     /// # Errors
     ///
-    /// As [`next_event`](Self::next_event).
+    /// The same as [`next_event`](Self::next_event).
     #[inline]
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, Error> {
         if self.lent {
@@ -304,33 +302,33 @@ impl Parser {
         })
     }
 
-    /// Ends the input as the standard says: a block without its blank line is discarded.
+    /// Ends the input as the standard requires: a block without its blank line is discarded.
     pub fn finish(&mut self) {
         self.end = End::Strict;
     }
 
-    /// Ends the input and has `next_event` deliver a last block that lacks its blank line.
+    /// Ends the input and lets `next_event` return a final block without its blank line.
     ///
-    /// Many model servers forget it. Take what is left before the next [`push`](Self::push).
+    /// Many model servers omit it. Take what is left before the next [`push`](Self::push).
     pub fn finish_lenient(&mut self) {
         self.end = End::Lenient;
     }
 
-    /// Returns the last event id of the stream so far; empty if none was set or it was cleared.
+    /// Returns the last event id of the stream, or an empty string if none was set or it was cleared.
     ///
-    /// Set by any block that has ended, also by one without data.
+    /// Set by any complete block, even one without data.
     #[must_use]
     pub fn last_event_id(&self) -> &str {
         self.id.as_deref().unwrap_or_default()
     }
 
-    /// Returns the reconnection time that the server last asked for.
+    /// Returns the reconnection time last requested by the server.
     #[must_use]
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// Returns the limits it was made with.
+    /// Returns the parser's limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
@@ -440,7 +438,7 @@ impl Parser {
                 self.used += data.len();
             }
             (Data::None, Line::Carried) => {
-                // The carried line is the only copy made of it: the buffers change places.
+                // Swap the buffers instead of copying the carried line again.
                 mem::swap(&mut self.held, &mut self.lines.carried);
                 self.data = Data::Held(start);
                 self.used += self.held.len() - start;
@@ -488,7 +486,7 @@ impl Parser {
         Found::Event
     }
 
-    /// Delivers or drops what is left at the end of the input.
+    /// Returns or drops what is left at the end of the input.
     fn take_end(&mut self, want: Want) -> Found {
         if self.end == End::Lenient {
             if let Some(line) = self.lines.take_unfinished() {
@@ -510,7 +508,7 @@ impl Parser {
         matches!(self.data, Data::Chunk(_)) || matches!(self.name, Name::Chunk(_))
     }
 
-    /// Copies out of the chunk what the block at hand still needs of it.
+    /// Copies the parts of the current block that are in the chunk.
     fn detach(&mut self) {
         self.hold_data();
         if let Name::Chunk(span) = self.name {
@@ -548,13 +546,13 @@ impl Parser {
         self.end = End::Open;
     }
 
-    /// Whether there is nothing to read, as mostly after a small read; what is lent is not asked.
+    /// Returns true if there is nothing to read, as is common after a small read.
     #[inline]
     fn is_idle(&self) -> bool {
         self.lines.is_spent() && self.end == End::Open
     }
 
-    /// How many bytes the line in progress may have.
+    /// Returns the limit on the line in progress, in bytes.
     #[inline]
     fn room(&self) -> usize {
         self.limits.event_bytes.saturating_sub(self.used)
@@ -593,7 +591,7 @@ impl Parser {
     }
 }
 
-/// A time in milliseconds: ASCII digits only; what does not fit is as long as can be said.
+/// Parses a time in milliseconds, ASCII digits only; saturates on overflow.
 fn milliseconds(value: &[u8]) -> Option<Duration> {
     if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
         return None;

@@ -14,15 +14,14 @@ use crate::reader::Reader;
 pin_project! {
     /// The events of a stream of byte chunks.
     ///
-    /// The end is lenient: a last event without its blank line is delivered. After an error of the
-    /// source the stream has ended.
+    /// A final event without a blank line is delivered. After an error of the source the stream ends.
     ///
-    /// One poll reads no more than a [`PollBudget`](crate::PollBudget) allows, so that a source that is always ready does not
-    /// keep the task from yielding.
+    /// One poll reads no more than a [`PollBudget`] allows, so a source that is always ready cannot keep the task
+    /// from yielding.
     ///
     /// # Cancel safety
     ///
-    /// Dropping a pending `next` loses nothing: what was read stays in the parser.
+    /// Dropping a pending `next` loses nothing, because data already read stays in the parser.
     #[derive(Debug)]
     #[must_use = "streams do nothing unless polled"]
     pub struct EventStream<S> {
@@ -38,7 +37,7 @@ impl<S> EventStream<S> {
         Self::with_parser(source, Parser::new())
     }
 
-    /// Reads events from `source` with a parser that has limits or state of its own.
+    /// Reads events from `source` with a configured parser.
     pub fn with_parser(source: S, parser: Parser) -> Self {
         Self { source, reader: Reader::new(parser) }
     }
@@ -49,31 +48,31 @@ impl<S> EventStream<S> {
         &self.reader.parser
     }
 
-    /// Returns what is read from.
+    /// Returns the underlying source.
     pub fn get_ref(&self) -> &S {
         &self.source
     }
 
-    /// Returns what is read from; what is taken out of it here is in no event.
+    /// Returns the underlying source. Data read from it directly does not reach the parser.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.source
     }
 
-    /// Returns what was read from. What was read of it and is in no event yet is lost.
+    /// Returns the underlying source. Data already read but not yet returned as events is lost.
     pub fn into_inner(self) -> S {
         self.source
     }
 
-    /// Waits for the next event, or `None` at the end.
+    /// Waits for the next event; `None` at the end.
     ///
     /// # Errors
     ///
-    /// As an item: [`ReadError::Parse`] for an event over the limit, after which reading goes on;
-    /// [`ReadError::Source`] when the source fails.
+    /// As an item: [`ReadError::Parse`] for an event over the limit, after which reading continues;
+    /// [`ReadError::Source`] if the source fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: what was read stays in the parser.
+    /// Cancel safe: dropping the future loses nothing, because data already read stays in the parser.
     pub async fn next<E>(&mut self) -> Option<Result<EventBuf, ReadError<E>>>
     where
         S: Stream<Item = Result<Bytes, E>> + Unpin,

@@ -1,4 +1,4 @@
-//! A reply made ready for one request: plain data, which each server plays in its own way.
+//! A reply prepared for one request: plain data that each server plays in its own way.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::reply::{Closing, Content, Ending, Framing, Reply};
 use crate::requests::Request;
 use crate::wire::Completion;
 
-/// What a server does with one request.
+/// A server's action for one request.
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) delay: Duration,
@@ -35,9 +35,9 @@ pub(crate) struct Answer {
     pub(crate) closing: Closing,
     pub(crate) ending: Ending,
     pub(crate) framing: Framing,
-    /// The headers of the script, and the content type.
+    /// The script's headers and the content type.
     pub(crate) headers: HeaderMap,
-    /// How long the body would be if it came to its end.
+    /// The length of the complete body.
     pub(crate) length: usize,
     pub(crate) pieces: VecDeque<Piece>,
     pub(crate) status: StatusCode,
@@ -45,16 +45,16 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) struct Piece {
-    /// How long the piece would be if it were not torn.
+    /// The length of the piece if it were not cut short.
     pub(crate) announced: usize,
     pub(crate) bytes: Bytes,
     pub(crate) delay: Duration,
 }
 
 impl Act {
-    /// Makes a reply ready for a request: the chat request with this number.
+    /// Prepares a reply for the chat request with this number.
     ///
-    /// Returns what went wrong if a rule panics, or if rules return rules without end.
+    /// Returns the problem if a rule panics, or if rules return rules endlessly.
     pub(crate) fn new(reply: &Reply, request: &Request, number: usize) -> Result<Self, String> {
         let mut made;
         let mut reply = reply;
@@ -128,7 +128,7 @@ impl Answer {
     }
 }
 
-/// Runs a closure of the user's, and returns the message if it panics.
+/// Runs a user's closure, and returns the message if it panics.
 pub(crate) fn caught<T>(closure: impl FnOnce() -> T) -> Result<T, String> {
     contain(closure).map_err(|panic| panic.message().unwrap_or("it panicked").to_owned())
 }
@@ -171,7 +171,7 @@ mod tests {
         );
     }
 
-    /// Pieces as what is announced and what is sent.
+    /// Checks the announced length and the content of each piece.
     #[track_caller]
     fn check(reply: Reply, expected: &[(usize, &str)]) {
         let Opening::Answer(answer) = Act::new(&reply, &request(), 1).unwrap().opening else {

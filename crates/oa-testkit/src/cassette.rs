@@ -1,4 +1,4 @@
-//! Record and replay: a transport's answers in a file.
+//! Record and replay of a transport's responses.
 
 mod builder;
 mod service;
@@ -28,57 +28,54 @@ pub use self::error::{CassetteError, CassetteErrorKind};
 use self::reel::Reel;
 pub use self::service::{Taped, TapedFuture};
 
-/// Recorded answers of a real server, in a file: recorded once, replayed for ever, without a server.
+/// Responses of a real server in a file: recorded once, then replayed without the server.
 ///
-/// It goes [around](Self::around) any transport, and is a [`tower::Layer`] too. Cheap to clone; all
-/// clones are one cassette.
+/// It goes [around](Self::around) any transport and is also a [`tower::Layer`]. Cheap to clone; clones share
+/// the cassette.
 ///
 /// # Recording
 ///
-/// Answers are passed on as they arrive. When the last clone of the cassette and of its services is
-/// dropped the file is written, whole or not at all (or before that, by [`save`](Self::save)). A test
-/// that panics keeps the file as it was; where that last clone may be in a task of its own, whose
-/// panic nobody sees, call [`verify`](Self::verify) at the end of the test. What a client dropped
-/// early is recorded up to there and marked as cut; a request without any answer, because the
-/// transport failed or the client did not wait, leaves nothing.
+/// Responses are passed on as they arrive. The file is written atomically when the last clone of the cassette
+/// and its services is dropped, or earlier by [`save`](Self::save). A test that panics leaves the file
+/// unchanged; if the last clone may be dropped in another task, where a panic goes unnoticed, call
+/// [`verify`](Self::verify) at the end of the test. A response dropped early by the client is recorded up to
+/// that point and marked as cut. A request without a response, because the transport failed or the client did
+/// not wait, is not recorded.
 ///
 /// # Replaying
 ///
-/// The transport is never called. A request is answered by the first interaction that was not used
-/// yet and is equal in method, path with query, and body; bodies of JSON are equal as values, so that
-/// the order of members does not matter, and ids of tool calls as what they pair, because clients make up
-/// those that a server leaves out. Scheme, host and headers are not compared, so that a cassette works
-/// on another machine, with another key or none.
-/// [`ignore`](CassetteBuilder::ignore) and [`normalize`](CassetteBuilder::normalize) say what else is
-/// not. Each interaction is used once, so that the same question asked twice gets its two answers in
-/// their order, and agents that work at the same time get their own.
+/// The transport is never called. A request is answered by the first unused interaction with the same method,
+/// path with query, and body. JSON bodies are compared as values, so member order does not matter, and tool
+/// call ids only by what they pair, because clients generate ids that a server omits. Scheme, host and headers
+/// are not compared, so a cassette works on another machine and with another key or none.
+/// [`ignore`](CassetteBuilder::ignore) and [`normalize`](CassetteBuilder::normalize) exclude more. Each
+/// interaction is used once: the same request sent twice gets its two responses in order, and concurrent agents
+/// get their own.
 ///
-/// A request that nothing meets is an error of the transport, which tells what came nearest and what
-/// differs, and which clients do not retry. When the last clone is dropped the cassette is [verified](Self::verify).
+/// A request without a match is a transport error that shows the nearest interaction and the differences;
+/// clients do not retry it. Dropping the last clone [verifies](Self::verify) the cassette.
 ///
 /// # The file
 ///
-/// JSON, for reviews: `version`, and `interactions` in the order in which they were asked, each a
-/// `request` (`method`, `path`, `json`) and a `response` (`status`, `headers`, `body`). A body is a
-/// list of parts that stand one behind the other: `{"data": X}` is the event `data: X` with its blank
-/// line, `{"json": X}` is X, a string is that text, and `{"base64": ".."}` is bytes that are no text.
-/// `borders` tells where the pieces began, in bytes, if it was not at events; `cut` why the answer
-/// ends early. It may be edited by hand.
+/// JSON, for code reviews: `version`, and `interactions` in the order of the requests, each with a `request`
+/// (`method`, `path`, `json`) and a `response` (`status`, `headers`, `body`). A body is a list of consecutive
+/// parts: `{"data": X}` is the event `data: X` with its blank line, `{"json": X}` is X, a string is text, and
+/// `{"base64": ".."}` is binary data. `borders` lists the byte offsets of pieces if they did not start at
+/// events; `cut` is the reason why a response ends early. The file may be edited by hand.
 ///
 /// # Secrets
 ///
-/// No header of a request is written, and of answers only those that are
-/// [kept](CassetteBuilder::keep_header). The values of all headers of a request are masked as `****` in
-/// all that is written, escaped or in base64 too, but for a few that say nothing about the caller
-/// (`Accept`, `Content-Type`, `User-Agent`) and for values that are too short to be a key: less than 16
-/// bytes, or 8 in a header that exists to carry one. So are
-/// [configured secrets](CassetteBuilder::secret), what stands behind `Bearer` in any text, and
-/// members of a query such as `key` and `token`. A key that a model says piece by piece, spread over
-/// several events, is not found: look at what you commit.
+/// No request headers are written, and only [kept](CassetteBuilder::keep_header) response headers. The values
+/// of all request headers are masked as `****` in everything written, including escaped and base64 forms,
+/// except for a few that say nothing about the caller (`Accept`, `Content-Type`, `User-Agent`) and values too
+/// short to be a key: less than 16 bytes, or 8 in headers meant for keys. Also masked are [configured
+/// secrets](CassetteBuilder::secret), whatever follows `Bearer` in any text, and query members such as `key`
+/// and `token`. A key that a model writes in pieces, spread over several events, is not found: review what you
+/// commit.
 ///
 /// # Limits
 ///
-/// A cassette holds 1,024 requests and 32 MiB of bodies; a file may have 128 MiB. More than that is
+/// A cassette holds up to 1,024 requests and 32 MiB of bodies; a file may have 128 MiB. Anything beyond is
 /// passed on and makes the recording fail.
 ///
 /// # Examples
@@ -124,19 +121,19 @@ impl Cassette {
         Taped::new(transport, self.reel.clone())
     }
 
-    /// Returns whether this replays, and so never calls its transport.
+    /// Returns true if this replays, so the transport is never called.
     #[must_use]
     pub fn is_replaying(&self) -> bool {
         matches!(self.reel, Reel::Play(_))
     }
 
-    /// Writes what was recorded so far; answers under way are marked as cut. If nothing was answered
-    /// since the last time, and on replay, this does nothing.
+    /// Writes the recording so far; unfinished responses are marked as cut. Does nothing on replay, or if
+    /// nothing was recorded since the last save.
     ///
     /// # Errors
     ///
-    /// [`Io`](CassetteErrorKind::Io), and [`Limit`](CassetteErrorKind::Limit) if there is more than a
-    /// cassette holds. The file is as it was.
+    /// [`Io`](CassetteErrorKind::Io), and [`Limit`](CassetteErrorKind::Limit) if the recording is too large.
+    /// The file is unchanged.
     pub fn save(&self) -> Result<(), CassetteError> {
         match &self.reel {
             Reel::Play(_) => Ok(()),
@@ -144,18 +141,18 @@ impl Cassette {
         }
     }
 
-    /// Tells which interactions there are, what became of them, and what is wrong so far.
+    /// Describes the interactions, how they were used, and any problems so far.
     #[must_use]
     pub fn story(&self) -> String {
         self.reel.story()
     }
 
-    /// Checks that all was replayed and nothing else was asked; when recording, [saves](Self::save).
+    /// Checks that everything was replayed and nothing else was requested; when recording, [saves](Self::save).
     ///
     /// # Panics
     ///
-    /// With the [story](Self::story), if an interaction was never asked or a request met none, or the
-    /// recording could not be saved.
+    /// With the [story](Self::story), if an interaction was not used, a request had no match, or the recording
+    /// could not be saved.
     #[track_caller]
     pub fn verify(&self) {
         self.reel.verify();

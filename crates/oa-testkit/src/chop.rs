@@ -1,11 +1,11 @@
-//! Cutting of bodies: where one piece ends and the next begins.
+//! Splitting of bodies into pieces.
 
 use bytes::Bytes;
 
-/// Where a body is cut into pieces.
+/// The split of a body into pieces.
 ///
-/// A piece is what leaves the server at once: an HTTP chunk and a write of its own on a socket, a
-/// frame in memory. The pieces joined are always the body, whatever the cut, and no piece is empty.
+/// A piece leaves the server at once: an HTTP chunk and a write of its own on a socket, a frame in memory. The
+/// pieces always add up to the body, and none is empty.
 ///
 /// # Examples
 ///
@@ -22,28 +22,27 @@ use bytes::Bytes;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Cut {
-    /// Before each of these bytes, counted from the start of the body, in any order. Positions at
-    /// or behind the end say nothing.
+    /// Before each of these byte offsets, in any order. Offsets at or beyond the end are ignored.
     At(Vec<usize>),
-    /// After each event: after the blank line which ends it, whatever the line ends are.
+    /// After each event: after the blank line that ends it, with any line ends.
     Events,
-    /// After every so many bytes; 0 is taken as 1.
+    /// After every this many bytes; 0 counts as 1.
     Every(usize),
-    /// Into pieces of 1 to 256 bytes, small ones more often, the same ones for the same seed.
+    /// Into pieces of 1 to 256 bytes, more often small ones, determined by the seed.
     Random {
-        /// What the sizes are drawn from.
+        /// The seed of the sizes.
         seed: u64,
     },
-    /// Nowhere: the body is one piece.
+    /// Not at all: the body is one piece.
     Whole,
 }
 
 impl Cut {
-    /// Returns every cut of a body of `length` bytes into two pieces, in the order of the cuts.
+    /// Returns every split of a body of `length` bytes into two pieces, in order.
     ///
     /// # Examples
     ///
-    /// The law of anything which reads a stream, for a recording:
+    /// A law for any reader of a stream, tested on a recording:
     ///
     /// ```
     /// # use bytes::Bytes;
@@ -60,7 +59,7 @@ impl Cut {
         (1..length).map(|position| Self::At(vec![position]))
     }
 
-    /// Cuts `body` into pieces, which share its memory.
+    /// Splits `body` into pieces that share its memory.
     #[must_use]
     pub fn pieces(&self, body: &Bytes) -> Vec<Bytes> {
         let mut ends = match self {
@@ -86,7 +85,7 @@ impl Cut {
     }
 }
 
-/// Finds where events end: behind each blank line, with LF, CR and CRLF as line ends.
+/// Finds the ends of events: after each blank line, with LF, CR or CRLF as line ends.
 fn ends_of_events(body: &[u8]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut line_is_blank = true;
@@ -123,11 +122,11 @@ fn random_ends(seed: u64, length: usize) -> Vec<usize> {
     ends
 }
 
-/// The splitmix64 generator: small, and the same everywhere.
+/// The SplitMix64 generator, small and portable.
 struct SplitMix(u64);
 
 impl SplitMix {
-    /// Draws a number below `ceiling`, which is small: the bias of the remainder does not matter.
+    /// Draws a number below `ceiling`, which is so small that modulo bias does not matter.
     fn below(&mut self, ceiling: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

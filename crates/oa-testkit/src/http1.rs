@@ -1,4 +1,4 @@
-//! HTTP/1.1 as bytes: requests read, heads written. No I/O, and no more of HTTP than a test needs.
+//! HTTP/1.1 as bytes: parses requests, writes heads. No I/O, and only as much HTTP as tests need.
 
 use std::fmt::Write as _;
 use std::mem;
@@ -10,27 +10,27 @@ use http::{Method, StatusCode, Uri};
 use crate::act::Answer;
 use crate::reply::{Closing, Framing};
 
-/// Reads requests from the bytes of a connection: push into [`buffer`](Self::buffer), then next.
+/// Parses requests from the bytes of a connection: push into [`buffer`](Self::buffer), then call next.
 #[derive(Default)]
 pub(crate) struct Inbox {
     pub(crate) buffer: BytesMut,
     continues: bool,
-    /// The request whose body is not all there.
+    /// The request whose body is incomplete.
     half: Option<(Head, Body)>,
 }
 
-/// A request as a whole.
+/// A complete request.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     pub(crate) body: Bytes,
     pub(crate) headers: HeaderMap,
     pub(crate) method: Method,
-    /// Whether the client speaks HTTP/1.0, which knows no chunks.
+    /// True if the client speaks HTTP/1.0, which has no chunks.
     pub(crate) old: bool,
     pub(crate) uri: Uri,
 }
 
-/// Why bytes are not a request.
+/// The reason why bytes are not a request.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub(crate) reason: &'static str,
@@ -46,18 +46,18 @@ struct Head {
 
 /// A body being read.
 enum Body {
-    /// A chunk, of which so many bytes are left with the line end behind it.
+    /// A chunk with this many bytes left, including its line end.
     Chunk { body: BytesMut, left: usize },
     /// The line with the size of the next chunk.
     ChunkSize { body: BytesMut },
     /// A body of known length.
     Length(usize),
-    /// The lines behind the last chunk.
+    /// The lines after the last chunk.
     Trailers { body: BytesMut },
 }
 
 impl Inbox {
-    /// Returns the next request, `None` if it is not all there.
+    /// Returns the next request; `None` if it is incomplete.
     pub(crate) fn next_request(&mut self) -> Result<Option<Incoming>, Malformed> {
         let (head, body) = match self.half.take() {
             Some(half) => half,
@@ -81,14 +81,14 @@ impl Inbox {
         }
     }
 
-    /// Returns whether the client waits for `100 Continue` before it sends the body; once.
+    /// Returns true, once, if the client waits for `100 Continue` before sending the body.
     pub(crate) fn wants_continue(&mut self) -> bool {
         mem::take(&mut self.continues)
     }
 
     /// Takes the lines of a head.
     fn head(&mut self) -> Result<Option<Bytes>, Malformed> {
-        // Some clients send a line end behind a body.
+        // Some clients send a line end after a body.
         while self.buffer.starts_with(b"\r\n") {
             self.buffer.advance(2);
         }
@@ -106,7 +106,7 @@ impl Inbox {
         }
     }
 
-    /// Takes a body: it, or what is left to read of it.
+    /// Takes a body, or returns what is left to read of it.
     fn body(&mut self, mut rest: Body) -> Result<Result<Bytes, Body>, Malformed> {
         loop {
             rest = match rest {
@@ -191,7 +191,7 @@ impl Head {
         Ok(Self { headers, method, old, uri })
     }
 
-    /// Decides how the body ends.
+    /// Determines how the body ends.
     fn body(&self) -> Result<Body, Malformed> {
         if let Some(coding) = self.headers.get(header::TRANSFER_ENCODING) {
             if !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
@@ -221,7 +221,7 @@ impl Head {
 }
 
 impl Incoming {
-    /// Returns whether the client wants the connection closed after the answer.
+    /// Returns true if the client wants the connection closed after the response.
     pub(crate) fn closes(&self) -> bool {
         let says = |word: &str| {
             let values = self.headers.get_all(header::CONNECTION);
@@ -273,7 +273,7 @@ pub(crate) fn head_of(answer: &Answer) -> Bytes {
 /// Writes the size of a chunk.
 pub(crate) fn chunk_head(size: usize) -> String {
     let mut line = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(line, "{size:x}\r\n");
     line
 }
@@ -281,7 +281,7 @@ pub(crate) fn chunk_head(size: usize) -> String {
 fn size_of_chunk(line: &[u8]) -> Result<usize, Malformed> {
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
     let digits = std::str::from_utf8(digits).unwrap_or_default().trim();
-    // A sign would pass the parser of the standard library.
+    // The standard library's parser would accept a sign.
     let size = if digits.starts_with('+') { None } else { usize::from_str_radix(digits, 16).ok() };
     size.ok_or(bad("the size of a chunk is not a number"))
 }
@@ -290,7 +290,7 @@ const fn bad(reason: &'static str) -> Malformed {
     Malformed { reason, status: StatusCode::BAD_REQUEST }
 }
 
-/// The largest body of a request, in bytes.
+/// The largest request body, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 const MAX_HEAD: usize = 64 * 1024;
 const TOO_LARGE: Malformed =
@@ -300,7 +300,7 @@ const TOO_LARGE: Malformed =
 mod tests {
     use super::*;
 
-    /// Reads requests from bytes which come one by one, which must be the same as all at once.
+    /// Parses requests from bytes that arrive one at a time, which must equal all at once.
     #[track_caller]
     fn read(bytes: &str) -> Result<Vec<Incoming>, Malformed> {
         let mut inbox = Inbox::default();

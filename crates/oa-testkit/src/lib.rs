@@ -1,13 +1,13 @@
-//! A scripted OpenAI-compatible model server, for tests of agents and of their clients.
+//! A scripted OpenAI-compatible model server, for testing agents and their clients.
 //!
-//! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a
-//! [`tower::Service`] which stands in the place of an HTTP client, [`SocketServer`] listens on a
-//! loopback socket. Both play the same scripts, piece by piece, and misbehave as real servers do:
-//! they cut anywhere, wait, fall silent, close too early, reset. Afterwards they tell what they
-//! were [asked](Request), and panic with the whole story if the script was not played as written.
+//! A test writes a [`Script`] of [`Reply`]s and gives it to a server: [`MemoryServer`] is a [`tower::Service`]
+//! in place of an HTTP client, [`SocketServer`] listens on a loopback socket. Both play the same scripts, piece
+//! by piece, and misbehave like real servers: they split streams anywhere, delay, stall, close too early,
+//! reset. Afterwards they return the [requests](Request), and panic with the whole story if the script was not
+//! played as written.
 //!
-//! Nothing is left to chance: the same script says the same bytes, no clock is read, and what is
-//! random has a seed.
+//! Everything is deterministic: the same script produces the same bytes, no clock is read, and randomness has a
+//! seed.
 //!
 //! # Examples
 //!
@@ -45,8 +45,8 @@
 //! # }
 //! ```
 //!
-//! Where the answers of a real server are wanted, a [`Cassette`] around any transport records them in
-//! a file that is read in reviews, and replays them without the server.
+//! To use responses of a real server, a [`Cassette`] around any transport records them in a reviewable file and
+//! replays them without the server.
 //!
 //! # Features
 //!
@@ -54,10 +54,9 @@
 //!
 //! # Stability
 //!
-//! The names here. The exact bytes of an answer which a model says may change in a minor release,
-//! as those of real servers do; for bytes that never change play a recording with [`Reply::sse`].
-//! A cassette of version 1 will be read by every later release. The story, what a miss tells and what
-//! `Debug` prints are for people.
+//! Names are stable. The exact bytes of a generated answer may change in a minor release; for fixed bytes, play
+//! a recording with [`Reply::sse`]. Later releases will read cassettes of version 1. Stories, messages of
+//! misses and `Debug` output may change.
 
 mod script;
 
@@ -91,7 +90,7 @@ pub use crate::script::Script;
 pub use crate::socket::SocketServer;
 pub use crate::strict::{Strict, Violation, Violations};
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

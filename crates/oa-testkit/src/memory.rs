@@ -25,14 +25,13 @@ use crate::requests::{Asked, Request};
 use crate::script::Script;
 use crate::stage::{Curtain, Playing, Stage};
 
-/// A server in memory, which plays a [`Script`]: a [`tower::Service`] in place of an HTTP client.
+/// A server in memory that plays a [`Script`]: a [`tower::Service`] in place of an HTTP client.
 ///
-/// Cheap to clone; all clones play the same script. When the last one is dropped the script is
-/// [verified](Self::verify). Where that may happen in a task of its own, whose panic nobody sees,
-/// call `verify` at the end of the test.
+/// Cheap to clone; clones share the script. Dropping the last one [verifies](Self::verify) it. If that may
+/// happen in another task, where a panic goes unnoticed, call `verify` at the end of the test.
 ///
-/// Delays are tokio's, so that a test under paused time does not wait for them. Replies without
-/// delays need no runtime.
+/// Delays use tokio's timer, so a test with paused time does not wait for them. Replies without delays need no
+/// runtime.
 ///
 /// # Examples
 ///
@@ -62,20 +61,20 @@ pub struct MemoryServer {
 }
 
 impl MemoryServer {
-    /// Creates a server which plays `script`.
+    /// Creates a server that plays `script`.
     #[must_use]
     pub fn new(script: impl Into<Script>) -> Self {
         Self { curtain: Arc::new(Curtain { stage: Stage::new(script.into()) }) }
     }
 
-    /// Returns the requests so far, in the order of arrival: the latest 1,024, or fewer if their
-    /// bodies are more than 64 MiB.
+    /// Returns the requests so far, in order of arrival: the latest 1,024, or fewer if their bodies exceed 64
+    /// MiB.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.curtain.stage.requests()
     }
 
-    /// Tells what was scripted, what was asked, and what is wrong about it so far.
+    /// Describes the script, the requests, and any problems so far.
     #[must_use]
     pub fn story(&self) -> String {
         self.curtain.stage.story()
@@ -85,15 +84,14 @@ impl MemoryServer {
     ///
     /// # Panics
     ///
-    /// With the [story](Self::story), if a request did not meet an expectation or came when the
-    /// script was over, or a reply was never played.
+    /// With the [story](Self::story), if a request did not meet an expectation or came after the end of the
+    /// script, or if a reply was not played.
     #[track_caller]
     pub fn verify(&self) {
         self.curtain.stage.verify();
     }
 
-    /// Waits until a client drops a response before its end, and returns the first request whose
-    /// response was dropped.
+    /// Waits until a client drops a response before its end, and returns the first such request.
     ///
     /// # Panics
     ///
@@ -101,13 +99,13 @@ impl MemoryServer {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn wait_for_abort(&self, limit: Duration) -> Request {
         self.curtain.stage.wait_for_abort(limit).await
     }
 
-    /// Waits until a condition on the requests so far holds: it is asked again whenever a request
-    /// comes and whenever an answer ends.
+    /// Waits until a condition on the requests holds. It is checked whenever a request arrives and whenever a
+    /// response ends.
     ///
     /// # Panics
     ///
@@ -115,7 +113,7 @@ impl MemoryServer {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn wait_until<F>(&self, limit: Duration, condition: F)
     where
         F: FnMut(&[Request]) -> bool,
@@ -188,10 +186,10 @@ fn response(answer: Answer, playing: Playing) -> Response<MemoryBody> {
     response
 }
 
-/// The response of a [`MemoryServer`] to come.
+/// The response future of a [`MemoryServer`].
 ///
-/// The request counts as asked when its body was read, so only after this was polled. Dropping this
-/// after that counts as an abort.
+/// The request counts as received when its body was read, after the first poll. Dropping this later counts as
+/// an abort.
 #[must_use = "futures do nothing unless polled"]
 pub struct MemoryFuture {
     answer: Pin<Box<dyn Future<Output = io::Result<Response<MemoryBody>>> + Send>>,
@@ -211,11 +209,10 @@ impl fmt::Debug for MemoryFuture {
     }
 }
 
-/// The body of a response of a [`MemoryServer`].
+/// The response body of a [`MemoryServer`].
 ///
-/// Its frames are the pieces of the reply. Where the script breaks the connection it fails with the
-/// kind `UnexpectedEof` (closed) or `ConnectionReset` (reset). Dropping it before its last frame
-/// counts as an abort.
+/// Its frames are the pieces of the reply. Where the script breaks the connection, it fails with
+/// `UnexpectedEof` (closed) or `ConnectionReset` (reset). Dropping it before its last frame counts as an abort.
 #[derive(Debug)]
 #[must_use = "bodies do nothing unless polled"]
 pub struct MemoryBody {
@@ -228,7 +225,7 @@ pub struct MemoryBody {
 }
 
 impl MemoryBody {
-    /// Tells that the answer is over as soon as its last piece is.
+    /// Ends the answer as soon as its last piece was sent.
     fn settle(&self) {
         if self.is_end_stream() {
             self.playing.finish();

@@ -1,4 +1,4 @@
-//! One answer of the server: what it says, and how well it behaves in saying it.
+//! A reply of the server: its content, and how it is delivered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,19 +13,17 @@ use crate::chop::Cut;
 use crate::requests::{Request, count, excerpt};
 use crate::speech::{Part, Speech, Usage};
 
-/// One answer of the server.
+/// A reply of the server.
 ///
-/// What a model says is put together in the order of the calls ([`say`](Self::say),
-/// [`think`](Self::think), [`call`](Self::call), ...) and written in the form the request asked
-/// for: with `"stream": true` as `chat.completion.chunk` events, the role first, text word by word,
-/// arguments in fragments, then the finish reason, usage if it was asked for, and `[DONE]`;
-/// without, as one `chat.completion`. The answer names the request's model. Ids and times are
-/// fixed, so that the same script says the same bytes.
+/// A model's answer is composed in call order ([`say`](Self::say), [`think`](Self::think),
+/// [`call`](Self::call), ...) and written in the requested format: with `"stream": true` as
+/// `chat.completion.chunk` events (first the role, then text word by word, arguments in fragments, the finish
+/// reason, usage if requested, and `[DONE]`), otherwise as one `chat.completion`. The answer names the
+/// request's model. Ids and times are fixed, so the same script produces the same bytes.
 ///
-/// Recorded bytes are played as they are: [`sse`](Self::sse), [`body`](Self::body).
+/// Recorded bytes are played unchanged: [`sse`](Self::sse), [`body`](Self::body).
 ///
-/// The rest is how the answer travels. It is the same on a socket and in memory as far as a body
-/// can tell:
+/// The other methods control delivery, with the same effect on the body on a socket and in memory:
 ///
 /// | | on a socket | in memory |
 /// | --- | --- | --- |
@@ -64,51 +62,51 @@ pub struct Reply {
     pub(crate) status: StatusCode,
 }
 
-/// What is answered.
+/// Constructors.
 impl Reply {
-    /// Creates an answer in which the model says nothing, yet.
+    /// Creates an empty answer of the model.
     pub fn new() -> Self {
         Self::with(Content::Speech(Speech::default()))
     }
 
-    /// Creates an answer in which the model says `text`.
+    /// Creates an answer with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new().say(text)
     }
 
-    /// Creates an answer which plays recorded bytes as `text/event-stream`.
+    /// Creates a reply that plays recorded bytes as `text/event-stream`.
     pub fn sse(recording: impl Into<Bytes>) -> Self {
         Self::body(200, "text/event-stream", recording)
     }
 
-    /// Creates an answer of any kind.
+    /// Creates a reply with any body.
     ///
     /// # Panics
     ///
-    /// If there is no such status, or the content type is not a header's value.
+    /// If the status or content type is invalid.
     #[track_caller]
     pub fn body(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self::with(Content::Body(body.into())).status(status).content_type(content_type)
     }
 
-    /// Creates an answer of JSON.
+    /// Creates a JSON reply.
     ///
     /// # Panics
     ///
-    /// If there is no such status.
+    /// If the status is invalid.
     #[track_caller]
     pub fn json(status: u16, body: impl Into<Value>) -> Self {
         Self::body(status, "application/json", body.into().to_string())
     }
 
-    /// Creates an answer which is an error.
+    /// Creates an error reply.
     ///
-    /// A string is made into `{"error": {"message": .., "type": .., "code": status}}`; anything
-    /// else is the body as it stands, for the many spellings of an error.
+    /// A string becomes `{"error": {"message": .., "type": .., "code": status}}`; any other value is the whole
+    /// body, for other error formats.
     ///
     /// # Panics
     ///
-    /// If there is no such status.
+    /// If the status is invalid.
     #[track_caller]
     pub fn error(status: u16, error: impl Into<Value>) -> Self {
         let body = match error.into() {
@@ -121,10 +119,10 @@ impl Reply {
         Self::json(status, body)
     }
 
-    /// Creates an answer which `rule` makes after reading the request.
+    /// Creates a reply that `rule` computes from the request.
     ///
-    /// What `rule` returns is played as it is; nothing set on this reply is added to it. A panic in
-    /// it is status 500 and makes the server's `verify` fail.
+    /// The returned reply is played unchanged; settings of this reply are ignored. A panic results in status
+    /// 500 and makes the server's `verify` fail.
     ///
     /// # Examples
     ///
@@ -143,23 +141,23 @@ impl Reply {
         Self::with(Content::Rule(Arc::new(rule)))
     }
 
-    /// Creates an answer which never comes: the request is read, and nothing follows.
+    /// Creates a reply that never comes: the request is read, and nothing follows.
     pub fn silence() -> Self {
         Self::with(Content::Silence)
     }
 
-    /// Creates an answer which is none: the request is read and the connection closed.
+    /// Creates no response: the request is read and the connection closed.
     pub fn hang_up() -> Self {
         Self::with(Content::HangUp)
     }
 
-    /// Creates an answer which is none: the request is read and the connection reset.
+    /// Creates no response: the request is read and the connection reset.
     pub fn reset() -> Self {
         Self::with(Content::Reset)
     }
 
-    /// Creates an answer which is not HTTP: these bytes stand in the place of head and body, and
-    /// the connection is closed after them. In memory it is an `InvalidData` error of the service.
+    /// Creates a reply that is not HTTP: these bytes are sent in place of head and body, and the connection is
+    /// closed. In memory it is an `InvalidData` error of the service.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::with(Content::Raw(bytes.into()))
     }
@@ -180,35 +178,34 @@ impl Reply {
     }
 }
 
-/// What the model says.
+/// Content of the model's answer.
 ///
 /// # Panics
 ///
-/// Each of these panics on a reply which has bytes of its own or none (that is, which was made by
-/// anything but [`Reply::new`] and [`Reply::text`]): there the model says nothing.
+/// Each of these panics unless the reply was created with [`Reply::new`] or [`Reply::text`], because other
+/// replies have no model's answer.
 impl Reply {
-    /// Adds text, which a stream brings word by word.
+    /// Adds text, streamed word by word.
     #[track_caller]
     pub fn say(self, text: impl Into<String>) -> Self {
         self.part(Part::Say(text.into()))
     }
 
-    /// Adds thinking, as `reasoning_content`, which a stream brings word by word.
+    /// Adds thinking as `reasoning_content`, streamed word by word.
     #[track_caller]
     pub fn think(self, text: impl Into<String>) -> Self {
         self.part(Part::Think(text.into()))
     }
 
-    /// Adds a refusal, which a stream brings word by word.
+    /// Adds a refusal, streamed word by word.
     #[track_caller]
     pub fn refuse(self, text: impl Into<String>) -> Self {
         self.part(Part::Refuse(text.into()))
     }
 
-    /// Adds a tool call with an id made up by the server, unlike any other of its script.
+    /// Adds a tool call with a generated id, unique within the script.
     ///
-    /// Arguments which are a string are sent as they stand, so that `"{\"a\": "` is a call with
-    /// broken arguments.
+    /// String arguments are sent unchanged, so `"{\"a\": "` is a call with broken arguments.
     #[track_caller]
     pub fn call(self, name: impl Into<String>, arguments: impl Into<Value>) -> Self {
         self.part(Part::call(None, name.into(), arguments.into()))
@@ -225,49 +222,49 @@ impl Reply {
         self.part(Part::call(Some(id.into()), name.into(), arguments.into()))
     }
 
-    /// Adds an event to the stream, any JSON, such as an error in the middle. Answers which are not
-    /// streamed do not have it.
+    /// Adds an event with any JSON to the stream, such as an error in the middle. Ignored if the answer is not
+    /// streamed.
     #[track_caller]
     pub fn event(self, payload: impl Into<Value>) -> Self {
         self.part(Part::Event(payload.into()))
     }
 
-    /// Sets the finish reason. Without this it is `tool_calls` where there are calls, else `stop`.
+    /// Sets the finish reason. The default is `tool_calls` if there are calls, otherwise `stop`.
     #[track_caller]
     pub fn finish(mut self, reason: impl Into<String>) -> Self {
         self.speech().finish = Some(reason.into());
         self
     }
 
-    /// Sets the numbers of usage, in tokens. Without this four characters are counted as one.
+    /// Sets the usage, in tokens. The default counts four characters as one token.
     #[track_caller]
     pub fn usage(mut self, prompt: u64, completion: u64) -> Self {
         self.speech().usage = Usage::Given { prompt, completion };
         self
     }
 
-    /// Leaves out usage, though it be asked for.
+    /// Omits usage, even if requested.
     #[track_caller]
     pub fn without_usage(mut self) -> Self {
         self.speech().usage = Usage::Absent;
         self
     }
 
-    /// Leaves out the finish reason.
+    /// Omits the finish reason.
     #[track_caller]
     pub fn without_finish(mut self) -> Self {
         self.speech().finishes = false;
         self
     }
 
-    /// Leaves out `[DONE]`.
+    /// Omits `[DONE]`.
     #[track_caller]
     pub fn without_done(mut self) -> Self {
         self.speech().done = false;
         self
     }
 
-    /// Puts a comment (`: ping`) into the stream after each so many events; 0 is never.
+    /// Inserts a comment (`: ping`) after every `events` events; 0 for never.
     #[track_caller]
     pub fn comment_every(mut self, events: usize) -> Self {
         self.speech().comment_every = events;
@@ -289,13 +286,13 @@ impl Reply {
     }
 }
 
-/// How the answer travels.
+/// Delivery of the reply.
 impl Reply {
     /// Sets the status.
     ///
     /// # Panics
     ///
-    /// If there is no such status.
+    /// If the status is invalid.
     #[track_caller]
     pub fn status(mut self, status: u16) -> Self {
         self.status = match StatusCode::from_u16(status) {
@@ -305,14 +302,14 @@ impl Reply {
         self
     }
 
-    /// Adds a header; a second value for a name stands beside the first.
+    /// Adds a header; several values for a name are kept.
     ///
-    /// The server's own `content-length`, `transfer-encoding` and `connection` give way to those
-    /// set here, so that a reply can lie about its length.
+    /// Replaces the server's own `content-length`, `transfer-encoding` and `connection`, so a reply can lie
+    /// about its length.
     ///
     /// # Panics
     ///
-    /// If the name or the value cannot be a header's.
+    /// If the name or value is invalid.
     #[track_caller]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         let (name, value) = checked(name, value);
@@ -324,7 +321,7 @@ impl Reply {
     ///
     /// # Panics
     ///
-    /// If it cannot be a header's value.
+    /// If it is not a valid header value.
     #[track_caller]
     pub fn content_type(mut self, content_type: &str) -> Self {
         let (name, value) = checked(header::CONTENT_TYPE.as_str(), content_type);
@@ -332,8 +329,8 @@ impl Reply {
         self
     }
 
-    /// Sets where the body is cut. Without this event streams are cut into their events, and other
-    /// bodies nowhere.
+    /// Sets how the body is split. By default, event streams are split into events, and other bodies not at
+    /// all.
     pub fn cut(mut self, cut: Cut) -> Self {
         self.cut = Some(cut);
         self
@@ -345,57 +342,56 @@ impl Reply {
         self
     }
 
-    /// Waits before the first piece of the body, in place of [`delay`](Self::delay).
+    /// Waits before the first piece of the body, overriding [`delay`](Self::delay).
     pub fn delay_first(mut self, delay: Duration) -> Self {
         self.delay_first = Some(delay);
         self
     }
 
-    /// Waits before anything is answered.
+    /// Waits before the response head.
     pub fn delay_head(mut self, delay: Duration) -> Self {
         self.delay_head = delay;
         self
     }
 
-    /// Closes the connection after this many bytes of the body, counted without framing.
+    /// Closes the connection after this many bytes of the body, not counting framing.
     ///
-    /// In the middle of a piece this leaves half an HTTP chunk; behind the end of the body, the
-    /// whole body without the last chunk, which tells the end. With [`Framing::Close`] a client
-    /// cannot know that something is missing, and in memory the body just ends.
+    /// In the middle of a piece this leaves a partial HTTP chunk; at the end of the body, it omits the
+    /// terminating chunk. With [`Framing::Close`] a client cannot detect the truncation, and in memory the body
+    /// just ends.
     pub fn close_after(mut self, bytes: usize) -> Self {
         self.ending = Some((Ending::Close, bytes));
         self
     }
 
-    /// Resets the connection after this many bytes of the body, counted without framing.
+    /// Resets the connection after this many bytes of the body, not counting framing.
     pub fn reset_after(mut self, bytes: usize) -> Self {
         self.ending = Some((Ending::Reset, bytes));
         self
     }
 
-    /// Says nothing more after this many bytes of the body, counted without framing, and keeps the
-    /// connection open until the client closes it.
+    /// Stops sending after this many bytes of the body, not counting framing, and keeps the connection open
+    /// until the client closes it.
     pub fn stall_after(mut self, bytes: usize) -> Self {
         self.ending = Some((Ending::Stall, bytes));
         self
     }
 
-    /// Sets how the socket server tells where the body ends. Without this it is
-    /// [`Framing::Chunked`] for event streams, and [`Framing::Length`] else.
+    /// Sets how the socket server delimits the body. The default is [`Framing::Chunked`] for event streams,
+    /// otherwise [`Framing::Length`].
     pub fn framing(mut self, framing: Framing) -> Self {
         self.framing = Some(framing);
         self
     }
 
-    /// Announces by `connection: close` that the socket server will close the connection after
-    /// this answer, and closes it.
+    /// Sends `connection: close` and closes the connection after this reply, on a socket.
     pub fn announce_close(mut self) -> Self {
         self.closing = Closing::Announced;
         self
     }
 
-    /// Announces `connection: keep-alive` and closes the connection after this answer all the same,
-    /// as llama.cpp's server does after streams.
+    /// Sends `connection: keep-alive` but closes the connection after this reply, like llama.cpp's server after
+    /// streams.
     pub fn close_when_done(mut self) -> Self {
         self.closing = Closing::Unannounced;
         self
@@ -403,7 +399,7 @@ impl Reply {
 }
 
 impl Reply {
-    /// Describes the reply in one line.
+    /// Describes the reply on one line.
     pub(crate) fn summary(&self) -> String {
         let mut words = Vec::new();
         if self.status != StatusCode::OK {
@@ -449,11 +445,11 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// How a socket server tells where the body ends.
+/// The way in which a socket server delimits the body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// `transfer-encoding: chunked`, each piece a chunk.
+    /// `transfer-encoding: chunked`, one chunk per piece.
     Chunked,
     /// By closing the connection.
     Close,
@@ -461,7 +457,7 @@ pub enum Framing {
     Length,
 }
 
-/// What becomes of the connection after the answer.
+/// The fate of the connection after the reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Closing {
     Announced,
@@ -469,7 +465,7 @@ pub(crate) enum Closing {
     Unannounced,
 }
 
-/// How the body ends.
+/// The end of the body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
     Close,
@@ -478,7 +474,7 @@ pub(crate) enum Ending {
     Whole,
 }
 
-/// What is answered.
+/// The content of a reply.
 #[derive(Clone)]
 pub(crate) enum Content {
     Body(Bytes),

@@ -1,4 +1,4 @@
-//! What was asked.
+//! The received requests.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,11 +10,11 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use serde_json::Value;
 
-/// A request which a server got.
+/// A request received by a server.
 ///
-/// Cheap to clone. What it says about the end of its answer ([`aborted`](Self::aborted),
-/// [`is_over`](Self::is_over)) is true at the moment of asking; all else never changes. Values of
-/// headers with secrets are marked as sensitive, and printing a request masks them.
+/// Cheap to clone. [`aborted`](Self::aborted) and [`is_over`](Self::is_over) reflect the current state of the
+/// response; everything else never changes. Secret header values are marked sensitive and masked in debug
+/// output.
 #[derive(Clone)]
 pub struct Request {
     kept: Arc<Kept>,
@@ -55,8 +55,8 @@ impl Request {
         }
     }
 
-    /// Returns whether the client went away before the end of the answer: it closed the connection,
-    /// or in memory dropped the response.
+    /// Returns true if the client left before the end of the response: it closed the connection or, in memory,
+    /// dropped the response.
     #[must_use]
     pub fn aborted(&self) -> bool {
         self.kept.fate.load(Ordering::Acquire) == Fate::Aborted as u8
@@ -68,8 +68,7 @@ impl Request {
         &self.kept.body
     }
 
-    /// Returns the number of the connection, from 1 in the order of their opening. In memory there
-    /// are none.
+    /// Returns the connection's number, from 1 in the order of opening; `None` in memory.
     #[must_use]
     pub fn connection(&self) -> Option<usize> {
         self.kept.connection
@@ -81,30 +80,29 @@ impl Request {
         &self.kept.headers
     }
 
-    /// Returns whether nothing more of the answer is to come: it was played to its end, broken off
-    /// by the script or aborted by the client.
+    /// Returns true if the response is over: played to its end, cut off by the script, or aborted by the
+    /// client.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.kept.fate.load(Ordering::Acquire) != Fate::Playing as u8
     }
 
-    /// Returns whether the request asks for a stream: its `stream` is `true`.
+    /// Returns true if the request asks for a stream.
     #[must_use]
     pub fn is_stream(&self) -> bool {
         self.json()["stream"] == true
     }
 
-    /// Returns the body as JSON, `null` if it is not.
+    /// Returns the body as JSON; `null` if it is not JSON.
     ///
-    /// Indexing the result never panics, so that `request.json()["tools"].is_array()` is a whole
-    /// question.
+    /// Indexing the result never panics, so checks such as `request.json()["tools"].is_array()` are complete.
     #[must_use]
     pub fn json(&self) -> &Value {
         let read = || serde_json::from_slice(&self.kept.body).unwrap_or_default();
         self.kept.json.get_or_init(read)
     }
 
-    /// Returns the `messages` of the body, none if it has none.
+    /// Returns the `messages` of the body; empty if there are none.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
         self.json()["messages"].as_array().map_or(&[], Vec::as_slice)
@@ -122,7 +120,7 @@ impl Request {
         self.json()["model"].as_str()
     }
 
-    /// Returns the request's number, from 1 in the order of arrival; each server counts its own.
+    /// Returns the request's number, from 1 in order of arrival at its server.
     #[must_use]
     pub fn number(&self) -> usize {
         self.kept.number
@@ -134,26 +132,26 @@ impl Request {
         self.kept.uri.path()
     }
 
-    /// Returns the query, without its question mark.
+    /// Returns the query, without the question mark.
     #[must_use]
     pub fn query(&self) -> Option<&str> {
         self.kept.uri.query()
     }
 
-    /// Remembers how the answer ended; the first end counts.
+    /// Records how the response ended; the first end counts.
     pub(crate) fn end(&self, fate: Fate) -> bool {
         let playing = Fate::Playing as u8;
         let order = Ordering::AcqRel;
         self.kept.fate.compare_exchange(playing, fate as u8, order, Ordering::Acquire).is_ok()
     }
 
-    /// Remembers what answered, for the story.
+    /// Records the answer, for the story.
     pub(crate) fn answered_by(&self, answer: impl Into<String>) {
-        // A request is answered once; were it twice, the first is the true one.
+        // A request is answered once; if it happened twice, the first one counts.
         let _ = self.kept.answer.set(answer.into());
     }
 
-    /// Describes the request in one line, and what came of it.
+    /// Describes the request and its response on one line.
     pub(crate) fn summary(&self) -> String {
         let end = if self.aborted() {
             ", which the client broke off"
@@ -166,7 +164,7 @@ impl Request {
         format!("{} -> {answer}{end}", self.question())
     }
 
-    /// Describes what is asked in one line.
+    /// Describes the request on one line.
     pub(crate) fn question(&self) -> String {
         let mut words = vec![format!("{} {}", self.method(), self.path())];
         if let Some(model) = self.model() {
@@ -195,7 +193,7 @@ impl Request {
 
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Sensitive values print as one fixed word, yet the scheme is worth seeing.
+        // Sensitive values print as a fixed word, but the scheme is worth showing.
         let shown = |(name, value)| match masked(name, value) {
             Some(masked) => (name, masked),
             None => (name, String::from_utf8_lossy(value.as_bytes()).into_owned()),
@@ -212,7 +210,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// The parts of a request, as either server reads them.
+/// The parts of a request, as read by either server.
 pub(crate) struct Asked {
     pub(crate) body: Bytes,
     pub(crate) connection: Option<usize>,
@@ -221,21 +219,21 @@ pub(crate) struct Asked {
     pub(crate) uri: Uri,
 }
 
-/// How the answer to a request ended.
+/// The end of a response.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(crate) enum Fate {
-    /// By the client.
+    /// Aborted by the client.
     Aborted,
-    /// By the script, or because the server stopped.
+    /// Cut off by the script, or because the server stopped.
     Cut,
-    /// In its own time.
+    /// Complete.
     Finished,
-    /// Not yet.
+    /// Not ended yet.
     Playing,
 }
 
-/// The latest requests, as many as fit.
+/// The latest requests, within limits.
 #[derive(Default)]
 pub(crate) struct Log {
     bytes: usize,
@@ -290,7 +288,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", excerpt(text))
 }
 
-/// Masks the value of a header which holds a secret, leaving the scheme.
+/// Masks the value of a secret header, except its scheme.
 fn masked(name: &HeaderName, value: &HeaderValue) -> Option<String> {
     if !SECRET.contains(name) {
         return None;
@@ -302,7 +300,7 @@ fn masked(name: &HeaderName, value: &HeaderValue) -> Option<String> {
     }
 }
 
-/// Tells the roles, and what the last message says.
+/// Describes the roles and the last message.
 fn summary_of(messages: &[Value]) -> String {
     let role = |message: &Value| message["role"].as_str().unwrap_or("no role").to_owned();
     let hidden = messages.len().saturating_sub(MAX_ROLES);
@@ -318,13 +316,13 @@ fn summary_of(messages: &[Value]) -> String {
     format!("{} ({}{last})", count(messages.len(), "message"), roles.join(", "))
 }
 
-/// Counts things in English.
+/// Formats a count with the right plural.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }
 
-/// Headers which hold secrets.
+/// Headers that contain secrets.
 pub(crate) const SECRET: [HeaderName; 5] = [
     header::AUTHORIZATION,
     header::COOKIE,

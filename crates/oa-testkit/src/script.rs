@@ -1,4 +1,4 @@
-//! What the server will say, and what it expects to be asked.
+//! Scripts: the replies of a server and its expectations.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use crate::reply::Reply;
 use crate::requests::Request;
 use crate::strict::Strict;
 
-/// What a server will say: replies in order, one for each chat request.
+/// A script for a server: replies in order, one per chat request.
 ///
-/// The first `POST /v1/chat/completions` gets the first reply, and so on. When the script is over
-/// a chat request gets [`otherwise`](Self::otherwise), if there is one; else status 500, and the
-/// server's `verify` fails. `GET /v1/models` lists [`models`](Self::models) at any time; everything
-/// else is 404, as on a real server, unless [`get`](Self::get) says more.
+/// The first `POST /v1/chat/completions` gets the first reply, and so on. After the last one, chat requests get
+/// [`otherwise`](Self::otherwise) if it is set, or else status 500, and the server's `verify` fails. `GET
+/// /v1/models` always lists [`models`](Self::models); anything else is 404, as on a real server, unless set by
+/// [`get`](Self::get) or [`post`](Self::post).
 ///
 /// # Examples
 ///
@@ -35,16 +35,16 @@ use crate::strict::Strict;
 pub struct Script {
     pub(crate) models: Vec<String>,
     pub(crate) otherwise: Option<Scene>,
-    /// What is answered beside chats, by method and path.
+    /// Replies to other requests than chats, by method and path.
     pub(crate) pages: Vec<(Method, String, Reply)>,
-    /// Expectations which wait for a reply.
+    /// Expectations for the next reply.
     pub(crate) pending: Vec<Expectation>,
     pub(crate) scenes: Vec<Scene>,
     pub(crate) strict: Option<Strict>,
 }
 
 impl Script {
-    /// Creates a script without replies: every chat request is one too many.
+    /// Creates a script without replies: every chat request is unexpected.
     pub fn new() -> Self {
         Self {
             models: vec!["test-model".to_owned()],
@@ -56,12 +56,11 @@ impl Script {
         }
     }
 
-    /// Expects something of the request which will get the next reply.
+    /// Adds an expectation for the request that gets the next reply.
     ///
-    /// An unmet expectation does not change the answer; it is a line in the server's story, and
-    /// makes its `verify` fail. The check may also panic, as `assert_eq!` does: that is an unmet
-    /// expectation with a message. Several may be set for one reply. Those set before
-    /// [`otherwise`](Self::otherwise) hold for each request which that answers.
+    /// An unmet expectation does not change the response; it is reported in the server's story and makes its
+    /// `verify` fail. The check may also panic, for example with `assert_eq!`. Several may be set for one
+    /// reply. Those set before [`otherwise`](Self::otherwise) apply to every request that it answers.
     pub fn expect<F>(mut self, what: impl Into<String>, check: F) -> Self
     where
         F: Fn(&Request) -> bool + Send + Sync + 'static,
@@ -70,21 +69,21 @@ impl Script {
         self
     }
 
-    /// Answers `GET` of a path with a reply, any number of times.
+    /// Sets the reply to `GET` of a path, any number of times.
     ///
-    /// The path is the whole one, `/v1/models` or `/health`, without a query.
+    /// The full path, such as `/v1/models` or `/health`, without a query.
     pub fn get(mut self, path: impl Into<String>, reply: Reply) -> Self {
         self.pages.push((Method::GET, path.into(), reply));
         self
     }
 
-    /// Answers `POST` to a path that is not that of chats with a reply, any number of times.
+    /// Sets the reply to `POST` to a path other than chat, any number of times.
     pub fn post(mut self, path: impl Into<String>, reply: Reply) -> Self {
         self.pages.push((Method::POST, path.into(), reply));
         self
     }
 
-    /// Sets the ids which `GET /v1/models` lists: `test-model` if this is not called.
+    /// Sets the ids listed by `GET /v1/models`; the default is `test-model`.
     pub fn models<I>(mut self, ids: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
@@ -93,7 +92,7 @@ impl Script {
         self
     }
 
-    /// Sets the reply to every chat request that comes when the others are played.
+    /// Sets the reply to all chat requests after the others were played.
     pub fn otherwise(mut self, reply: Reply) -> Self {
         self.otherwise = Some(self.scene(reply));
         self
@@ -106,15 +105,15 @@ impl Script {
         self
     }
 
-    /// Checks each chat request as the strictest server would, by [`Strict::new`].
+    /// Checks each chat request as the strictest server would, with [`Strict::new`].
     ///
-    /// One that breaks a rule gets status 400 with all that is wrong, and no reply of the script; it
-    /// is a line in the server's story, and makes its `verify` fail.
+    /// A violation gets status 400 with all problems and uses no reply; it is reported in the server's story
+    /// and makes its `verify` fail.
     pub fn strict(self) -> Self {
         self.strict_by(Strict::new())
     }
 
-    /// Checks each chat request by rules of one's own, as [`strict`](Self::strict) does.
+    /// Checks each chat request with custom rules, like [`strict`](Self::strict).
     pub fn strict_by(mut self, rules: Strict) -> Self {
         self.strict = Some(rules);
         self
@@ -131,7 +130,7 @@ impl Default for Script {
     }
 }
 
-/// A script of one reply.
+/// A script with these replies.
 impl<const N: usize> From<[Reply; N]> for Script {
     fn from(replies: [Reply; N]) -> Self {
         replies.into_iter().fold(Self::new(), Self::reply)
@@ -150,7 +149,7 @@ impl From<Reply> for Script {
     }
 }
 
-/// A reply, and what the request which gets it should be like.
+/// A reply and the expectations for its request.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) expectations: Vec<Expectation>,
@@ -164,7 +163,7 @@ pub(crate) struct Expectation {
 }
 
 impl Expectation {
-    /// Checks the request and returns what is wrong, if anything is.
+    /// Checks the request and returns a problem, if any.
     pub(crate) fn complaint(&self, request: &Request) -> Option<String> {
         match crate::act::caught(|| (self.check)(request)) {
             Ok(true) => None,

@@ -19,16 +19,15 @@ use crate::requests::{Asked, Request};
 use crate::script::Script;
 use crate::stage::{Curtain, Playing, Stage};
 
-/// A server on a socket of the loopback interface, which plays a [`Script`] over HTTP/1.1.
+/// A server on a loopback socket that plays a [`Script`] over HTTP/1.1.
 ///
-/// It serves any number of connections at once. Dropping it stops it: its tasks are aborted, its
-/// connections closed, and the script is [verified](Self::verify).
+/// Serves any number of concurrent connections. Dropping it stops it: tasks are aborted, connections closed,
+/// and the script is [verified](Self::verify).
 ///
-/// A client is gone when it has closed its side of the connection: one which closes it for writing
-/// and still wants the answer does not get it.
+/// A client counts as gone when it has closed its side of the connection: one that only closes it for writing
+/// does not get its response.
 ///
-/// Time should not be paused in a test with sockets: tokio would skip to the next timer while bytes
-/// are on their way.
+/// Do not pause time in a test with sockets: tokio would skip to the next timer while bytes are in transit.
 ///
 /// # Examples
 ///
@@ -58,19 +57,19 @@ pub struct SocketServer {
 }
 
 impl SocketServer {
-    /// Starts a server which plays `script`, on a port that the system chooses.
+    /// Starts a server that plays `script`, on a free port.
     ///
     /// # Errors
     ///
-    /// If no socket can be opened.
+    /// If the socket cannot be opened.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime with I/O and time.
+    /// Outside of a tokio runtime with I/O and time enabled.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is left behind if this is dropped.
+    /// Dropping the future leaves nothing behind.
     pub async fn start(script: impl Into<Script>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -79,56 +78,56 @@ impl SocketServer {
         Ok(Self { accepting, address, curtain: Curtain { stage } })
     }
 
-    /// Stops the server, and returns when nobody listens any more and every connection is closed:
-    /// a client which connects then is refused.
+    /// Stops the server; returns when the port is closed and every connection is closed, so new connections are
+    /// refused.
     ///
     /// # Panics
     ///
-    /// As [`verify`](Self::verify).
+    /// The same as [`verify`](Self::verify).
     ///
     /// # Cancel safety
     ///
-    /// The server stops all the same if this is dropped.
+    /// The server stops even if the future is dropped.
     pub async fn stop(mut self) {
         self.curtain.stage.stop();
         self.accepting.abort();
-        // That the task was aborted is what was asked for.
+        // An aborted task is expected.
         let _ = (&mut self.accepting).await;
         self.curtain.stage.wait_for_close(Duration::MAX).await;
     }
 
-    /// Returns the address at which the server listens.
+    /// Returns the address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the URL which clients want: `http://127.0.0.1:PORT/v1`.
+    /// Returns the base URL for clients: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Returns how many connections were opened so far.
+    /// Returns the number of connections opened so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.curtain.stage.connections()
     }
 
-    /// Returns how many connections are open now: neither side, or only one, has closed them.
+    /// Returns the number of connections not yet closed by both sides.
     #[must_use]
     pub fn open_connections(&self) -> usize {
         self.curtain.stage.open_connections()
     }
 
-    /// Returns the requests so far, in the order of arrival: the latest 1,024, or fewer if their
-    /// bodies are more than 64 MiB.
+    /// Returns the requests so far, in order of arrival: the latest 1,024, or fewer if their bodies exceed 64
+    /// MiB.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.curtain.stage.requests()
     }
 
-    /// Tells what was scripted, what was asked, and what is wrong about it so far.
+    /// Describes the script, the requests, and any problems so far.
     #[must_use]
     pub fn story(&self) -> String {
         self.curtain.stage.story()
@@ -138,15 +137,15 @@ impl SocketServer {
     ///
     /// # Panics
     ///
-    /// With the [story](Self::story), if a request did not meet an expectation or came when the
-    /// script was over, or a reply was never played.
+    /// With the [story](Self::story), if a request did not meet an expectation or came after the end of the
+    /// script, or if a reply was not played.
     #[track_caller]
     pub fn verify(&self) {
         self.curtain.stage.verify();
     }
 
-    /// Waits until a client closes a connection before the end of an answer, and returns the first
-    /// request to which that happened.
+    /// Waits until a client closes a connection before the end of a response, and returns the first such
+    /// request.
     ///
     /// # Panics
     ///
@@ -154,7 +153,7 @@ impl SocketServer {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn wait_for_abort(&self, limit: Duration) -> Request {
         self.curtain.stage.wait_for_abort(limit).await
     }
@@ -167,13 +166,13 @@ impl SocketServer {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn wait_for_close(&self, limit: Duration) {
         self.curtain.stage.wait_for_close(limit).await;
     }
 
-    /// Waits until a condition on the requests so far holds: it is asked again whenever a request
-    /// comes, whenever an answer ends, and whenever a connection opens or closes.
+    /// Waits until a condition on the requests holds. It is checked whenever a request arrives, a response
+    /// ends, or a connection opens or closes.
     ///
     /// # Panics
     ///
@@ -181,7 +180,7 @@ impl SocketServer {
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost if this is dropped.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn wait_until<F>(&self, limit: Duration, condition: F)
     where
         F: FnMut(&[Request]) -> bool,
@@ -198,7 +197,7 @@ impl Drop for SocketServer {
 }
 
 async fn accept(listener: TcpListener, stage: Arc<Stage>) {
-    // Dropped with this task, and its tasks with it.
+    // Dropped with this task, which aborts its tasks.
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -206,7 +205,7 @@ async fn accept(listener: TcpListener, stage: Arc<Stage>) {
                 Ok((stream, _)) => {
                     connections.spawn(serve(stream, Arc::clone(&stage)));
                 }
-                // Out of file descriptors, most likely: some will be closed.
+                // Most likely out of file descriptors; some will be closed soon.
                 Err(_) => time::sleep(Duration::from_millis(10)).await,
             },
             Some(_) = connections.join_next() => {}
@@ -214,7 +213,7 @@ async fn accept(listener: TcpListener, stage: Arc<Stage>) {
     }
 }
 
-/// What becomes of a connection after an answer.
+/// The fate of a connection after a response.
 enum Next {
     Close,
     Keep,
@@ -223,9 +222,9 @@ enum Next {
 
 async fn serve(stream: TcpStream, stage: Arc<Stage>) {
     let (number, _open) = stage.connect();
-    // Dropped before the guard: what does not count as open is closed.
+    // Dropped before the guard, so that a connection is closed before it stops counting as open.
     let mut stream = stream;
-    // A failure here, as in all below, means that the client is gone: there is nobody to tell.
+    // Any failure here or below means that the client is gone.
     let _ = converse(&mut stream, number, &stage).await;
 }
 
@@ -267,7 +266,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
 
         let (mut reader, mut writer) = stream.split();
         let next = tokio::select! {
-            // An answer which is written is an answer, though its reader be gone by then.
+            // A response that can be written counts as sent, even if its reader is gone by then.
             biased;
             next = play(&mut writer, act, &playing) => next?,
             () = gone(&mut reader, &mut inbox.buffer) => return Ok(()),
@@ -319,7 +318,7 @@ async fn play_answer(
         if chunked && piece.bytes.len() == piece.announced {
             written.put_slice(b"\r\n");
         }
-        // With its last piece an answer is over: a client which saw it all aborts nothing.
+        // The response is over with its last piece: a client that saw all of it aborts nothing.
         if chunked && whole && answer.pieces.is_empty() {
             written.put_slice(LAST_CHUNK);
         }
@@ -350,8 +349,7 @@ async fn wait(delay: Duration) {
     }
 }
 
-/// Returns when the client has closed the connection, or its side of it. What it says meanwhile is
-/// kept for later.
+/// Returns when the client has closed the connection or its side of it, keeping anything it sends until then.
 async fn gone(reader: &mut ReadHalf<'_>, buffer: &mut BytesMut) {
     while buffer.len() < http1::MAX_BODY {
         match reader.read_buf(buffer).await {
@@ -362,8 +360,7 @@ async fn gone(reader: &mut ReadHalf<'_>, buffer: &mut BytesMut) {
     std::future::pending::<()>().await;
 }
 
-/// Closes the connection so that all that was written arrives: closing it with bytes unread would
-/// reset it.
+/// Closes the connection gracefully: with unread bytes, closing would reset it and could lose written data.
 async fn close(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut unread = BytesMut::new();
@@ -388,5 +385,5 @@ fn refusal(malformed: &Malformed) -> Vec<u8> {
 }
 
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
-/// How long a client may take to close its side of a connection.
+/// The time a client has to close its side of a connection.
 const PATIENCE: Duration = Duration::from_secs(1);

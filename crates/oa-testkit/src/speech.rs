@@ -1,10 +1,10 @@
-//! What a model says in one answer, before it is written in either form.
+//! The content of a model's answer, before it is written in either format.
 
 use serde_json::Value;
 
 use crate::requests::{excerpt, quoted};
 
-/// What a model says.
+/// The content of a model's answer.
 #[derive(Clone)]
 pub(crate) struct Speech {
     pub(crate) comment_every: usize,
@@ -46,7 +46,7 @@ impl Part {
         Self::Call { arguments, id, name }
     }
 
-    /// Counts the characters which the model wrote.
+    /// Counts the characters of the answer.
     pub(crate) fn characters(&self) -> usize {
         match self {
             Self::Call { arguments, name, .. } => name.chars().count() + arguments.chars().count(),

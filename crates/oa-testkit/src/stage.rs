@@ -1,4 +1,4 @@
-//! A script being played: which reply is next, what was asked, what went wrong.
+//! A running script: the next reply, the requests, the problems.
 
 use std::fmt;
 use std::panic::RefUnwindSafe;
@@ -19,7 +19,7 @@ use crate::script::{Scene, Script};
 use crate::story::Story;
 use crate::wire::CREATED;
 
-/// A script being played, shared by all who play it.
+/// A running script, shared by its players.
 pub(crate) struct Stage {
     changes: watch::Sender<u64>,
     script: Script,
@@ -35,7 +35,7 @@ struct State {
     log: Log,
     notes: Vec<String>,
     open: usize,
-    /// For each reply of the script the number of the request which got it.
+    /// The number of the request that got each reply.
     played: Vec<usize>,
     problems: Vec<String>,
 }
@@ -51,7 +51,7 @@ impl Stage {
         })
     }
 
-    /// Keeps the request and decides what is done with it.
+    /// Stores the request and decides how to respond.
     pub(crate) fn ask(self: &Arc<Self>, asked: Asked) -> (Act, Playing) {
         let request = self.state().log.push(asked);
         let act = self.act(&request);
@@ -126,7 +126,7 @@ impl Stage {
         self.ready(&scene.reply, request, number)
     }
 
-    /// Runs closures of the user's, which may ask the server something: the state is not locked.
+    /// Runs the user's closures, which may query the server, so the state must not be locked.
     fn check(&self, scene: &Scene, request: &Request) {
         for expectation in &scene.expectations {
             if let Some(complaint) = expectation.complaint(request) {
@@ -163,7 +163,7 @@ impl Stage {
         }
     }
 
-    /// Adds a line to the story which is no problem of the script.
+    /// Adds a line to the story that is not a problem.
     pub(crate) fn note(&self, note: String) {
         let mut state = self.state();
         if state.notes.len() < MAX_LINES {
@@ -171,7 +171,7 @@ impl Stage {
         }
     }
 
-    /// Counts a connection, and returns its number and the guard that counts it as open.
+    /// Counts a connection; returns its number and a guard that counts it as open.
     pub(crate) fn connect(self: &Arc<Self>) -> (usize, Connected) {
         let number = {
             let mut state = self.state();
@@ -183,7 +183,7 @@ impl Stage {
         (number, Connected { stage: Arc::clone(self) })
     }
 
-    /// From now on answers end because the server stops, not because clients leave.
+    /// From now on responses end because the server stops, not because clients leave.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -218,7 +218,7 @@ impl Stage {
         self.wait(limit, "what was waited for", holds).await;
     }
 
-    /// Waits until `found` finds something; panics with the story after `limit`.
+    /// Waits until `found` returns something; panics with the story after `limit`.
     async fn wait<T, F>(&self, limit: Duration, what: &str, mut found: F) -> T
     where
         F: FnMut(&Self) -> Option<T>,
@@ -276,24 +276,24 @@ impl Stage {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done under the lock.
+        // No panic under the lock leaves the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Closures of the user's are run without the lock, and what they leave half done is their own:
-/// tests may catch the panic of a story and look at the server.
+/// User closures run without the lock, and their own state is theirs: tests may catch the panic of a story and
+/// inspect the server.
 impl RefUnwindSafe for Stage {}
 
 impl fmt::Debug for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Servers stand in the fields of clients: the whole story would be too much there.
+        // Servers may be fields of clients, where the whole story would be too long.
         let asked = self.requests().len();
         f.debug_struct("Stage").field("requests", &asked).finish_non_exhaustive()
     }
 }
 
-/// The last owner of a stage from outside: verifies when it goes.
+/// The last outside owner of a stage; verifies on drop.
 #[derive(Debug)]
 pub(crate) struct Curtain {
     pub(crate) stage: Arc<Stage>,
@@ -301,14 +301,14 @@ pub(crate) struct Curtain {
 
 impl Drop for Curtain {
     fn drop(&mut self) {
-        // A panic while panicking would end the process, and the story told twice tells no more.
+        // A panic while panicking would abort the process, and the story is not repeated.
         if !thread::panicking() && !self.stage.told.load(Ordering::Acquire) {
             self.stage.verify();
         }
     }
 }
 
-/// An answer under way. Dropped before its end it was aborted.
+/// A response in progress. Dropping it before its end counts as an abort.
 #[derive(Debug)]
 pub(crate) struct Playing {
     request: Request,
@@ -316,12 +316,12 @@ pub(crate) struct Playing {
 }
 
 impl Playing {
-    /// Tells that the answer came to its end.
+    /// Marks the response as complete.
     pub(crate) fn finish(&self) {
         self.end(Fate::Finished);
     }
 
-    /// Tells that the script broke the answer off.
+    /// Marks the response as cut off by the script.
     pub(crate) fn cut(&self) {
         self.end(Fate::Cut);
     }

@@ -1,4 +1,4 @@
-//! The story of a script and what became of it, for people.
+//! The story of a script and what happened, for people.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::script::Script;
 pub(crate) struct Story<'a> {
     pub(crate) forgotten: usize,
     pub(crate) notes: &'a [String],
-    /// For each reply of the script the number of the request which got it.
+    /// The number of the request that got each reply.
     pub(crate) played: &'a [usize],
     pub(crate) problems: &'a [String],
     pub(crate) requests: &'a [Request],

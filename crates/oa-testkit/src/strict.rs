@@ -1,4 +1,4 @@
-//! A request, read as the strictest server would.
+//! Checks requests as the strictest server would.
 
 mod messages;
 mod request;
@@ -16,24 +16,23 @@ use std::ops::Deref;
 /// A check of chat requests, as strict as all servers together: what it lets pass is understood
 /// everywhere.
 ///
-/// Servers differ in what they refuse, and each only in some situation, so that a client which works
-/// with one may fail with the next. This knows nothing of how requests are built; it reads the JSON.
-/// What it demands:
+/// Servers reject different things, each only in some situations, so a client that works with one may fail with
+/// the next. This check knows nothing about how requests are built; it reads the JSON and requires:
 ///
-/// - `model` and `messages`, and beyond them only members that the protocol has had from its
-///   beginning ([`allow_member`](Self::allow_member) lets others in), each in its range. Nothing is
-///   null but the content of a call without text, nothing stands twice.
-/// - `tools` is left out rather than empty, `tool_choice` (a string) and `parallel_tool_calls` come
-///   only with tools, `stream_options` only with a stream, one limit of tokens at most.
-/// - The conversation begins with the user, behind at most one system message; no role but the tool's
-///   speaks twice in a row; the last word is not the assistant's.
-/// - Nobody says nothing, or nothing but white space: an assistant's content may be missing, `null` or `""`
-///   beside calls, and only there. Content is a string unless it has a picture.
-/// - Every call of the assistant is answered at once, once, in order, by a message with its id and
-///   name. Ids are unique and of 1 to 64 characters, names of 1 to 64 letters, digits, `_` and `-`,
-///   arguments a string of a JSON object.
+/// - `model` and `messages`, and otherwise only members of the original protocol
+///   ([`allow_member`](Self::allow_member) allows others), each in its range. Nothing is null except the
+///   content of a call without text, and no member is repeated.
+/// - `tools` is omitted rather than empty; `tool_choice` (a string) and `parallel_tool_calls` appear only with
+///   tools, `stream_options` only with a stream, and at most one token limit.
+/// - The conversation starts with the user, after at most one system message; no role except tool appears twice
+///   in a row; the last message is not the assistant's.
+/// - No message is blank: an assistant's content may be missing, `null` or `""` only next to calls. Content is
+///   a string unless it has an image.
+/// - Every call is answered directly, once, in order, by a message with its id and name. Ids are unique, with 1
+///   to 64 characters; names have 1 to 64 letters, digits, `_` and `-`; arguments are a string with a JSON
+///   object.
 ///
-/// The methods loosen that for servers which want it otherwise, or tighten it further.
+/// The methods relax this for servers that need it, or make it stricter.
 ///
 /// # Examples
 ///
@@ -74,74 +73,74 @@ pub struct Strict {
 }
 
 impl Strict {
-    /// Creates the check as it is described above.
+    /// Creates the check described above.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets a member in which servers do not know in general: `top_k`, or in a list
+    /// Allows a member that is not known to all servers: `top_k`, or inside lists
     /// `messages[].reasoning_content`, `messages[].tool_calls[].extra_content`.
     pub fn allow_member(mut self, path: impl Into<String>) -> Self {
         self.allowed.insert(path.into());
         self
     }
 
-    /// Lets the assistant speak first (QUIRKS row 88).
+    /// Allows the assistant to speak first (QUIRKS row 88).
     pub fn allow_assistant_first(mut self) -> Self {
         self.assistant_first = true;
         self
     }
 
-    /// Lets ids of calls have more than 64 characters (QUIRKS row 91).
+    /// Allows call ids of more than 64 characters (QUIRKS row 91).
     pub fn allow_long_ids(mut self) -> Self {
         self.long_ids = true;
         self
     }
 
-    /// Lets `tool_choice` be an object that names a tool (QUIRKS row 79).
+    /// Allows `tool_choice` to be an object that names a tool (QUIRKS row 79).
     pub fn allow_named_tool_choice(mut self) -> Self {
         self.named_choice = true;
         self
     }
 
-    /// Lets the messages of tools do without `name` (QUIRKS row 92).
+    /// Allows tool messages without `name` (QUIRKS row 92).
     pub fn allow_nameless_results(mut self) -> Self {
         self.nameless_results = true;
         self
     }
 
-    /// Lets a later message of the assistant use the ids of an earlier one again.
+    /// Allows later assistant messages to reuse earlier ids.
     pub fn allow_repeated_ids(mut self) -> Self {
         self.repeated_ids = true;
         self
     }
 
-    /// Lets users and assistants speak twice in a row, and assistants first (QUIRKS row 88).
+    /// Allows users and assistants to speak twice in a row, and assistants first (QUIRKS row 88).
     pub fn allow_repeated_roles(mut self) -> Self {
         self.repeated_roles = true;
         self
     }
 
-    /// Lets content be a list of text alone (QUIRKS row 97).
+    /// Allows content to be a list of only text (QUIRKS row 97).
     pub fn allow_text_parts(mut self) -> Self {
         self.text_parts = true;
         self
     }
 
-    /// Refuses the user's word right after a tool's (QUIRKS row 89).
+    /// Rejects a user message directly after a tool message (QUIRKS row 89).
     pub fn refuse_user_after_tool(mut self) -> Self {
         self.word_between = true;
         self
     }
 
-    /// Wants ids of exactly nine letters or digits (QUIRKS row 91).
+    /// Requires ids of exactly nine letters or digits (QUIRKS row 91).
     pub fn require_nine_letter_ids(mut self) -> Self {
         self.nine_letters = true;
         self
     }
 }
 
-/// One thing that some server would refuse. Displayed it is a sentence.
+/// A violation that some server would reject. Displays as a sentence.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Violation {
     path: String,
@@ -153,7 +152,7 @@ impl Violation {
         Self { path: path.into(), what: what.into() }
     }
 
-    /// Returns where it is, such as `messages[3].tool_calls[0].id`; empty for the whole request.
+    /// Returns the path, such as `messages[3].tool_calls[0].id`; empty for the whole request.
     #[must_use]
     pub fn path(&self) -> &str {
         &self.path
@@ -167,7 +166,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All that is wrong with a request, at least one thing. Displayed each is a line.
+/// The violations of a request, at least one. Displays as one line each.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Violations(Vec<Violation>);
 

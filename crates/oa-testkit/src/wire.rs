@@ -1,4 +1,4 @@
-//! Writes what a model says as `chat.completion.chunk` events, or as one `chat.completion`.
+//! Writes a model's answer as `chat.completion.chunk` events or as one `chat.completion`.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::requests::Request;
 use crate::speech::{Part, Speech, Usage};
 
-/// The moment at which every answer was made, in seconds since 1970: no clock is read.
+/// The creation time of every answer, in seconds since 1970. No clock is read.
 pub(crate) const CREATED: u64 = 1_700_000_000;
 
-/// An answer to one request, about to be written in either form.
+/// An answer to one request, to be written in either format.
 pub(crate) struct Completion<'a> {
     id: String,
     model: &'a str,
@@ -25,7 +25,7 @@ impl<'a> Completion<'a> {
         Self { id: format!("chatcmpl-{number}"), model, number, request, speech }
     }
 
-    /// Writes the answer in the form in which the request asked for it.
+    /// Writes the answer in the requested format.
     pub(crate) fn body(&self) -> Bytes {
         if self.request.is_stream() { self.stream() } else { self.object() }
     }
@@ -80,7 +80,7 @@ impl<'a> Completion<'a> {
                     calls.push(json!({ "id": id, "type": "function", "function": function }));
                     continue;
                 }
-                // Events belong to streams alone.
+                // Events belong only to streams.
                 Part::Event(_) => continue,
                 Part::Refuse(text) => ("refusal", text),
                 Part::Say(text) => ("content", text),
@@ -103,7 +103,7 @@ impl<'a> Completion<'a> {
         answer.to_string().into()
     }
 
-    /// Writes `text` as one chunk for each word.
+    /// Writes `text` as one chunk per word.
     fn deltas(&self, events: &mut Events, member: &str, text: &str) {
         for word in words(text) {
             self.delta(events, json!({ member: word }));
@@ -149,7 +149,7 @@ impl<'a> Completion<'a> {
         Some(self.speech.finish.as_deref().unwrap_or(usual))
     }
 
-    /// Counts four characters as a token, unless the script has numbers of its own.
+    /// Counts four characters as a token, unless the script sets the usage.
     fn usage(&self) -> Option<Value> {
         let (prompt, completion) = match self.speech.usage {
             Usage::Absent => return None,
@@ -189,7 +189,7 @@ impl Events {
     }
 }
 
-/// Counts the characters in what a message says.
+/// Counts the characters in a message.
 fn characters_of(message: &Value) -> usize {
     match &message["content"] {
         Value::Null => 0,
@@ -198,7 +198,7 @@ fn characters_of(message: &Value) -> usize {
     }
 }
 
-/// Splits before each space that follows a word, so that the words joined are the text.
+/// Splits before each space that follows a word; the parts add up to the text.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -217,7 +217,7 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Splits into at most three fragments of nearly the same number of characters.
+/// Splits into at most three fragments of similar length.
 fn thirds(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let size = characters.len().div_ceil(3).max(1);

@@ -1,4 +1,4 @@
-//! A stand-in that makes agents, and for the agents that it makes: it reads sentences of a few forms.
+//! A stand-in for the agent builder and for the agents it creates: it understands a few sentence patterns.
 
 use oa_testkit::Reply;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A stand-in that writes commit messages: it names the files, in the manner of most messages of the log.
+//! A stand-in that writes commit messages: it names the changed files, in the style of the log.
 
 use oa_testkit::Reply;
 use serde_json::json;
@@ -47,7 +47,7 @@ fn propose(diff: &str, log: &str) -> String {
         files => format!("{verb} {} files", files.len()),
     };
 
-    // "docs: explain", "parser: mend" or "Explain"?
+    // "docs: explain", "parser: fix" or "Explain"?
     let lines: Vec<_> = log.lines().collect();
     let area = |line: &&str| Some(line.split_once(": ")?.0.to_owned());
     let areas: Vec<_> = lines.iter().filter_map(area).filter(|area| !area.contains(' ')).collect();

@@ -1,6 +1,6 @@
 use super::token::Token;
 
-/// A place in a prompt.
+/// A position in a prompt.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     tokens: Vec<Token>,
@@ -22,14 +22,14 @@ impl Cursor {
         token
     }
 
-    /// Moves on if this token comes next.
+    /// Advances if this token is next.
     pub(crate) fn eat(&mut self, token: Token) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Moves past all tokens of a kind, and returns them.
+    /// Skips all tokens of a kind and returns them.
     pub(crate) fn skip(&mut self, is_skipped: impl Fn(&Token) -> bool) -> Vec<Token> {
         let rest = self.tokens[self.at..].iter().copied();
         let skipped: Vec<_> = rest.take_while(is_skipped).collect();

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What a prompt asks to be worked out.
+/// An arithmetic expression from a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     Number(f64),
@@ -31,7 +31,7 @@ impl Expression {
         matches!(self, Self::Number(_))
     }
 
-    /// Returns how many operations it has.
+    /// Returns the number of operations.
     pub(crate) fn operations(&self) -> usize {
         match self {
             Self::Number(_) => 0,
@@ -41,7 +41,7 @@ impl Expression {
         }
     }
 
-    /// How tightly it holds together: what is looser than its surroundings needs parentheses.
+    /// The binding strength: an operand that binds less than its surroundings needs parentheses.
     fn strength(&self) -> u8 {
         match self {
             Self::Operation(operation) => operation.operator.strength(),
@@ -55,7 +55,7 @@ impl Operator {
     #[cfg(test)]
     pub(crate) const ALL: [Self; 4] = [Self::Add, Self::Divide, Self::Multiply, Self::Subtract];
 
-    /// Returns what the names of tools have in them that do this.
+    /// Returns words found in the names of tools for this operation.
     pub(crate) fn names(self) -> &'static [&'static str] {
         match self {
             Self::Add => &["add", "plus", "sum"],
@@ -82,7 +82,7 @@ impl Operator {
     }
 }
 
-/// As people write it, with no more parentheses than it takes.
+/// Formats with as few parentheses as possible.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -96,14 +96,14 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operator, left, right } = self;
         let strength = operator.strength();
-        // A negative number may stand first.
+        // A negative number may come first without parentheses.
         if left.is_number() || left.strength() >= strength {
             write!(f, "{left}")?;
         } else {
             write!(f, "({left})")?;
         }
         let sign = operator.sign();
-        // What stands to the right of a sign is worked out before it only in parentheses.
+        // The right operand is evaluated first only if it is in parentheses.
         if right.strength() > strength {
             write!(f, " {sign} {right}")
         } else {
@@ -112,7 +112,7 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A number as people write it: no more digits than are certain, and powers of ten where it gets long.
+/// Formats a number: significant digits only, with powers of ten if it is long.
 pub(crate) fn show(number: f64) -> String {
     let rounded = format!("{number:.11e}").parse().unwrap_or(number);
     if rounded != 0.0 && !(1e-6..1e15).contains(&rounded.abs()) {

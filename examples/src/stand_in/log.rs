@@ -1,4 +1,4 @@
-//! A stand-in that reads logs by tools: it looks at times in the question, at what is quoted, or for errors.
+//! A stand-in that analyzes logs with tools: it looks for times in the question, quoted text, or errors.
 
 use oa_testkit::Reply;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub fn answer(chat: &Chat<'_>) -> Reply {
 fn why(kind: &Value) -> String {
     let text = |name: &str| kind[name].as_str().unwrap_or_default();
     format!(
-        "\"{}\" stands there {} times, from {} on. Around it: ",
+        "\"{}\" occurs {} times, from {} on. Around it: ",
         text("message"),
         kind["count"],
         text("first")

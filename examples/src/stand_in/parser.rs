@@ -2,27 +2,27 @@ use super::cursor::Cursor;
 use super::expression::{Expression, Operator};
 use super::token::{Token, tokens};
 
-/// How many tokens a prompt may have.
+/// The largest number of tokens in a prompt.
 const LENGTH: usize = 512;
-/// How deep a prompt may nest.
+/// The deepest nesting of a prompt.
 const DEPTH: usize = 64;
-/// How many operations "that" and "squared" may repeat.
+/// The largest number of operations repeated by "that" and "squared".
 const REPEATED: usize = 256;
 
-/// Why a prompt is not worked out.
+/// The reason why a prompt cannot be evaluated.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Misread {
-    /// It is about something else.
+    /// It is not about arithmetic.
     NoArithmetic,
-    /// It is arithmetic, but what exactly is meant cannot be said.
+    /// It is arithmetic but ambiguous.
     Unclear,
-    /// It is arithmetic, with a word that is not known.
+    /// It is arithmetic with an unknown word.
     Word(String),
 }
 
-/// Reads what a prompt asks to be worked out.
+/// Parses the expressions in a prompt.
 ///
-/// It reads all of the prompt or nothing: who leaves out what he does not know answers wrongly.
+/// Parses the whole prompt or nothing, because skipping unknown parts would give wrong answers.
 pub(crate) fn parse(text: &str) -> Result<Vec<Expression>, Misread> {
     let is_arithmetic = text.contains(|c: char| c.is_ascii_digit());
     let tokens = tokens(text).map_err(|word| match is_arithmetic {
@@ -41,14 +41,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Expression>, Misread> {
     parser.questions().ok_or(Misread::Unclear)
 }
 
-/// Recursive descent. `None` is a prompt that cannot be read.
+/// A recursive descent parser. `None` means that the prompt cannot be parsed.
 struct Parser {
     cursor: Cursor,
     depth: usize,
     repeats: usize,
-    /// What was asked last, which "it" and ", times 3" go on from.
+    /// The last expression, which "it" and ", times 3" refer to.
     previous: Option<Expression>,
-    /// Whether something went on from there.
+    /// True if something referred to it.
     has_gone_back: bool,
 }
 
@@ -60,7 +60,7 @@ impl Parser {
                 matches!(token, Token::And | Token::Comma | Token::Stop | Token::Then | Token::To)
             });
             let Some(next) = self.cursor.peek() else { break };
-            // After a full stop a minus belongs to the number behind it.
+            // After a period, a minus belongs to the following number.
             let is_sign = matches!(next, Token::Operator(Operator::Subtract))
                 && breaks.contains(&Token::Stop)
                 && !breaks.contains(&Token::Then);
@@ -78,7 +78,7 @@ impl Parser {
             self.previous = Some(question.clone());
             questions.push(question);
         }
-        // A number alone asks nothing: it was left over.
+        // A number alone is not a question but a leftover.
         let is_whole = !questions.is_empty() && !questions.iter().any(Expression::is_number);
         is_whole.then_some(questions)
     }
@@ -139,7 +139,7 @@ impl Parser {
                 Expression::Number(number) => Expression::Number(-number),
                 other => Expression::new(Operator::Subtract, Expression::Number(0.0), other),
             },
-            // "The result of" says nothing that what follows does not say.
+            // "The result of" adds nothing.
             Token::Previous if self.cursor.eat(Token::Of) => self.operand()?,
             Token::Previous => self.go_back()?,
             Token::Verb(operator) => self.verb(operator)?,
@@ -178,7 +178,7 @@ impl Parser {
         (count == 2 || (is_list && count > 2)).then_some(value)
     }
 
-    /// "Add 3 to 4", "divide it by 2", and "multiply by 5", which goes on from what was asked before.
+    /// "Add 3 to 4", "divide it by 2", and "multiply by 5", which continues the previous expression.
     fn verb(&mut self, operator: Operator) -> Option<Expression> {
         let is_scaling = matches!(operator, Operator::Divide | Operator::Multiply);
         if is_scaling && self.cursor.eat(Token::By) {
@@ -215,13 +215,13 @@ impl Parser {
         self.repeat(&previous)
     }
 
-    /// A copy, unless there are too many: a few words could double an expression again and again.
+    /// Copies an expression, within a limit: a few words could double it again and again.
     fn repeat(&mut self, expression: &Expression) -> Option<Expression> {
         self.repeats = self.repeats.checked_sub(expression.operations())?;
         Some(expression.clone())
     }
 
-    /// Whether a value comes next, and not something to be done with one.
+    /// Returns true if a value is next.
     fn is_operand(&self) -> bool {
         let minus = Token::Operator(Operator::Subtract);
         self.cursor.peek().is_some_and(|token| {

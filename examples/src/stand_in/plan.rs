@@ -5,28 +5,28 @@ use serde_json::{Value, json};
 use super::expression::{Expression, Operator, show};
 use crate::chat::Call;
 
-/// Works expressions out by tools: takes what they have returned so far, and finds what can be asked next.
+/// Evaluates expressions with tools: uses the results so far and finds the next possible steps.
 pub(crate) struct Plan<'a> {
     tools: &'a [Value],
     calls: &'a [Call<'a>],
-    /// What can be asked now, each step once: their operands are known.
+    /// The steps whose operands are known, each once.
     pub(crate) steps: Vec<Step>,
 }
 
-/// A call to be made.
+/// A call to make.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Step {
     pub(crate) tool: String,
     pub(crate) arguments: Value,
-    /// The step as people write it.
+    /// The step in readable form.
     text: String,
 }
 
-/// What has come of an expression so far.
+/// The progress of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Progress {
     Done(f64),
-    /// Why it cannot be worked out.
+    /// It cannot be evaluated, for this reason.
     Failed(String),
     Open,
 }
@@ -41,7 +41,7 @@ impl<'a> Plan<'a> {
             Expression::Number(number) => return Progress::Done(*number),
             Expression::Operation(operation) => operation,
         };
-        // Both, so that independent steps are asked for at once.
+        // Both, so that independent steps are requested in parallel.
         let (left, right) = match (self.follow(&operation.left), self.follow(&operation.right)) {
             (Progress::Done(left), Progress::Done(right)) => (left, right),
             (Progress::Failed(why), _) | (_, Progress::Failed(why)) => {
@@ -97,7 +97,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// A tool with two numbers as operands.
+/// A tool with two numeric operands.
 struct Tool<'a> {
     name: &'a str,
     left: &'a str,
@@ -113,7 +113,7 @@ impl<'a> Tool<'a> {
             if !name.to_lowercase().split(['_', '-']).any(does) {
                 return None;
             }
-            // Those that are required stand in order.
+            // The required parameters are in order.
             let mut operands = function["parameters"]["required"].as_array()?.iter();
             let (left, right) = (operands.next()?.as_str()?, operands.next()?.as_str()?);
             Some(Self { name, left, right })
@@ -121,7 +121,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// The number in a result: the result itself, or the only number among its members.
+/// Returns the number in a result: the result itself, or its only numeric member.
 fn number(result: &Value) -> Option<f64> {
     match result {
         Value::Object(members) => {
@@ -133,7 +133,7 @@ fn number(result: &Value) -> Option<f64> {
     }
 }
 
-/// A whole number without a point, as models write it.
+/// Writes an integer without a decimal point, as models do.
 fn shortest(number: f64) -> Value {
     let whole = number as i64;
     if whole as f64 == number && whole.abs() < 1 << 53 { json!(whole) } else { json!(number) }

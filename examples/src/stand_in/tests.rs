@@ -1,4 +1,4 @@
-//! The stand-in as an agent's model: over the client, with tools.
+//! The stand-in as the model of an agent, with tools.
 
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{AgentOptions, Client, FnTool, Result, ToolError, json, tool};
@@ -28,7 +28,7 @@ fn tools() -> [FnTool; 4] {
     ]
 }
 
-/// What the agent answers in the end, and in how many rounds of calls.
+/// Returns the agent's final answer and the number of tool rounds.
 fn ask(prompt: &str, tools: impl IntoIterator<Item = FnTool>) -> Result<(String, u32)> {
     let reply = Reply::by(|request: &Request| answer(&Chat::of(request)));
     let options = AgentOptions::builder()
@@ -85,7 +85,7 @@ fn it_says_what_it_is() {
     }
 }
 
-/// An expression, and one of the many ways to write it.
+/// An expression, and one of many ways to write it.
 #[derive(Clone, Debug)]
 struct Written {
     expression: Expression,
@@ -93,7 +93,7 @@ struct Written {
 }
 
 impl Written {
-    /// In the place of an operand.
+    /// Writes it as an operand.
     fn operand(&self) -> String {
         if self.expression.is_number() { self.text.clone() } else { format!("({})", self.text) }
     }
@@ -128,7 +128,7 @@ fn written() -> impl Strategy<Value = Written> {
     })
 }
 
-/// The value, unless something on the way to it is none.
+/// Returns the value, unless an intermediate result is not finite.
 fn evaluate(expression: &Expression) -> Option<f64> {
     let operation = match expression {
         Expression::Number(number) => return Some(*number),
@@ -165,7 +165,7 @@ proptest! {
 
     #[test]
     fn no_text_is_too_much_for_it(prompt in "[ -~]{0,60}|[0-9+*/(), .a-z-]{0,60}") {
-        // The client refuses prompts that say nothing.
+        // The client rejects blank prompts.
         prop_assume!(!prompt.trim().is_empty());
         let (text, _) = ask(&prompt, tools()).unwrap();
         prop_assert!(!text.is_empty());

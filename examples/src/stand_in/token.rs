@@ -1,6 +1,6 @@
 use super::expression::Operator;
 
-/// A piece of a prompt that means something. Words that mean nothing here ("what is", "please") make none.
+/// A meaningful part of a prompt. Filler words ("what is", "please") produce no tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Token {
     And,
@@ -10,16 +10,16 @@ pub(crate) enum Token {
     From,
     /// A noun before its operands: "the sum of", "the product of".
     Function(Operator),
-    /// "Half", "double", "a third of": what a number is multiplied by, or divided by.
+    /// "Half", "double", "a third of": a number to multiply or divide by.
     Multiple(Operator, f64),
     Number(f64),
     Of,
     Open,
     Operator(Operator),
     Percent,
-    /// "It", "that", "the result": what was said before.
+    /// "It", "that", "the result": the previous expression.
     Previous,
-    /// "Squared", behind a number.
+    /// "Squared", after a number.
     Squared,
     /// The end of a sentence.
     Stop,
@@ -29,7 +29,7 @@ pub(crate) enum Token {
     Verb(Operator),
 }
 
-/// Reads a prompt, or returns the first word that is not known: nothing is left out in silence.
+/// Splits a prompt into tokens, or returns the first unknown word: nothing is skipped silently.
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -62,7 +62,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-/// How long a number is: a comma is part of it before three digits, a point before any.
+/// Returns the length of a number, which may contain commas before three digits and a decimal point.
 fn number_length(text: &str) -> usize {
     let run = |text: &str| text.len() - text.trim_start_matches(is_digit).len();
     let mut end = run(text);
@@ -138,7 +138,7 @@ fn token(word: &str) -> Option<Option<Token>> {
     }))
 }
 
-/// Words around arithmetic that change nothing about it.
+/// Words that do not affect the arithmetic.
 const FILLERS: &[&str] = &[
     "a",
     "all",
@@ -246,7 +246,7 @@ fn push_number_word(value: f64, tokens: &mut Vec<Token>) {
             *before *= value;
             return;
         }
-        // What is added must fit into the zeros at the end.
+        // The added number must fit into the trailing zeros.
         let room = [100.0, 10.0].into_iter().find(|room| *before % room == 0.0 && *before >= *room);
         if !scale && room.is_some_and(|room| 0.0 < value && value < room) && *before != 10.0 {
             *before += value;

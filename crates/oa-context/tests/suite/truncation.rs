@@ -1,6 +1,6 @@
 //! A truncated conversation is still a valid conversation.
 
-use oa_context::{Cut, Estimator, Truncation, Unit, truncate_messages};
+use oa_context::{Estimator, Truncated, Truncation, Unit, truncate_messages};
 use oa_types::{Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock};
 use proptest::prelude::*;
 use serde_json::json;
@@ -159,7 +159,7 @@ fn what_is_no_conversation_is_no_reason_to_panic() {
     assert_eq!(truncate_messages(&system, 0, false), []);
 }
 
-fn gone(cut: &Cut) -> Vec<usize> {
+fn gone(cut: &Truncated) -> Vec<usize> {
     cut.dropped().into_iter().flatten().collect()
 }
 

@@ -1,4 +1,4 @@
-//! Every form in which a text may have a secret.
+//! Every form in which a text may contain a secret.
 
 use oa_redact::{Secrets, base64};
 

@@ -1,14 +1,14 @@
-//! Whatever a server makes of a key, and wherever it is cut, an excerpt does not give it away.
+//! However a server encodes a key and wherever it is cut, an excerpt does not reveal it.
 
 use oa_redact::{Secrets, base64, strip_invisible};
 use proptest::prelude::*;
 
-/// Keys of all that a header can carry, long enough to be one.
+/// Keys of all characters that a header can carry, long enough to count as keys.
 fn key() -> impl Strategy<Value = String> {
     prop_oneof!["sk-[a-zA-Z0-9_-]{16,60}", "[!-~]{12,60}"]
 }
 
-/// Writes each character of a key in some way.
+/// Writes each character of a key in one of several ways.
 fn written(key: &str, ways: &[u8]) -> String {
     let mut text = String::new();
     for (c, way) in key.chars().zip(ways.iter().cycle()) {
@@ -18,7 +18,7 @@ fn written(key: &str, ways: &[u8]) -> String {
             2 => text += &format!("\\u{:04x}", u32::from(c)),
             3 => text += &format!("&#{};", u32::from(c)),
             4 => text += &format!("&#x{:X};", u32::from(c)),
-            // On its own each of these may begin an escape that nobody meant.
+            // Alone, each of these may start an unintended escape.
             _ if "%\\&".contains(c) => text += &format!("%{:02X}", u32::from(c)),
             _ => text.push(c),
         }
@@ -70,7 +70,7 @@ proptest! {
         prop_assert!(masked.contains("****"));
     }
 
-    /// A text that was cut within a key, by the server or by a bounded buffer, and then cut again.
+    /// A text that was cut within a key, by the server or a bounded buffer, and then cut again.
     #[test]
     fn no_cut_gives_away_eight_bytes_of_a_key(
         key in key(),

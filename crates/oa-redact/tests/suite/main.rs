@@ -1,4 +1,4 @@
-//! What is masked, and what an excerpt shows.
+//! Masking and excerpts.
 
 mod forms;
 mod laws;

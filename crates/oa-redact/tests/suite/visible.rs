@@ -1,11 +1,11 @@
-//! What a terminal is shown of text that others wrote.
+//! Foreign text as shown on a terminal.
 
 use std::borrow::Cow;
 
 use oa_redact::{printable, visible};
 use proptest::prelude::*;
 
-/// Each kind of character that says nothing on a terminal, or moves its cursor, with its first and last.
+/// The kinds of characters that are invisible or control a terminal, each with its first and last character.
 const KINDS: &[(&str, char, char)] = &[
     ("C0 controls", '\u{0}', '\u{1f}'),
     ("delete and C1 controls", '\u{7f}', '\u{9f}'),
@@ -80,7 +80,7 @@ fn prose_keeps_its_layout_and_joined_emoji() {
     assert_eq!(printable("a\r\n"), "a\\u{d}\n");
 }
 
-/// Text in which every kind of character is likely.
+/// Text that is likely to contain every kind of character.
 fn text() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(KINDS)
         .prop_flat_map(|(_, first, last)| proptest::char::range(first, last));
@@ -88,7 +88,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(c, 0..40).prop_map(String::from_iter)
 }
 
-/// Reads escapes back.
+/// Decodes escapes.
 fn unescaped(text: &str) -> String {
     let mut pieces = text.split("\\u{");
     let mut read = pieces.next().unwrap_or_default().to_owned();

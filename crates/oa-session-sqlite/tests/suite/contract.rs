@@ -1,4 +1,4 @@
-//! The store keeps what every store has to.
+//! The contract test for this store.
 
 use oa_session::SessionStore;
 use oa_session::contract::{block_on, check, conversation};

@@ -1,4 +1,4 @@
-//! Databases that are new, old, newer, broken, or somebody else's.
+//! New, old, newer, damaged and foreign databases.
 
 use std::fs;
 use std::thread;
@@ -18,7 +18,7 @@ fn a_newer_version_is_refused_and_left_alone() {
     let before = fs::read(place.path()).unwrap();
     let error = place.open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NewerVersion);
-    let said = "the database is of version 3, and 2 is the newest that is known here";
+    let said = "the database has version 3; this program supports up to 2";
     assert_eq!(error.to_string(), format!("{}: {said}", place.path().display()));
     assert_eq!(fs::read(place.path()).unwrap(), before);
     place.execute("PRAGMA user_version = 2");
@@ -43,7 +43,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
         let before = fs::read(place.path()).unwrap();
         let error = place.open().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
-        assert!(error.to_string().ends_with("the database is that of another program"), "{error}");
+        assert!(error.to_string().ends_with("the database belongs to another program"), "{error}");
         assert_eq!(fs::read(place.path()).unwrap(), before);
     }
     let place = Place::new();
@@ -75,16 +75,16 @@ fn tables_of_another_form_are_refused() {
 #[test]
 fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
     for (sql, said) in [
-        ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 cannot be read"),
-        ("DELETE FROM messages WHERE place = 1", "session a: message 2 is where another should be"),
+        ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 is damaged"),
+        ("DELETE FROM messages WHERE place = 1", "session a: message 2 is out of place"),
         ("DELETE FROM messages WHERE place = 3", "session a: message 3 is missing"),
         (
             "UPDATE sessions SET pending = '[]' WHERE id = 'a'",
-            "session a: what is pending cannot be read",
+            "session a: the pending call is damaged",
         ),
         (
             "UPDATE sessions SET metadata = '[]' WHERE id = 'a'",
-            "the metadata of session a cannot be read",
+            "the metadata of session a is damaged",
         ),
         (
             "UPDATE messages SET role = 'tool', body = '{\"role\":\"tool\",\"content\":[]}'",
@@ -153,7 +153,7 @@ fn whoever_waits_for_another_writer_is_told_in_the_end() {
     let other = place.connect();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert_eq!(kind(append(&store, &info, turn(0))), ErrorKind::Busy);
-    // Readers are not in anybody's way.
+    // Readers do not block each other.
     assert_eq!(block_on(store.load(&id("a"))).unwrap().info, info);
     other.execute_batch("COMMIT").unwrap();
     append(&store, &info, turn(0)).unwrap();

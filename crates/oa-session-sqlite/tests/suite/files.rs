@@ -1,4 +1,4 @@
-//! Who may read the files of a database, and what is refused under their names.
+//! File permissions, and files that are rejected.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -89,7 +89,7 @@ fn a_database_in_memory_has_no_file() {
     assert!(!Path::new(":memory:").exists());
 }
 
-/// Opens a database, and fails instead of waiting with whoever blocks.
+/// Opens a database, failing instead of blocking.
 fn within_seconds(path: PathBuf) -> Result<SqliteStore, oa_session::Error> {
     let (send, receive) = mpsc::channel();
     thread::spawn(move || send.send(SqliteStore::open(path)));

@@ -1,4 +1,4 @@
-//! Limits that the database itself has to be asked about.
+//! Limits that require asking the database.
 
 use oa_session::contract::block_on;
 use oa_session::{Append, ErrorKind, Limits, List, SessionStore};
@@ -17,7 +17,7 @@ fn every_limit_is_reached_and_loses_nothing() {
     assert_eq!(kind(append(&store, &info, turn(2))), ErrorKind::Limit);
     let long = vec![oa_types::Message::user("-".repeat(990))];
     assert_eq!(kind(append(&store, &info, long.clone())), ErrorKind::Limit);
-    // In place of others there is room.
+    // Replacing others, there is room.
     let instead = Append::new(info.revision, long, at(2)).keeping(0);
     assert_eq!(kind(block_on(store.append(&info.id, instead))), ErrorKind::Limit);
     let instead = Append::new(info.revision, turn(3), at(2)).keeping(2);

@@ -1,4 +1,4 @@
-//! The store from outside, waited for without a runtime.
+//! The store through its public interface, without a runtime.
 
 use oa_session::contract::block_on;
 use oa_session::{
@@ -66,7 +66,7 @@ impl Place {
         SqliteStore::open_with(self.path(), limits).expect("it opens")
     }
 
-    /// The database as others see it.
+    /// Another connection to the database.
     fn connect(&self) -> Connection {
         Connection::open(self.path()).expect("it can be opened")
     }

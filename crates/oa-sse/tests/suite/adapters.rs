@@ -121,7 +121,7 @@ fn a_body_that_breaks_says_so_once() {
     assert!(ready(events.next()).unwrap().is_none());
 }
 
-/// How often a future is pending before it is done, where each time it has arranged to be woken.
+/// Returns how often a future is pending before it is done, checking that it arranged each time to be woken.
 fn yields<T>(future: impl Future<Output = T>) -> (T, usize) {
     let woken = Arc::new(Woken::default());
     let waker = Waker::from(Arc::clone(&woken));

@@ -1,4 +1,4 @@
-//! What an event costs in allocations and copies.
+//! The cost of events in allocations and copies.
 
 use allocation_counter::measure;
 use bytes::Bytes;
@@ -19,12 +19,12 @@ fn events_inside_a_chunk_allocate_nothing() {
     let mut parser = Parser::new();
     parser.push(chunk.clone());
     count(&mut parser);
-    // The id is kept from the first block on; all others repeat it.
+    // The id is kept from the first block; all others repeat it.
     let cost = measure(|| {
         parser.push(chunk.clone());
         assert_eq!(count(&mut parser), 64 * 500);
     });
-    // Setting an id allocates it: once a block that has one.
+    // Setting an id allocates once per block that has one.
     assert!(cost.count_total <= 64, "{} allocations", cost.count_total);
 
     let plain = Bytes::from(format!("event: tick\ndata: {}\n\n", "x".repeat(250)).repeat(64));
@@ -85,8 +85,8 @@ fn an_owned_event_of_one_chunk_is_a_slice_of_it() {
     assert!(!input.as_ptr_range().contains(&event.compact().data_bytes().as_ptr()));
 }
 
-/// Instructions cannot be counted in a test; bytes allocated while a buffer grows can, and they are
-/// what a quadratic copy would show.
+/// A test cannot count instructions, but it can count bytes allocated while a buffer grows, which would reveal
+/// quadratic copying.
 #[test]
 fn a_large_event_in_small_reads_costs_linear_memory_traffic() {
     let traffic = |size: usize| {

@@ -1,4 +1,4 @@
-//! What holds for every stream, however it is cut.
+//! Laws for all streams, however they are cut.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::{End, Seen, reference, run};
 
-/// Streams made of the pieces that matter, with noise between them.
+/// Streams of significant pieces with noise between them.
 fn stream() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
@@ -22,7 +22,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Streams of whole blocks, as servers send them, with something odd here and there.
+/// Streams of whole blocks as servers send them, with occasional oddities.
 fn blocks() -> impl Strategy<Value = Vec<u8>> {
     let line_end = prop::sample::select(vec!["\n", "\r\n", "\r"]);
     let name = prop::sample::select(vec![
@@ -55,7 +55,7 @@ fn end() -> impl Strategy<Value = End> {
     prop_oneof![Just(End::Strict), Just(End::Lenient)]
 }
 
-/// `input` cut at these positions (taken modulo its length).
+/// Cuts `input` at these positions (modulo its length).
 fn cut<'a>(input: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (input.len() + 1)).collect();
     cuts.sort_unstable();
@@ -84,7 +84,7 @@ proptest! {
         let expected = reference::read(&input, end);
         for chunks in [cut(&input, &cuts), vec![&input[..]], input.chunks(1).collect()] {
             let (seen, parser) = run(Parser::new(), chunks, end);
-            // Comments and unknown lines are bytes as they came; the reference sees decoded text.
+            // Comments and unknown lines are raw bytes here, but decoded text in the reference.
             let seen: Vec<Seen> = seen.into_iter().map(decoded).collect();
             prop_assert_eq!(&seen, &expected.seen);
             prop_assert_eq!(parser.last_event_id(), &expected.last_event_id);
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// Short and long texts are checked by different functions.
+    /// Short and long texts are validated by different functions.
     #[test]
     fn text_is_what_std_makes_of_the_bytes(
         pieces in vec(
@@ -191,7 +191,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Events so large that buffers grow, change places and are given back.
+    /// Events so large that buffers grow, are swapped and freed.
     #[test]
     fn large_events_cut_anywhere_read_as_the_standard_says(
         lines in vec((prop::sample::select(vec!["data: ", "data:", ": ", "event: ", "odd"]), 0..40_000_usize), 1..6),

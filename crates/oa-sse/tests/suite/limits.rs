@@ -1,4 +1,4 @@
-//! Everything a peer can make the parser hold has a limit, and the parser goes on behind it.
+//! Everything a peer can make the parser hold is limited, and the parser continues after an excess.
 
 use oa_sse::{ErrorKind, Frame, Limits, Parser};
 
@@ -65,7 +65,7 @@ fn a_hundred_megabyte_line_never_holds_more_than_the_limit() {
         }
     });
     assert_eq!(errors, 1);
-    // The buffer doubles as it grows: at most the old half and the new whole are held at once.
+    // The buffer doubles as it grows, so at most the old half and the new whole exist at once.
     assert!(held.bytes_max <= 3 * 8 * 1024 * 1024, "{} bytes", held.bytes_max);
     parser.push("\n\ndata: after\n\n".into());
     assert_eq!(parser.next_event().unwrap().unwrap().data(), "after");

@@ -9,7 +9,7 @@ mod spec;
 
 use oa_sse::{Item, Parser};
 
-/// One thing that came out of a stream, in a form that is easy to compare and to read.
+/// An item of a stream, in a form that is easy to compare and read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Event { event: String, data: String, id: String },
@@ -24,8 +24,7 @@ pub(crate) enum End {
     Lenient,
 }
 
-/// Feeds `chunks` to `parser`, some as `Bytes` and some as slices, releases some of them, and collects everything that
-/// comes out.
+/// Feeds `chunks` to `parser`, some as `Bytes` and some as slices, and collects all items.
 pub(crate) fn run<'a>(
     mut parser: Parser,
     chunks: impl IntoIterator<Item = &'a [u8]>,

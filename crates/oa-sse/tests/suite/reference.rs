@@ -1,4 +1,4 @@
-//! A naive reading of WHATWG HTML 9.2.6: the whole stream in memory, one pass over its lines.
+//! A naive implementation of WHATWG HTML 9.2.6: the whole stream in memory, one pass over its lines.
 
 use crate::{End, Seen};
 
@@ -15,7 +15,7 @@ pub(crate) fn read(input: &[u8], end: End) -> Read {
     let mut lines: Vec<&str> = normal.split('\n').collect();
     let unfinished = lines.pop().unwrap_or_default();
     if end == End::Lenient {
-        // What a lenient end adds: a line end and a blank line.
+        // A lenient end adds a line end and a blank line.
         if !unfinished.is_empty() {
             lines.push(unfinished);
         }

@@ -1,4 +1,4 @@
-//! The standard's examples and corners, one by one.
+//! The standard's examples and corner cases, one by one.
 
 use std::time::Duration;
 

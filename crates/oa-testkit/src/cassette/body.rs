@@ -16,15 +16,14 @@ use crate::chop::Cut;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The body of an answer that is being recorded, or comes from a cassette.
+/// A response body that is being recorded or replayed.
 ///
-/// While it is recorded, each frame is passed on as it arrives. On replay the frames are the pieces
-/// that were recorded, each ready at once. Where the recording was cut the body fails with
-/// [`Cut`](CassetteErrorKind::Cut).
+/// When recording, frames are passed on as they arrive. On replay, frames are the recorded pieces, each ready
+/// immediately. If the recording was cut, the body fails there with [`Cut`](CassetteErrorKind::Cut).
 ///
 /// # Cancel safety
 ///
-/// A future that waits for the next frame may be dropped: what came stays here.
+/// A future waiting for the next frame may be dropped without losing data.
 #[must_use = "bodies do nothing unless polled"]
 pub struct TapedBody<B>(Source<B>);
 
@@ -36,7 +35,7 @@ enum Source<B> {
 /// A body that is being recorded.
 struct Live<B> {
     body: Pin<Box<B>>,
-    /// None once its end was recorded.
+    /// `None` once its end was recorded.
     recording: Option<Arc<Recording>>,
     take: usize,
 }

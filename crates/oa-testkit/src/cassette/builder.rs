@@ -15,20 +15,20 @@ use super::{Cassette, file};
 use crate::chop::Cut;
 use crate::requests::SECRET;
 
-/// Whether a cassette is recorded or replayed.
+/// The mode of a cassette.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum CassetteMode {
-    /// Replays if the file exists, else records. For the desk of whoever writes the test.
+    /// Replays if the file exists, otherwise records. For writing tests.
     #[default]
     Auto,
-    /// Records, and replaces the file if the test comes to its end.
+    /// Records, and replaces the file if the test succeeds.
     Record,
-    /// Replays, and never touches the network: a file that is missing is an error. For CI.
+    /// Replays and never uses the network: a missing file is an error. For CI.
     Replay,
 }
 
-/// How a [`Cassette`] is opened.
+/// A builder for a [`Cassette`].
 #[must_use = "builders do nothing unless opened"]
 pub struct CassetteBuilder {
     blur: Blur,
@@ -69,14 +69,14 @@ impl CassetteBuilder {
         }
     }
 
-    /// Sets whether to record or to replay. Without this it is [`CassetteMode::Auto`].
+    /// Sets the mode. The default is [`CassetteMode::Auto`].
     pub fn mode(mut self, mode: CassetteMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Masks this wherever it stands in a body, a URL or a header, also escaped as JSON or URLs escape
-    /// it. Keys from the headers of requests are masked without this.
+    /// Masks a secret wherever it appears in a body, URL or header, including JSON and URL escapes. Keys in
+    /// request headers are masked automatically.
     pub fn secret(mut self, secret: impl AsRef<str>) -> Self {
         match secret.as_ref() {
             "" => self.refuse("an empty secret"),
@@ -85,10 +85,10 @@ impl CassetteBuilder {
         self
     }
 
-    /// Leaves a member of the request's JSON out of the comparison: what this JSON pointer (RFC 6901)
-    /// points to, where `*` is every item of a list and every member of an object.
+    /// Excludes a member of the request's JSON from the comparison, given by a JSON pointer (RFC 6901) in which
+    /// `*` matches every item of a list and every member of an object.
     ///
-    /// It is written to the file all the same.
+    /// It is still written to the file.
     pub fn ignore(mut self, pointer: impl AsRef<str>) -> Self {
         let text = pointer.as_ref();
         match Pointer::new(text) {
@@ -98,10 +98,10 @@ impl CassetteBuilder {
         self
     }
 
-    /// Changes the JSON of requests before they are compared, recorded ones and asked ones: for a time
-    /// or a path within a text.
+    /// Changes the JSON of recorded and new requests before they are compared, for example to remove a time or
+    /// path inside a text.
     ///
-    /// What is written to the file is not changed.
+    /// The file is not affected.
     pub fn normalize<F>(mut self, rewrite: F) -> Self
     where
         F: Fn(&mut Value) + Send + Sync + 'static,
@@ -110,7 +110,7 @@ impl CassetteBuilder {
         self
     }
 
-    /// Records a header of answers beside `content-type`, `content-encoding` and `retry-after`.
+    /// Records a response header in addition to `content-type`, `content-encoding` and `retry-after`.
     pub fn keep_header(mut self, name: impl AsRef<str>) -> Self {
         let name = name.as_ref();
         match HeaderName::try_from(name) {
@@ -123,8 +123,8 @@ impl CassetteBuilder {
         self
     }
 
-    /// Cuts answers elsewhere on replay than they were: whoever reads a stream should see the same
-    /// whatever its pieces are.
+    /// Splits responses differently on replay than recorded: a stream's reader must not depend on how it is
+    /// split.
     pub fn cut(mut self, cut: Cut) -> Self {
         self.cut = Some(cut);
         self
@@ -134,10 +134,10 @@ impl CassetteBuilder {
     ///
     /// # Errors
     ///
-    /// [`Setting`](CassetteErrorKind::Setting) for what cannot work. When there is something to
-    /// replay: [`Missing`](CassetteErrorKind::Missing), [`Io`](CassetteErrorKind::Io),
-    /// [`Limit`](CassetteErrorKind::Limit), and [`Format`](CassetteErrorKind::Format) for a file that
-    /// is no cassette.
+    /// [`Setting`](CassetteErrorKind::Setting) for an invalid setting. On replay:
+    /// [`Missing`](CassetteErrorKind::Missing), [`Io`](CassetteErrorKind::Io),
+    /// [`Limit`](CassetteErrorKind::Limit), and [`Format`](CassetteErrorKind::Format) for a file that is not a
+    /// cassette.
     pub fn open(self) -> Result<Cassette, CassetteError> {
         if let Some(problem) = self.problem {
             return Err(CassetteError::new(CassetteErrorKind::Setting, problem));
@@ -160,7 +160,7 @@ impl CassetteBuilder {
         Ok(Cassette { reel })
     }
 
-    /// Remembers the first thing that cannot work.
+    /// Records the first invalid setting.
     fn refuse(&mut self, problem: impl Into<String>) {
         self.problem.get_or_insert_with(|| problem.into());
     }

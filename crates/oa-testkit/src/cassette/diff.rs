@@ -1,12 +1,11 @@
-//! What differs between two texts, line by line, for people.
+//! Line-by-line differences between two texts, for people.
 
 use std::fmt::Write;
 
-/// Tells what has to change in `old` to get `new`: lines with `-` are only in `old`, those with `+`
-/// only in `new`, and some around them are in both.
+/// Describes how to change `old` into `new`: lines with `-` are only in `old`, lines with `+` only in `new`,
+/// and some context is shown.
 ///
-/// Bounded: a line is shortened around the place where it differs, and of many lines the first are
-/// told.
+/// Bounded: long lines are shortened around their difference, and only the first lines are shown.
 pub(super) fn diff<S: AsRef<str>>(old: &[S], new: &[S]) -> String {
     let lines = marked(&changes(old, new));
     let mut told = String::new();
@@ -20,7 +19,7 @@ pub(super) fn diff<S: AsRef<str>>(old: &[S], new: &[S]) -> String {
     told
 }
 
-/// A line, and where it is.
+/// A line and its origin.
 #[derive(Clone, Copy)]
 enum Line<'a> {
     Both(&'a str),
@@ -41,13 +40,13 @@ fn changes<'a, S: AsRef<str>>(old: &'a [S], new: &'a [S]) -> Vec<Line<'a>> {
     lines
 }
 
-/// Adds the changes of what has no common ends, by the longest common subsequence if that is cheap.
+/// Adds the changes between texts without common ends, using the longest common subsequence if that is cheap.
 fn between<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     let width = new.len() + 1;
     let cells = (old.len() + 1).saturating_mul(width);
     let (mut i, mut j) = (0, 0);
     if cells <= MAX_CELLS {
-        // longest[i * width + j]: of `old[i..]` and `new[j..]`.
+        // longest[i * width + j] is that of `old[i..]` and `new[j..]`.
         let mut longest = vec![0_u32; cells];
         for i in (0..old.len()).rev() {
             for j in (0..new.len()).rev() {
@@ -75,7 +74,7 @@ fn between<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     lines.extend(new[j..].iter().map(|line| Line::New(line)));
 }
 
-/// Writes changes with their surroundings; what is the same for long is left out.
+/// Formats changes with context, hiding long unchanged parts.
 fn marked(lines: &[Line<'_>]) -> Vec<String> {
     let is_change = |line: &Line<'_>| !matches!(line, Line::Both(_));
     let mut marked = Vec::new();
@@ -91,7 +90,7 @@ fn marked(lines: &[Line<'_>]) -> Vec<String> {
             let after = if end == lines.len() { 0 } else { CONTEXT };
             let mut hidden = before..run.len().saturating_sub(after).max(before);
             if hidden.len() == 1 {
-                // To say that it is hidden takes as long.
+                // A note about a single hidden line would be just as long.
                 hidden = 0..0;
             }
             for (index, line) in run.iter().enumerate() {
@@ -132,7 +131,7 @@ fn mark_changes(run: &[Line<'_>], marked: &mut Vec<String>) {
     }));
 }
 
-/// Shortens a long line to its beginning and what is around a place in it, counted in characters.
+/// Shortens a long line to its start and the text around a position, in characters.
 fn shortened(line: &str, place: usize) -> String {
     let start = start_of(line);
     let mut rest = line.chars();
@@ -149,14 +148,14 @@ fn shortened(line: &str, place: usize) -> String {
     shown
 }
 
-/// The length of what says which line it is: its indent, and the name of a member.
+/// Returns the length of a line's indent and member name, which identify it.
 fn start_of(line: &str) -> usize {
     let indent = line.chars().take_while(|character| *character == ' ').count();
     let name = line.split_once("\": \"").map_or(0, |(name, _)| name.chars().count() + 4);
     if (indent..indent + BEFORE).contains(&name) { name } else { indent }
 }
 
-/// How much of a long line is shown before the place where it differs, in characters.
+/// The text shown before a difference in a long line, in characters.
 const BEFORE: usize = 40;
 const CONTEXT: usize = 3;
 const MAX_CELLS: usize = 1 << 20;

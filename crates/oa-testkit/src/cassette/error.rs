@@ -4,28 +4,28 @@ use std::{fmt, io};
 
 use oa_types::Permanent;
 
-/// What went wrong with a cassette, for tests that act on it.
+/// The category of a cassette error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum CassetteErrorKind {
-    /// The recording of an answer ends before its end, and the client read on.
+    /// The recording of a response ends early, and the client read on.
     Cut,
-    /// The file is no cassette, or one of another version.
+    /// The file is not a cassette, or has another version.
     Format,
     /// The file cannot be read or written.
     Io,
-    /// There is more than a cassette holds.
+    /// A limit of cassettes was exceeded.
     Limit,
-    /// No recorded interaction that is left meets the request. Clients do not retry it: among its sources
-    /// is [`Permanent`].
+    /// No unused interaction matches the request. Clients do not retry it, because [`Permanent`] is among its
+    /// sources.
     Miss,
-    /// There is no file to replay.
+    /// The file to replay does not exist.
     Missing,
-    /// A setting that cannot work.
+    /// An invalid setting.
     Setting,
 }
 
-/// An error of a cassette. Its text is for people: that of a miss has several lines.
+/// A cassette error. Its message is for people and may have several lines.
 pub struct CassetteError(Box<Inner>);
 
 struct Inner {
@@ -46,7 +46,7 @@ impl CassetteError {
         error
     }
 
-    /// Returns what went wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> CassetteErrorKind {
         self.0.kind

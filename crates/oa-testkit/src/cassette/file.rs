@@ -1,4 +1,4 @@
-//! The file of a cassette: read up to a limit, written whole or not at all.
+//! Reads the file of a cassette up to a limit, and writes it atomically.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use super::error::{CassetteError, CassetteErrorKind};
 use super::interaction::Interaction;
 use super::text;
 
-/// The largest cassette, in bytes of its file.
+/// The largest file, in bytes.
 pub(super) const MAX_FILE: u64 = 128 * 1024 * 1024;
 
 /// Reads a cassette.
@@ -37,8 +37,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Interaction>, CassetteError> {
     })
 }
 
-/// Writes a cassette beside its place and moves it there, so that a reader sees the old one or the
-/// new one. Folders are made.
+/// Writes a cassette to a temporary file and renames it, so that readers see the old or the new one. Creates
+/// missing folders.
 pub(super) fn write(path: &Path, interactions: &[Interaction]) -> Result<(), CassetteError> {
     let content = text::write(interactions);
     if content.len() as u64 > MAX_FILE {
@@ -58,12 +58,12 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         file.sync_all()
     });
     written.and_then(|()| fs::rename(&beside, path)).inspect_err(|_| {
-        // What went wrong before is what is told.
+        // Report the original error.
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// A name that no other writer has, on the same file system.
+/// Returns a unique temporary name on the same file system.
 fn beside(path: &Path) -> io::Result<PathBuf> {
     static WRITERS: AtomicUsize = AtomicUsize::new(0);
     let name =

@@ -1,4 +1,4 @@
-//! One request and its answer, as a cassette holds them.
+//! A request and its response, as recorded.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -7,27 +7,27 @@ use http::header::{self, HeaderMap};
 use super::question::Question;
 use crate::chop::Cut;
 
-/// One request and its answer.
+/// A request and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Interaction {
     pub(super) answer: Answer,
     pub(super) question: Question,
 }
 
-/// What came back.
+/// The response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) body: Bytes,
-    /// Where its pieces began, but for the first, unless they are the [natural](natural) ones.
+    /// The offsets of all pieces but the first, unless they are the [natural](natural) ones.
     pub(super) borders: Option<Vec<usize>>,
-    /// Why it ends before its end, if it does.
+    /// The reason why it ends early, if it does.
     pub(super) cut: Option<String>,
     pub(super) headers: HeaderMap,
     pub(super) status: StatusCode,
 }
 
 impl Answer {
-    /// Returns the pieces in which the body came.
+    /// Returns the pieces in which the body arrived.
     pub(super) fn pieces(&self) -> Vec<Bytes> {
         let cut = match &self.borders {
             Some(borders) => Cut::At(borders.clone()),
@@ -37,12 +37,12 @@ impl Answer {
     }
 }
 
-/// Where a body is cut if nothing else is said: streams into their events, others nowhere.
+/// Returns the default split of a body: streams into events, others not at all.
 pub(super) fn natural(headers: &HeaderMap) -> Cut {
     if is_stream(headers) { Cut::Events } else { Cut::Whole }
 }
 
-/// Where the pieces of a body begin, but for the first.
+/// Returns the offsets of all pieces but the first.
 pub(super) fn borders_of(pieces: &[Bytes]) -> Vec<usize> {
     let ends = pieces.iter().scan(0, |end, piece| {
         *end += piece.len();

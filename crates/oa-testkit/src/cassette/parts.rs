@@ -1,8 +1,7 @@
-//! The body of an answer as JSON that people can read, and back, byte for byte.
+//! Response bodies as readable JSON, and back, byte for byte.
 //!
-//! A body is a list of parts, which are put together as they stand. A part is a string (that text),
-//! `{"data": X}` (the event `data: X` with the blank line behind it), `{"json": X}` (X as it is
-//! written) or `{"base64": ".."}` (bytes that are no text).
+//! A body is a list of consecutive parts. A part is a string (text), `{"data": X}` (the event `data: X` with
+//! its blank line), `{"json": X}` (X as written) or `{"base64": ".."}` (binary data).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use super::interaction::{Answer, is_stream};
 use crate::chop::Cut;
 use oa_redact::base64;
 
-/// Writes the parts of an answer's body, each a JSON value.
+/// Writes the parts of a response body, each a JSON value.
 pub(super) fn write(answer: &Answer) -> Vec<String> {
     if is_stream(&answer.headers) {
         return Cut::Events.pieces(&answer.body).iter().map(|event| written(event)).collect();
@@ -22,7 +21,7 @@ pub(super) fn write(answer: &Answer) -> Vec<String> {
     write_bytes(&answer.body)
 }
 
-/// Writes the parts of a body that is no stream of events.
+/// Writes the parts of a body that is not an event stream.
 pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(body) else { return vec![written(body)] };
     let json = text.trim_ascii();
@@ -36,7 +35,7 @@ pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
     [around(before), json, around(after)].into_iter().flatten().collect()
 }
 
-/// Reads the bytes of a part.
+/// Parses the bytes of a part.
 pub(super) fn read(part: &RawValue) -> Result<Vec<u8>, String> {
     let known = "a part of a body is a string, or has a member `data`, `json` or `base64`";
     if let Ok(text) = serde_json::from_str::<String>(part.get()) {
@@ -70,15 +69,14 @@ fn written(piece: &[u8]) -> String {
     }
 }
 
-/// Whether a text is an object or a list, from its first byte to its last, in one line: lines within
-/// it would be indented.
+/// Returns true if a text is exactly an object or list on a single line: further lines would be indented.
 fn is_json(text: &str) -> bool {
     text.starts_with(['{', '['])
         && !text.contains(['\n', '\r'])
         && serde_json::from_str::<&RawValue>(text).is_ok_and(|value| value.get() == text)
 }
 
-/// Takes the line breaks out of JSON, which somebody else's program may have put into the file.
+/// Removes line breaks from JSON, which another program may have written into the file.
 fn in_one_line(json: &str) -> String {
     if !json.contains(['\n', '\r']) {
         return json.to_owned();

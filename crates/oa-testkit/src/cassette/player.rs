@@ -1,4 +1,4 @@
-//! What is being replayed: which interaction was used by which request, and what was not met.
+//! Replays interactions: tracks which request used which, and which had no match.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::question::{Blur, Question};
 use super::secrets::Secrets;
 use crate::requests::count;
 
-/// What is being replayed.
+/// A cassette being replayed.
 pub(super) struct Player {
     blur: Blur,
     secrets: Secrets,
@@ -20,7 +20,7 @@ pub(super) struct Player {
     tracks: Vec<Track>,
 }
 
-/// An interaction, and what of its request is compared.
+/// An interaction, and the part of its request that is compared.
 struct Track {
     compared: Question,
     interaction: Interaction,
@@ -29,7 +29,7 @@ struct Track {
 struct State {
     asked: usize,
     problems: Vec<String>,
-    /// For each interaction the number of the request that got it.
+    /// The number of the request that used each interaction.
     used: Vec<Option<usize>>,
 }
 
@@ -44,7 +44,7 @@ impl Player {
         Self { blur, secrets, state: Mutex::new(state), tracks }
     }
 
-    /// Answers by the first interaction that meets the request and was not used before.
+    /// Returns the first unused interaction that matches the request.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -55,7 +55,7 @@ impl Player {
         let mut secrets = self.secrets.clone();
         secrets.learn(headers);
         let question = Question::new(method, uri, body, &secrets);
-        // Closures of the user's are run without the lock.
+        // Run the user's closures without the lock.
         let compared = self.blur.apply(&question, &secrets);
         let mut state = self.state();
         state.asked += 1;
@@ -77,7 +77,7 @@ impl Player {
         self.tracks.len()
     }
 
-    /// Describes the interactions, a line each.
+    /// Describes the interactions, one per line.
     pub(super) fn lines(&self) -> Vec<String> {
         let state = self.state();
         let tracks = self.tracks.iter().zip(&state.used);
@@ -98,7 +98,7 @@ impl Player {
         state.problems.iter().cloned().chain(unused).collect()
     }
 
-    /// Tells why nothing meets a request.
+    /// Explains why nothing matches a request.
     fn miss(&self, compared: &Question, used: &[Option<usize>]) -> String {
         let tracks = || self.tracks.iter().zip(used).enumerate();
         if let Some((index, (_, Some(by)))) =
@@ -112,7 +112,7 @@ impl Player {
         }
         let lines = compared.lines();
         let free = || tracks().filter(|(_, (_, used))| used.is_none());
-        // The first of those that share most.
+        // The first of the most similar ones.
         let likeness = |track: &Track| likeness(&track.compared.lines(), &lines);
         let nearest = free()
             .map(|(index, (track, _))| (likeness(track), index))
@@ -132,12 +132,12 @@ impl Player {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done under the lock.
+        // No panic under the lock leaves the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many in a thousand lines two texts share, in whatever order.
+/// Returns how many of a thousand lines two texts share, in any order.
 fn likeness(one: &[String], other: &[String]) -> usize {
     let (mut one, mut other): (Vec<_>, Vec<_>) = (one.iter().collect(), other.iter().collect());
     one.sort_unstable();

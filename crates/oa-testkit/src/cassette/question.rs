@@ -1,4 +1,4 @@
-//! One request, as it is written and compared.
+//! A request, as written and compared.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::secrets::Secrets;
 use crate::requests::{Asked, Request};
 
-/// One request without its headers and without its host.
+/// A request without headers and host.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question {
     pub(super) body: Payload,
@@ -20,7 +20,7 @@ pub(super) struct Question {
     pub(super) target: String,
 }
 
-/// The body of a request.
+/// A request body.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Payload {
     Bytes(Bytes),
@@ -28,7 +28,7 @@ pub(super) enum Payload {
 }
 
 impl Question {
-    /// Reads a request, without its secrets.
+    /// Creates a request with its secrets masked.
     pub(super) fn new(method: Method, uri: &Uri, body: &[u8], secrets: &Secrets) -> Self {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let body = match serde_json::from_slice(body) {
@@ -38,8 +38,8 @@ impl Question {
         Self { body, method, target: secrets.target(target) }
     }
 
-    /// Writes the request as lines to compare: the method and the path, then the body. Lines of JSON
-    /// stand without the comma at their end, which differs when the next line comes or goes.
+    /// Formats the request as lines for comparison: method and path, then the body. Trailing commas of JSON
+    /// lines are removed, because they change when the next line does.
     pub(super) fn lines(&self) -> Vec<String> {
         let head = format!("{} {}", self.method, self.target);
         let line = |line: &str| line.strip_suffix(',').unwrap_or(line).to_owned();
@@ -52,7 +52,7 @@ impl Question {
         std::iter::once(head).chain(body).collect()
     }
 
-    /// Describes the request in one line.
+    /// Describes the request on one line.
     pub(super) fn summary(&self) -> String {
         let body = match &self.body {
             Payload::Bytes(bytes) => bytes.clone(),
@@ -64,7 +64,7 @@ impl Question {
     }
 }
 
-/// What of a request is not compared.
+/// The parts of a request that are not compared.
 #[derive(Clone, Default)]
 pub(super) struct Blur {
     pub(super) ignored: Vec<Pointer>,
@@ -74,7 +74,7 @@ pub(super) struct Blur {
 pub(super) type Rewrite = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 impl Blur {
-    /// Returns what of a request is compared.
+    /// Returns the parts of a request that are compared.
     pub(super) fn apply(&self, question: &Question, secrets: &Secrets) -> Question {
         let mut question = question.clone();
         question.target = secrets.target(&question.target);
@@ -101,8 +101,8 @@ impl fmt::Debug for Blur {
     }
 }
 
-/// Puts numbers in the place of the ids of tool calls: what they pair stays, and a client may make up
-/// ids anew where a server leaves them out.
+/// Replaces tool call ids with numbers: pairs are preserved, and a client may generate ids where a server omits
+/// them.
 fn number_calls(body: &mut Value) {
     let mut known: Vec<String> = Vec::new();
     let mut number = |id: &mut Value| {
@@ -123,12 +123,12 @@ fn number_calls(body: &mut Value) {
     }
 }
 
-/// A JSON pointer (RFC 6901), in which `*` is every item and every member.
+/// A JSON pointer (RFC 6901) in which `*` matches every item and member.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads a pointer, `None` if it is none, or points to the whole.
+    /// Parses a pointer; `None` if it is invalid or refers to the whole document.
     pub(super) fn new(text: &str) -> Option<Self> {
         let tokens = text.strip_prefix('/')?.split('/');
         let unescaped = |token: &str| {

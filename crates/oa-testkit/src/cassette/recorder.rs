@@ -1,4 +1,4 @@
-//! What is being recorded: requests in the order in which they were asked, and what came back so far.
+//! Records requests in order, and their responses so far.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use super::interaction::{Answer, Interaction, borders_of, is_stream, natural};
 use super::question::Question;
 use super::secrets::Secrets;
 
-/// What is being recorded.
+/// A cassette being recorded.
 pub(super) struct Recorder {
     kept_headers: Vec<HeaderName>,
     state: Mutex<State>,
@@ -19,16 +19,16 @@ pub(super) struct Recorder {
 
 struct State {
     bytes: usize,
-    /// What made the recording useless, if anything did.
+    /// The reason why the recording is unusable, if any.
     problem: Option<String>,
-    /// How many changes there were, and up to which of them the file tells.
+    /// The number of changes, and how many of them are in the file.
     changes: usize,
     saved: usize,
     secrets: Secrets,
     takes: Vec<Take>,
 }
 
-/// A request with its answer so far. Secrets are taken out when all of them are known.
+/// A request and its response so far. Secrets are masked later, when all are known.
 struct Take {
     answer: Option<Taken>,
     body: Bytes,
@@ -44,11 +44,11 @@ struct Taken {
     status: StatusCode,
 }
 
-/// How an answer ended.
+/// The end of a response.
 pub(super) enum End {
-    /// Before its end, for this reason.
+    /// It ended early, for this reason.
     Cut(String),
-    /// Not yet.
+    /// It has not ended.
     Open,
     Whole,
 }
@@ -60,7 +60,7 @@ impl Recorder {
         Self { kept_headers, state: Mutex::new(state) }
     }
 
-    /// Begins with a request, and returns its number, from 0.
+    /// Starts a take and returns its number, from 0.
     pub(super) fn begin(&self, method: Method, uri: Uri, headers: &HeaderMap) -> usize {
         let mut state = self.state();
         state.secrets.learn(headers);
@@ -72,7 +72,7 @@ impl Recorder {
         state.takes.len() - 1
     }
 
-    /// Tells the body of a request.
+    /// Records the body of a request.
     pub(super) fn asked(&self, number: usize, body: Bytes) {
         let mut state = self.state();
         state.count(body.len());
@@ -83,17 +83,17 @@ impl Recorder {
         }
     }
 
-    /// Tells that a recording of this would not be true.
+    /// Marks the recording as unusable.
     pub(super) fn spoil(&self, problem: String) {
         self.state().spoil(problem);
     }
 
-    /// Tells the head of an answer.
+    /// Records the head of a response.
     pub(super) fn head(&self, number: usize, status: StatusCode, headers: &HeaderMap) {
         let kept = headers.iter().filter(|(name, _)| self.kept_headers.contains(name));
         let mut headers = HeaderMap::new();
         for (name, value) in kept {
-            // Only the first of several: those that are kept have one value.
+            // Only the first value, because the kept headers have one.
             headers.entry(name).or_insert_with(|| value.clone());
         }
         let (body, lengths) = (Vec::new(), Vec::new());
@@ -104,7 +104,7 @@ impl Recorder {
         }
     }
 
-    /// Tells a piece of an answer.
+    /// Records a piece of a response.
     pub(super) fn piece(&self, number: usize, piece: &[u8]) {
         let mut state = self.state();
         state.count(piece.len());
@@ -116,8 +116,7 @@ impl Recorder {
         }
     }
 
-    /// Tells that an answer ended. If the client dropped it, it may have seen all the same that the
-    /// answer was over.
+    /// Records the end of a response. A client that dropped it may have seen that it was complete.
     pub(super) fn end(&self, number: usize, end: End) {
         let mut state = self.state();
         state.changes += 1;
@@ -126,12 +125,12 @@ impl Recorder {
         }
     }
 
-    /// Returns how many requests there were.
+    /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
         self.state().takes.len()
     }
 
-    /// Describes what was recorded, a line each.
+    /// Describes the recording, one line per request.
     pub(super) fn lines(&self) -> Vec<String> {
         let state = self.state();
         let line = |take: &Take| {
@@ -144,7 +143,7 @@ impl Recorder {
         state.takes.iter().map(line).collect()
     }
 
-    /// Gives all that was answered, without its secrets, to whom writes it, if there is something new.
+    /// Passes all answered requests, with secrets masked, to `write` if there are changes.
     pub(super) fn save<F>(&self, write: F) -> Result<(), CassetteError>
     where
         F: FnOnce(&[Interaction]) -> Result<(), CassetteError>,
@@ -165,7 +164,7 @@ impl Recorder {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing is left half done under the lock.
+        // No panic under the lock leaves the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -180,7 +179,7 @@ impl State {
 
     fn spoil(&mut self, problem: String) {
         self.problem.get_or_insert_with(|| format!("not recorded: {problem}"));
-        // Nobody will see it.
+        // Free the memory of a recording that will not be written.
         self.takes = Vec::new();
     }
 }
@@ -197,7 +196,7 @@ impl Take {
 }
 
 impl Taken {
-    /// Whether a stream said that it is over, after which nobody needs to read on.
+    /// Returns true if a stream has signaled its end, after which the client need not read on.
     fn said_done(&self) -> bool {
         is_stream(&self.headers) && self.body.trim_ascii_end().ends_with(b"data: [DONE]")
     }
@@ -229,6 +228,6 @@ impl Taken {
     }
 }
 
-/// The most that is kept of a run, in bytes of bodies.
+/// The largest size of all recorded bodies, in bytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 const MAX_TAKES: usize = 1024;

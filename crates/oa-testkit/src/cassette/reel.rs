@@ -1,5 +1,4 @@
-//! A cassette in use, shared by all who record on it or replay it. The last of them checks or saves
-//! when it goes.
+//! The shared state of an open cassette. Dropping the last owner verifies or saves it.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -14,7 +13,7 @@ use super::player::Player;
 use super::recorder::Recorder;
 use crate::chop::Cut;
 
-/// A cassette in use.
+/// An open cassette.
 #[derive(Clone, Debug)]
 pub(super) enum Reel {
     Play(Arc<Playing>),
@@ -22,7 +21,7 @@ pub(super) enum Reel {
 }
 
 pub(super) struct Playing {
-    /// Where answers are cut, if not where they were.
+    /// The split of responses on replay, if not the recorded one.
     pub(super) cut: Option<Cut>,
     pub(super) player: Player,
     path: PathBuf,
@@ -68,7 +67,7 @@ impl Playing {
             story.push_str("wrong:\n");
         }
         for problem in problems.iter().take(MAX_LINES) {
-            // A miss has several lines.
+            // The message of a miss has several lines.
             let _ = writeln!(story, "  - {}", problem.trim_end().replace('\n', "\n    "));
         }
         story
@@ -102,8 +101,8 @@ impl Recording {
     }
 }
 
-/// A test that failed keeps its file as it was; a panic while panicking would end the process; and a
-/// story told twice tells no more.
+/// Returns false after a failed test, whose file must not change, while panicking, since a second panic would
+/// abort the process, and if the story was already shown.
 fn may_speak(told: &AtomicBool) -> bool {
     !thread::panicking() && !told.load(Ordering::Acquire)
 }
@@ -139,7 +138,7 @@ fn story(doing: &str, path: &Path, lines: &[String]) -> String {
     story
 }
 
-// Cassettes stand in the fields of clients: the whole story would be too much there.
+// Cassettes may be fields of clients, where the whole story would be too long.
 
 impl fmt::Debug for Playing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

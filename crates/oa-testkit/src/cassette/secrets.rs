@@ -1,4 +1,4 @@
-//! What must not stand in a file: keys, wherever they were repeated.
+//! Keeps keys out of the file, wherever they are repeated.
 
 use std::ops::Range;
 
@@ -7,18 +7,17 @@ use http::header::HeaderMap;
 use oa_redact::MASK;
 use serde_json::{Map, Value};
 
-/// What is known to be secret, in every form in which a body or a URL may have it.
+/// The known secrets, in every form in which a body or URL may contain them.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(oa_redact::Secrets);
 
 impl Secrets {
-    /// Adds a secret, which is not empty.
+    /// Adds a nonempty secret.
     pub(super) fn add(&mut self, secret: &str) {
         self.0.add(secret);
     }
 
-    /// Adds what the headers of a request hold, but for the harmless ones: whichever header a server
-    /// takes its key from, its value does not belong into a file.
+    /// Adds the values of request headers, except harmless ones: any header may carry a server's key.
     pub(super) fn learn(&mut self, headers: &HeaderMap) {
         for (name, value) in headers {
             if let Ok(value) = value.to_str() {
@@ -33,7 +32,7 @@ impl Secrets {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Masks the secrets in a path with a query, where some members are secrets by their names.
+    /// Masks the secrets in a path with a query, including members that are secret by name.
     pub(super) fn target(&self, target: &str) -> String {
         let masked = self.text(target);
         let Some((path, query)) = masked.split_once('?') else { return masked };
@@ -46,7 +45,7 @@ impl Secrets {
         format!("{path}?{}", members.collect::<Vec<_>>().join("&"))
     }
 
-    /// Masks the secrets in JSON, and puts its members in the order of their names.
+    /// Masks the secrets in JSON, and sorts its members.
     pub(super) fn json(&self, value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
@@ -64,8 +63,7 @@ impl Secrets {
         }
     }
 
-    /// Masks the secrets in bytes. Borders in them move along, and those within a secret stand
-    /// behind its mask.
+    /// Masks the secrets in bytes. Borders move along; those inside a secret move to the end of its mask.
     pub(super) fn bytes(&self, bytes: &[u8], borders: &mut [usize]) -> Bytes {
         let spans = self.spans(bytes);
         let mut masked = Vec::with_capacity(bytes.len());
@@ -92,7 +90,7 @@ impl Secrets {
         masked.into()
     }
 
-    /// Finds the secrets, from left to right, none within or beside another.
+    /// Finds the secrets, from left to right, merging adjacent ones.
     fn spans(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut spans = bearer_tokens(bytes);
         let mut at = 0;
@@ -113,7 +111,7 @@ impl Secrets {
     }
 }
 
-/// Finds what stands behind the word `Bearer` and looks like a token more than like a word.
+/// Finds text after the word `Bearer` that looks like a token rather than a word.
 fn bearer_tokens(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     for (at, window) in bytes.windows(SCHEME.len()).enumerate() {
@@ -133,7 +131,7 @@ fn bearer_tokens(bytes: &[u8]) -> Vec<Range<usize>> {
     spans
 }
 
-/// Whether a byte may be part of a token, by RFC 6750.
+/// Returns true if a byte may be part of a token, according to RFC 6750.
 fn is_of_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)
 }
@@ -144,9 +142,9 @@ fn is_secret(name: &str) -> bool {
 }
 
 const SCHEME: &[u8] = b"bearer";
-/// Members of a query which are secrets.
+/// The names of secret query members.
 const SECRET_MEMBERS: [&str; 5] = ["access_token", "api_key", "apikey", "key", "token"];
-/// From so many bytes on something behind `Bearer` is a key, whatever it is made of.
+/// From this length on, anything after `Bearer` counts as a key.
 const TELLING: usize = 8;
 
 #[cfg(test)]

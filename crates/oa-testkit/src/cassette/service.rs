@@ -18,11 +18,10 @@ use crate::http1::MAX_BODY;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// A transport with a [`Cassette`](super::Cassette) around it.
+/// A transport wrapped by a [`Cassette`](super::Cassette).
 ///
-/// While recording, requests go to the transport and its errors come out as they are. On replay the
-/// transport is never called, and the errors are [`CassetteError`](super::CassetteError)s. All clones
-/// share the cassette.
+/// When recording, requests go to the transport and its errors are passed on unchanged. On replay the transport
+/// is never called, and errors are [`CassetteError`](super::CassetteError)s. Clones share the cassette.
 #[derive(Clone, Debug)]
 pub struct Taped<S> {
     inner: S,
@@ -63,8 +62,7 @@ where
                 TapedFuture { answer: Box::pin(replay(Arc::clone(playing), head, body)) }
             }
             Reel::Record(recording) => {
-                // Numbered in the order of the calls. What is recorded is a copy of the body: what
-                // is sent is untouched.
+                // Numbered in call order. A copy of the body is recorded; the original is sent unchanged.
                 let (recording, copy) = (Arc::clone(recording), body.clone());
                 let recorder = &recording.recorder;
                 let take = recorder.begin(head.method.clone(), head.uri.clone(), &head.headers);
@@ -113,12 +111,12 @@ where
     Ok(response)
 }
 
-/// The answer of a [`Taped`] transport to come.
+/// The response future of a [`Taped`] transport.
 ///
 /// # Cancel safety
 ///
-/// Dropped while recording, it drops the transport's own future, and nothing is recorded of the
-/// request. Dropped on replay before it was polled, no interaction is used.
+/// Dropping it while recording drops the transport's future, and the request is not recorded. Dropping it on
+/// replay before its first poll uses no interaction.
 #[must_use = "futures do nothing unless polled"]
 pub struct TapedFuture<R> {
     answer: Pin<Box<dyn Future<Output = Answered<R>> + Send>>,

@@ -1,4 +1,4 @@
-//! A cassette as text: JSON that is read in reviews.
+//! The text format of cassettes: JSON for code reviews.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,10 +14,10 @@ use super::parts;
 use super::question::{Payload, Question};
 use super::secrets::Secrets;
 
-/// The version of the form that is written here, and the only one that is read.
+/// The only supported format version.
 const VERSION: u64 = 1;
 
-/// Writes a cassette. The same interactions are the same text.
+/// Formats a cassette, deterministically.
 pub(super) fn write(interactions: &[Interaction]) -> String {
     let mut text = format!("{{\n  \"version\": {VERSION},\n  \"interactions\": [");
     for (index, Interaction { answer, question }) in interactions.iter().enumerate() {
@@ -59,7 +59,7 @@ fn response(answer: &Answer) -> Vec<(&'static str, String)> {
     members
 }
 
-/// Writes a list of parts, a line each.
+/// Formats a list of parts, one per line.
 fn list(parts: &[String]) -> String {
     if parts.is_empty() {
         return "[]".to_owned();
@@ -67,19 +67,19 @@ fn list(parts: &[String]) -> String {
     format!("[\n  {}\n]", parts.join(",\n  "))
 }
 
-/// Writes an object on the level of a request.
+/// Formats an object at the level of a request.
 fn object(text: &mut String, name: &str, members: &[(&str, String)]) {
     let _ = write!(text, "      \"{name}\": {{");
     for (index, (name, value)) in members.iter().enumerate() {
         let end = if index == 0 { "" } else { "," };
-        // Line breaks in JSON are outside its strings, where spaces may follow them.
+        // Line breaks in JSON are outside its strings, where indentation is allowed.
         let value = value.replace('\n', "\n        ");
         let _ = write!(text, "{end}\n        \"{name}\": {value}");
     }
     text.push_str("\n      }");
 }
 
-/// Reads a cassette.
+/// Parses a cassette.
 pub(super) fn read(text: &str) -> Result<Vec<Interaction>, String> {
     let whole: &RawValue = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut cassette = Members::new(whole)?;
@@ -141,7 +141,7 @@ fn answer(text: &RawValue) -> Result<Answer, String> {
     Ok(answer)
 }
 
-/// The members of an object that were not read yet.
+/// The members of an object not read yet.
 struct Members<'a>(BTreeMap<String, &'a RawValue>);
 
 impl<'a> Members<'a> {
@@ -179,7 +179,7 @@ impl<'a> Members<'a> {
         Ok(body)
     }
 
-    /// Nothing that somebody wrote by hand is passed over.
+    /// Reject unknown members, which may be typos in a file edited by hand.
     fn finish(self) -> Result<(), String> {
         match self.0.keys().next() {
             Some(name) => Err(format!("nothing is known of `{name}`")),

@@ -1,4 +1,4 @@
-//! The conversation: who speaks, in what order, and which answer belongs to which call.
+//! Checks the conversation: roles, their order, and the results of calls.
 
 use std::collections::BTreeSet;
 
@@ -20,15 +20,15 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     }
 }
 
-/// What of the messages so far matters to the next.
+/// The state of the conversation that matters to the next message.
 #[derive(Default)]
 struct State<'v> {
     answered: BTreeSet<&'v str>,
-    /// The role of the message before.
+    /// The role of the previous message.
     before: Option<&'v str>,
-    /// Of all calls so far.
+    /// The ids of all calls so far.
     ids: BTreeSet<&'v str>,
-    /// Calls without an answer, in their order.
+    /// Unanswered calls, in order.
     open: Vec<Call<'v>>,
 }
 
@@ -83,7 +83,7 @@ impl Check<'_> {
         self.say(at(path, "role"), what);
     }
 
-    /// Checks content that must say something.
+    /// Checks content that must not be blank.
     fn content(&mut self, path: &str, content: &Value, role: Option<&str>) {
         match content {
             Value::Array(parts) if parts.is_empty() => self.say(path, "is empty"),
@@ -102,7 +102,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that text says something.
+    /// Checks that text is not blank.
     fn said(&mut self, path: &str, text: &str) {
         if text.is_empty() {
             self.say(path, "is empty");
@@ -112,7 +112,7 @@ impl Check<'_> {
     }
 
     fn part(&mut self, path: &str, part: &Value, role: Option<&str>) {
-        // Only users show pictures.
+        // Only users may send images.
         let kinds: &[&str] = if role == Some("user") { &["image_url", "text"] } else { &["text"] };
         let kind = part["type"].as_str().filter(|kind| kinds.contains(kind));
         let known: &[&str] = match kind {
@@ -178,7 +178,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns a call that can be answered: it has an id.
+    /// Returns a call with an id, so that it can be answered.
     fn call<'v>(&mut self, path: &str, call: &'v Value) -> Option<Call<'v>> {
         let function = self.function(path, call, &["id", "type", "function"]);
         let name = function.and_then(|function| self.called(&at(path, "function"), function));
@@ -191,7 +191,7 @@ impl Check<'_> {
         Some(Call { id, name, path: path.to_owned() })
     }
 
-    /// Returns the name of what is called.
+    /// Returns the name of the called function.
     fn called<'v>(&mut self, path: &str, function: &'v Value) -> Option<&'v str> {
         let function = self.object(path, function, &["name", "arguments"])?;
         match member(function, "arguments") {
@@ -229,7 +229,7 @@ impl Check<'_> {
         Some(id)
     }
 
-    /// Checks the answer to a call.
+    /// Checks the result of a call.
     fn answer<'v>(&mut self, state: &mut State<'v>, path: &str, message: &'v Map<String, Value>) {
         match message.get("content") {
             Some(content) => {

@@ -1,10 +1,10 @@
-//! Members that stand twice, which a parsed value no longer shows.
+//! Finds repeated members, which a parsed value no longer shows.
 
 use std::collections::BTreeSet;
 
 use super::check::at;
 
-/// Returns the paths of members that stand in their object already. The text is valid JSON.
+/// Returns the paths of repeated members. The text must be valid JSON.
 pub(super) fn members(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut around: Vec<Container> = Vec::new();
@@ -41,14 +41,14 @@ pub(super) fn members(text: &str) -> Vec<String> {
     found
 }
 
-/// What a value stands in.
+/// The container of a value.
 enum Container {
     List {
         index: usize,
         path: String,
     },
     Object {
-        /// Of the member being read; none before its name.
+        /// The member being read; `None` before its name.
         name: Option<String>,
         names: BTreeSet<String>,
         path: String,
@@ -69,7 +69,7 @@ fn path_of(around: &[Container]) -> String {
     }
 }
 
-/// Returns the length of the string at the beginning, with its quotes.
+/// Returns the length of the string at the start, including quotes.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let closes = |(_, byte): &(usize, u8)| {

@@ -1,4 +1,4 @@
-//! How the model is to answer.
+//! Checks the generation settings.
 
 use serde_json::{Map, Value};
 

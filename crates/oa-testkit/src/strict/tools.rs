@@ -1,4 +1,4 @@
-//! What the model may call.
+//! Checks the offered tools.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl Check<'_> {
         self.name(&path, function)
     }
 
-    /// Checks `{"type": "function", "function": ..}` and returns what stands there.
+    /// Checks `{"type": "function", "function": ..}` and returns the function.
     pub(super) fn function<'v>(
         &mut self,
         path: &str,
@@ -65,7 +65,7 @@ impl Check<'_> {
         function
     }
 
-    /// A schema has members of its own kind, `null` among their values: only its outside is read.
+    /// Schemas have members of their own, whose values may be null, so only the outer structure is checked.
     fn parameters(&mut self, path: &str, schema: &Value) {
         if schema["type"] != "object" {
             self.say(path, "is not the schema of an object");
