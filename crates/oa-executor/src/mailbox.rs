@@ -144,13 +144,18 @@ impl Inner {
     }
 }
 
+/// Puts both together in the order of their numbers, in which each of them is.
 fn in_order(emissions: VecDeque<Posted>, retries: Vec<Posted>) -> Vec<(usize, Letter)> {
-    let mut letters = Vec::from(emissions);
-    if !retries.is_empty() {
-        letters.extend(retries);
-        letters.sort_unstable_by_key(|posted| posted.number);
+    let mut letters = Vec::with_capacity(emissions.len() + retries.len());
+    let mut retries = retries.into_iter().peekable();
+    for emission in emissions {
+        while let Some(retry) = retries.next_if(|retry| retry.number < emission.number) {
+            letters.push((retry.call, retry.letter));
+        }
+        letters.push((emission.call, emission.letter));
     }
-    letters.into_iter().map(|posted| (posted.call, posted.letter)).collect()
+    letters.extend(retries.map(|retry| (retry.call, retry.letter)));
+    letters
 }
 
 impl fmt::Debug for Mailbox {

@@ -45,7 +45,7 @@ pub(crate) fn literal(word: &str) -> Option<Value> {
         "null" | "None" => Some(Value::Null),
         _ => {
             let is_number = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
-            let number: Number = is_number.then(|| serde_json::from_str(word).ok())??;
+            let number: Number = is_number.then(|| word.parse().ok())??;
             let is_whole = !word.contains(['.', 'e', 'E']);
             (!is_whole || !number.is_f64() || word == "-0").then_some(Value::Number(number))
         }

@@ -321,8 +321,7 @@ impl PartialJson {
 
     /// Takes a whole number or word.
     fn word(&mut self, word: &str) -> Result<(), String> {
-        let value: Value =
-            serde_json::from_str(word).map_err(|_| format!("`{}` is no value", excerpt(word)))?;
+        let value: Value = word.parse().map_err(|_| format!("`{}` is no value", excerpt(word)))?;
         self.put(value);
         self.value_ended();
         Ok(())
