@@ -240,12 +240,21 @@ async fn decide_at_once(
         if is_over { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
-    rulings.extend(questions.into_iter().filter_map(|question| match question {
+    let answers = questions.into_iter().filter_map(|question| match question {
         Question::Answered(ruling) => Some(ruling),
         Question::Asked(_) => None,
-    }));
-    rulings.sort_unstable_by_key(|(call, _)| *call);
-    Ok(rulings.into())
+    });
+    // Both are in the order of the calls, and so is what they make up.
+    let mut answers = answers.peekable();
+    let mut all = VecDeque::new();
+    for ruling in rulings {
+        while let Some(answer) = answers.next_if(|(call, _)| *call < ruling.0) {
+            all.push_back(answer);
+        }
+        all.push_back(ruling);
+    }
+    all.extend(answers);
+    Ok(all)
 }
 
 enum Question {

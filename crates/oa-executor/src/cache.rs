@@ -150,13 +150,13 @@ fn write(value: &Value, out: &mut String) {
             out.push(']');
         }
         Value::Object(members) => {
-            let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
+            let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
+            names.sort_unstable();
             out.push('{');
-            for (name, member) in members {
-                write(&Value::String(name.clone()), out);
+            for name in names {
+                write(&Value::from(name), out);
                 out.push(':');
-                write(member, out);
+                write(&members[name], out);
                 out.push(',');
             }
             out.push('}');

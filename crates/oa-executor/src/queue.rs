@@ -144,13 +144,18 @@ impl Inner {
     }
 }
 
+/// Merges both in the order of their numbers, in which each of them is.
 fn in_order(emissions: VecDeque<Posted>, retries: Vec<Posted>) -> Vec<(usize, QueuedEvent)> {
-    let mut events = Vec::from(emissions);
-    if !retries.is_empty() {
-        events.extend(retries);
-        events.sort_unstable_by_key(|posted| posted.number);
+    let mut events = Vec::with_capacity(emissions.len() + retries.len());
+    let mut retries = retries.into_iter().peekable();
+    for emission in emissions {
+        while let Some(retry) = retries.next_if(|retry| retry.number < emission.number) {
+            events.push((retry.call, retry.event));
+        }
+        events.push((emission.call, emission.event));
     }
-    events.into_iter().map(|posted| (posted.call, posted.event)).collect()
+    events.extend(retries.map(|retry| (retry.call, retry.event)));
+    events
 }
 
 impl fmt::Debug for EventQueue {

@@ -99,7 +99,7 @@ pub(crate) fn convert_text(
 ) -> Result<Value, String> {
     let types = Types::of(schema, DEPTH);
     if types.is_any() {
-        let value: Option<Value> = serde_json::from_str(text).ok();
+        let value: Option<Value> = text.parse().ok();
         return Ok(value.filter(|value| !value.is_string()).unwrap_or_else(|| text.into()));
     }
     if types.allow(Type::String) {

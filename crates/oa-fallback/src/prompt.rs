@@ -1,6 +1,6 @@
 //! Tools in words, for the system prompt.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use oa_types::ToolSpec;
 use serde_json::{Map, Value};
@@ -14,10 +14,13 @@ pub(crate) fn list(tools: &[ToolSpec]) -> String {
 
 fn entry(tool: &ToolSpec) -> String {
     let schema = Parameters(&tool.parameters);
-    let mut names: Vec<&str> = schema.names().collect();
     // Those that must be there come first, in the order of the schema.
-    let required: HashMap<&str, usize> = schema.required().zip(0..).collect();
-    names.sort_by_key(|name| required.get(name).copied().unwrap_or(usize::MAX));
+    let mut required = HashSet::new();
+    let mut names: Vec<&str> = Vec::new();
+    names.extend(
+        schema.required().filter(|name| schema.get(name).is_some() && required.insert(*name)),
+    );
+    names.extend(schema.names().filter(|name| !required.contains(name)));
     let mut entry = format!("{}({})", tool.name, names.join(", "));
     if !tool.description.is_empty() {
         entry.push_str(": ");
@@ -25,7 +28,7 @@ fn entry(tool: &ToolSpec) -> String {
     }
     for name in names {
         let parameter = schema.get(name).unwrap_or(&Value::Null);
-        let need = if required.contains_key(name) { "required" } else { "optional" };
+        let need = if required.contains(name) { "required" } else { "optional" };
         entry.push_str(&format!("\n- {name} ({}, {need})", type_of(parameter)));
         let text = |word| parameter.get(word).and_then(Value::as_str);
         if let Some(description) = text("description") {

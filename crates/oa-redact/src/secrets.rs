@@ -122,7 +122,7 @@ impl Secrets {
         }
         let mut spans = Views::new(text)
             .find(|bytes| self.0.iter().flat_map(|secret| secret.spans(bytes)).collect());
-        spans.sort_by_key(|span| span.start);
+        spans.sort_unstable_by_key(|span| span.start);
         let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());
         for span in spans {
             match apart.last_mut() {

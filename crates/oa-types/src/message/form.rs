@@ -130,7 +130,7 @@ impl Call {
         let Function { name, arguments } = self.function;
         let input = match arguments {
             Value::String(text) if text.is_empty() => Ok(Value::Object(Map::new())),
-            Value::String(text) => match serde_json::from_str(&text) {
+            Value::String(text) => match text.parse::<Value>() {
                 Ok(input @ Value::Object(_)) => Ok(input),
                 Ok(_) => Err(("the arguments are not a JSON object".to_owned(), text)),
                 Err(error) => Err((format!("the arguments are not valid JSON: {error}"), text)),

@@ -50,7 +50,7 @@ impl ServerError {
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{feff}').trim();
-        match serde_json::from_str::<Value>(text) {
+        match text.parse::<Value>() {
             Ok(value @ (Value::Object(_) | Value::Array(_) | Value::String(_))) => {
                 let error = Self::from_value(value);
                 if error.message.is_empty() {
