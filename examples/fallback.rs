@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let same = stories.iter().all(|story| story == &stories[0]);
     let same = if same { "  the same in each" } else { "  of the first; others differ" };
     terminal.note(same);
-    converse(&model, ToolMode::MarkersFilledIn, question, &mut terminal).await?;
+    converse(&model, ToolMode::MarkersInline, question, &mut terminal).await?;
     terminal.gap();
     Ok(())
 }

@@ -53,7 +53,7 @@ fn check(program: &mut Command, expected: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{errors}");
-    assert!(!said.contains('\x1b'), "colours in a pipe: {said}");
+    assert!(!said.contains('\x1b'), "colors in a pipe: {said}");
     let mut rest = &*said;
     for expected in expected {
         let Some(at) = rest.find(expected) else {
@@ -298,7 +298,7 @@ fn fallback() {
         calls,
         "25 km is 15.53 mi; 70 kg is 154.32 lb.",
         "the same in each",
-        "MarkersFilledIn\nHere you are: ",
+        "MarkersInline\nHere you are: ",
         calls,
         "\n25 km = 15.53 mi, and 70 kg = 154.32 lb.",
     ];

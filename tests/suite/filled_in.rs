@@ -19,7 +19,7 @@ use crate::talk::{
 const ANSWER: &str = "Two and two is [TOOL:add:a=2, b=2], and *[TOOL:echo:say=\"a, b\"]* it is.";
 
 fn filling(server: &MemoryServer) -> AgentOptionsBuilder {
-    auto(server).tool(adder()).tool(echo()).tool_mode(ToolMode::MarkersFilledIn)
+    auto(server).tool(adder()).tool(echo()).tool_mode(ToolMode::MarkersInline)
 }
 
 fn without_ids(history: &[Message]) -> Vec<String> {
@@ -215,7 +215,7 @@ async fn a_query_hands_out_markers_as_calls() {
 #[test]
 fn it_is_refused_where_it_cannot_act() {
     let server = strict([]);
-    let error = manual(&server).tool_mode(ToolMode::MarkersFilledIn).build().unwrap_err();
+    let error = manual(&server).tool_mode(ToolMode::MarkersInline).build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert!(error.to_string().contains("auto_execute_tools"), "{error}");
 }
@@ -233,7 +233,7 @@ async fn an_answer_of_a_form_needs_another_mode() {
 async fn a_tool_may_be_called_as_often_as_the_text_needs_it() {
     let server = strict([Reply::text("[TOOL:clock] ".repeat(6))]);
     let clock = tool("clock", "The time").build(|_| async { Ok(json!("12:04")) });
-    let mut client = client(auto(&server).tool(clock).tool_mode(ToolMode::MarkersFilledIn));
+    let mut client = client(auto(&server).tool(clock).tool_mode(ToolMode::MarkersInline));
     let lines = talk(&mut client, "Time?").await;
     assert_eq!(*lines.last().unwrap(), "12:04 ".repeat(6));
 }

@@ -42,6 +42,13 @@ pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
 pub(crate) const ROWS: &[Row] = &[
     Row { name: "oa-redact", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
     Row {
+        name: "oa-json",
+        place: Place::Layer(0),
+        ours: &[],
+        external: Some(&["serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 5 }],
+    },
+    Row {
         name: "oa-sse",
         place: Place::Layer(0),
         ours: &[],
@@ -58,7 +65,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-aggregate",
         place: Place::Layer(1),
-        ours: &["oa-types"],
+        ours: &["oa-json", "oa-types"],
         external: Some(&["serde", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
@@ -72,7 +79,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-fallback",
         place: Place::Layer(1),
-        ours: &["oa-types"],
+        ours: &["oa-json", "oa-types"],
         external: Some(&["serde", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
@@ -159,6 +166,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-json",
             "oa-redact",
             "oa-sse",
             "oa-tools",
@@ -204,6 +212,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
+            "oa-json",
             "oa-redact",
             "oa-router",
             "oa-session",

@@ -2,14 +2,13 @@
 
 use std::{fmt, mem};
 
-use oa_types::held;
+use oa_json::{Limits, held, repair};
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::error::Error;
 use crate::quirks::ArgumentRepair;
-use crate::repair;
 
 /// The fragments of one call's arguments.
 #[derive(Debug, Default)]
@@ -139,7 +138,7 @@ impl Arguments {
         };
         match repair {
             ArgumentRepair::Off => Err(error),
-            ArgumentRepair::On => repair::object(text, room).ok_or(error),
+            ArgumentRepair::On => repaired(text, room).ok_or(error),
         }
     }
 
@@ -169,6 +168,16 @@ impl Arguments {
     fn fragments(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.text[mem::replace(&mut start, end)..end])
+    }
+}
+
+/// Reads an object that is cut off or slightly broken, if it takes no more than so many bytes.
+fn repaired(text: &str, room: usize) -> Option<Map<String, Value>> {
+    let mut limits = Limits::default();
+    limits.held_bytes = room;
+    match repair(text, limits) {
+        Ok(Value::Object(object)) => Some(object),
+        _ => None,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use oa_types::{ContentBlock, held};
+use oa_json::held;
+use oa_types::ContentBlock;
 use serde_json::Value;
 
 use crate::blocks::Part;

@@ -1,6 +1,6 @@
 //! Which call a fragment belongs to.
 
-use oa_types::held;
+use oa_json::held;
 
 use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::call::{Call, bare_name};

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::mem;
 
-use oa_types::{Usage, held};
+use oa_json::held;
+use oa_types::Usage;
 use serde_json::{Map, Value};
 
 use crate::chunk::{Choice, Chunk, Fragment, Part, Payload};

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use oa_types::held;
+use oa_json::held;
 use oa_types::wire::ServerError;
 
 /// The part of an unreadable payload that is kept, in bytes: more than is shown, so that a key that goes on

@@ -1,6 +1,6 @@
 //! Errors that a server reports in place of an answer, or inside one.
 
-use oa_types::held;
+use oa_json::held;
 use oa_types::wire::ServerError;
 
 use crate::decode::present;

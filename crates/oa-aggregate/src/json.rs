@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::mem;
 
+use oa_json::unescape_lossy;
+
 use crate::hole::{Hole, Kind};
 
 /// How deeply arrays and objects may be nested, as in serde_json.
@@ -50,7 +52,7 @@ impl<'a> Str<'a> {
             return Cow::Borrowed(self.raw);
         }
         let mut text = String::with_capacity(self.raw.len());
-        unescape(self.raw, &mut text);
+        unescape_lossy(self.raw, &mut text);
         Cow::Owned(text)
     }
 
@@ -61,7 +63,7 @@ impl<'a> Str<'a> {
             return self.raw;
         }
         buffer.clear();
-        unescape(self.raw, buffer);
+        unescape_lossy(self.raw, buffer);
         buffer
     }
 
@@ -417,44 +419,6 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Appends the characters that `raw`, whose escapes are valid, stands for.
-fn unescape(raw: &str, text: &mut String) {
-    let mut rest = raw;
-    while let Some(at) = backslash(rest.as_bytes()) {
-        text.push_str(&rest[..at]);
-        let kind = rest.as_bytes()[at + 1];
-        rest = &rest[at + 2..];
-        text.push(match kind {
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'n' => '\n',
-            b'r' => '\r',
-            b't' => '\t',
-            b'u' => {
-                let (character, behind) = code_point(rest);
-                rest = behind;
-                character
-            }
-            other => char::from(other),
-        });
-    }
-    text.push_str(rest);
-}
-
-/// Where the first backslash lies; eight bytes at a time.
-#[inline]
-fn backslash(raw: &[u8]) -> Option<usize> {
-    let (words, rest) = raw.as_chunks::<8>();
-    for (number, word) in words.iter().enumerate() {
-        let ends = below(u64::from_le_bytes(*word) ^ each(b'\\'), 1) & each(0x80);
-        if ends != 0 {
-            return Some(number * 8 + ends.trailing_zeros() as usize / 8);
-        }
-    }
-    let place = rest.iter().position(|&byte| byte == b'\\')?;
-    Some(raw.len() - rest.len() + place)
-}
-
 /// The byte, eight times.
 const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
@@ -465,22 +429,6 @@ const fn each(byte: u8) -> u64 {
 #[inline]
 const fn below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(each(limit)) & !word
-}
-
-/// The character that begins with these four digits, with the second half of a pair if it follows.
-fn code_point(rest: &str) -> (char, &str) {
-    let unit = |digits: &str| u32::from_str_radix(digits, 16).unwrap_or(0xFFFD);
-    let (first, behind) = (unit(&rest[..4]), &rest[4..]);
-    if let 0xD800..=0xDBFF = first
-        && let Some(digits) = behind.strip_prefix("\\u")
-    {
-        let second = unit(&digits[..4]);
-        if let 0xDC00..=0xDFFF = second {
-            let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
-            return (char::from_u32(code).unwrap_or('\u{fffd}'), &digits[4..]);
-        }
-    }
-    (char::from_u32(first).unwrap_or('\u{fffd}'), behind)
 }
 
 #[cfg(test)]

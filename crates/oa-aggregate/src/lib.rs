@@ -62,7 +62,6 @@ mod details;
 mod echo;
 mod ids;
 mod opaque;
-mod repair;
 mod repeat;
 mod signed;
 mod speech;

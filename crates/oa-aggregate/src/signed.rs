@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use oa_types::held;
+use oa_json::held;
 use serde_json::Value;
 
 use crate::budget::{Budget, COPIES};

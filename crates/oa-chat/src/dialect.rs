@@ -24,7 +24,7 @@ pub enum ToolMode {
     /// answers anew. Only for agents that run tools themselves.
     ///
     /// History has the answer with its calls, their results, and then the text as it was shown.
-    MarkersFilledIn,
+    MarkersInline,
     /// By the server's function calling alone. A refusal is an error.
     Native,
     /// In text: `Action: name(argument="value")`.
@@ -40,7 +40,7 @@ impl ToolMode {
             Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
             Self::Custom(dialect) => Some(Arc::clone(dialect)),
             Self::Markers => Some(Arc::new(Markers::new())),
-            Self::MarkersFilledIn => Some(Arc::new(Markers::filled_in())),
+            Self::MarkersInline => Some(Arc::new(Markers::inline())),
             Self::Native => None,
             Self::React => Some(Arc::new(React::new())),
         }

@@ -79,7 +79,5 @@ pub use crate::reply::Reply;
 pub use crate::response_format::ResponseFormat;
 pub use crate::server::{count_text_tokens, count_tokens, list_models};
 pub use crate::stream::BlockStream;
-pub use crate::structured::{
-    OutputMode, Partial, PartialJson, PartialJsonError, SendFor, Structured, StructuredStream,
-};
+pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;

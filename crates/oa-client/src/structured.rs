@@ -3,8 +3,6 @@
 mod held;
 mod judging;
 mod output;
-mod partial;
-mod passage;
 mod reader;
 mod stream;
 
@@ -26,7 +24,6 @@ pub use crate::structured::held::Structured;
 
 pub(crate) use crate::structured::held::Held;
 pub(crate) use crate::structured::output::{Judged, Output};
-pub use crate::structured::partial::{PartialJson, PartialJsonError};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
 /// How a model is told in what form to answer.
@@ -170,7 +167,8 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
         let first = first.filter(|_| !by_tool);
-        let output = Output::new(format, tool, first, mode, tries, Box::new(judge));
+        let held_bytes = base.chat.limits.answer.held_bytes;
+        let output = Output::new(format, tool, first, mode, tries, held_bytes, Box::new(judge));
         let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";

@@ -6,9 +6,9 @@ use oa_tools::Registry;
 use crate::error::Error;
 use crate::options::ExecutorOptions;
 
-/// Runs batches of tool calls. Clones share everything, and are cheap.
+/// Runs batches of tool calls. Cheap to clone; clones share everything.
 ///
-/// It runs what it is given: whether a call is allowed is decided before.
+/// Does not check permissions: it runs every call that it is given.
 ///
 /// ```
 /// use oa_executor::{Batch, ToolEvent, ToolExecutor};
@@ -49,17 +49,17 @@ struct Inner {
 }
 
 impl ToolExecutor {
-    /// Creates an executor of these tools with the default options.
+    /// Creates an executor for these tools with default options.
     #[must_use]
     pub fn new(tools: Registry) -> Self {
         Self(Arc::new(Inner { tools, options: ExecutorOptions::new() }))
     }
 
-    /// Creates an executor of these tools.
+    /// Creates an executor for these tools.
     ///
     /// # Errors
     ///
-    /// `Config` if an option cannot act: see [`ExecutorOptions::check`].
+    /// `Config` if an option is invalid: see [`ExecutorOptions::check`].
     pub fn with_options(tools: Registry, options: ExecutorOptions) -> Result<Self, Error> {
         options.check()?;
         Ok(Self(Arc::new(Inner { tools, options })))

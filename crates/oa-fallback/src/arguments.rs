@@ -1,10 +1,12 @@
 //! Arguments as `name="value", other=[1, 2]`, by the tool's schema.
 
+use oa_json::{LenientReader, LenientValue, literal};
 use serde_json::{Map, Value};
 
+use crate::bare::{Bare, whole};
 use crate::convert::convert;
+use crate::quote::quote;
 use crate::tools::Parameters;
-use crate::value::{Bare, Reader, Token, literal, quote};
 
 /// Reads the arguments of one call. Without a schema, a value is what it looks like.
 pub(crate) fn read(
@@ -12,16 +14,16 @@ pub(crate) fn read(
     bare: Bare,
     schema: Option<Parameters<'_>>,
 ) -> Result<Map<String, Value>, String> {
-    let mut reader = Reader::new(text);
+    let mut reader = bare.reader(text);
     let mut arguments = Map::new();
     let mut nameless = None;
     while !reader.rest().is_empty() {
         match name(&mut reader, bare)? {
             Some(name) => {
-                let token =
-                    reader.value(bare).map_err(|error| format!("{}: {error}", quote(&name)))?;
+                let written =
+                    reader.value().map_err(|error| format!("{}: {error}", quote(&name)))?;
                 let schema = schema.and_then(|schema| schema.get(&name));
-                let value = convert(token, schema, &name)?;
+                let value = convert(written, schema, &name)?;
                 if arguments.insert(name.clone(), value).is_some() {
                     return Err(format!("{} is given twice", quote(&name)));
                 }
@@ -29,16 +31,16 @@ pub(crate) fn read(
             None if nameless.is_some() || !arguments.is_empty() => {
                 return Err(format!("{} has no name: {ADVICE}", quote(reader.rest())));
             }
-            None => nameless = Some(reader.value(bare)?),
+            None => nameless = Some(reader.value().map_err(|error| error.to_string())?),
         }
-        if !reader.sign(',') && !reader.rest().is_empty() {
+        if !reader.take(',') && !reader.rest().is_empty() {
             return Err(format!("expected a comma before {}", quote(reader.rest())));
         }
     }
     match nameless {
         None => Ok(arguments),
         Some(_) if !arguments.is_empty() => Err(format!("the first value has no name: {ADVICE}")),
-        Some(token) => sole(token, schema),
+        Some(written) => sole(written, schema),
     }
 }
 
@@ -64,19 +66,19 @@ pub(crate) fn read_input(
             Some(missing) => Err(format!("`{missing}` is missing: {ADVICE}")),
         };
     }
-    let mut reader = Reader::new(text);
+    let mut reader = Bare::Words.reader(text);
     if let Ok(Some(first)) = self::name(&mut reader, Bare::Words)
         && parameters.get(&first).is_some()
     {
         return read(text, Bare::Words, schema);
     }
     if text.starts_with(['"', '\'']) {
-        return match Reader::whole(text, Bare::Word)? {
+        return match whole(text)? {
             // An object within quotes is what servers make of arguments.
-            Token::Quoted(text) if text.trim_start().starts_with('{') => {
-                sole(Reader::whole(&text, Bare::Word)?, schema)
+            LenientValue::Quoted(text) if text.trim_start().starts_with('{') => {
+                sole(whole(&text)?, schema)
             }
-            token => sole(token, schema),
+            written => sole(written, schema),
         };
     }
     if text.contains('\n') {
@@ -84,21 +86,21 @@ pub(crate) fn read_input(
     }
     // A list, if a list is wanted; else it is text like any other.
     if text.starts_with('[')
-        && let Ok(input) = Reader::whole(text, Bare::Word).and_then(|list| sole(list, schema))
+        && let Ok(input) = whole(text).and_then(|list| sole(list, schema))
     {
         return Ok(input);
     }
-    sole(Token::Bare(text.to_owned()), schema)
+    sole(LenientValue::Word(text.to_owned()), schema)
 }
 
-/// What to do instead.
+/// The advice in errors about names.
 const ADVICE: &str = "write each argument as name=value";
 
 /// Reads a name and the sign behind it; nothing is read if the next argument has none.
-fn name(reader: &mut Reader<'_>, bare: Bare) -> Result<Option<String>, String> {
-    let mut ahead = Reader::new(reader.rest());
-    let key = ahead.key().unwrap_or_default();
-    let is_named = ahead.sign('=') || bare == Bare::Words && ahead.sign(':');
+fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, String> {
+    let mut ahead = reader.clone();
+    let key = ahead.name().unwrap_or_default();
+    let is_named = ahead.take('=') || bare == Bare::Words && ahead.take(':');
     if !is_named {
         return Ok(None);
     }
@@ -113,11 +115,14 @@ fn name(reader: &mut Reader<'_>, bare: Bare) -> Result<Option<String>, String> {
 }
 
 /// One value without a name: all arguments, or the value of the only parameter.
-fn sole(token: Token, schema: Option<Parameters<'_>>) -> Result<Map<String, Value>, String> {
+fn sole(
+    written: LenientValue,
+    schema: Option<Parameters<'_>>,
+) -> Result<Map<String, Value>, String> {
     let sole = schema.and_then(Parameters::sole);
-    match (token, schema) {
-        (Token::Object(members), schema) => {
-            let is_known = |(name, _): &(String, Token)| {
+    match (written, schema) {
+        (LenientValue::Object(members), schema) => {
+            let is_known = |(name, _): &(String, LenientValue)| {
                 schema.is_none_or(|schema| {
                     schema.names().next().is_none() || schema.get(name).is_some()
                 })
@@ -132,7 +137,7 @@ fn sole(token: Token, schema: Option<Parameters<'_>>) -> Result<Map<String, Valu
             }
             match sole {
                 Some((name, schema)) => {
-                    let value = convert(Token::Object(members), Some(schema), name)?;
+                    let value = convert(LenientValue::Object(members), Some(schema), name)?;
                     Ok([(name.to_owned(), value)].into_iter().collect())
                 }
                 None => {
@@ -142,16 +147,16 @@ fn sole(token: Token, schema: Option<Parameters<'_>>) -> Result<Map<String, Valu
                 }
             }
         }
-        (token, None) => {
-            let value = match token {
-                Token::Bare(word) => literal(&word).unwrap_or(Value::String(word)),
-                token => convert(token, None, "input")?,
+        (written, None) => {
+            let value = match written {
+                LenientValue::Word(word) => literal(&word).unwrap_or(Value::String(word)),
+                written => convert(written, None, "input")?,
             };
             Ok([("input".to_owned(), value)].into_iter().collect())
         }
-        (token, Some(_)) => match sole {
+        (written, Some(_)) => match sole {
             Some((name, schema)) => {
-                let value = convert(token, Some(schema), name)?;
+                let value = convert(written, Some(schema), name)?;
                 Ok([(name.to_owned(), value)].into_iter().collect())
             }
             None => Err(format!("a value has no name: {ADVICE}")),

@@ -13,7 +13,7 @@ pub(crate) struct Balance {
     lines: Lines,
 }
 
-/// Whether what is open may go over several lines.
+/// The number of lines over which brackets may go.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lines {
     Many,
@@ -32,8 +32,8 @@ impl Balance {
         Self { depth: 1, lines, ..Self::of_value() }
     }
 
-    /// Takes more in, and returns where it ends: behind the closing bracket, or before a line break that
-    /// must not be there.
+    /// Reads more text, and returns where the brackets end in it: behind the closing one, or before a line break that
+    /// is not allowed.
     pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             if let Some(quote) = self.quote {

@@ -2,10 +2,10 @@
 
 use crate::arguments;
 use crate::balance::{Balance, Lines};
-use crate::grammar::{Body, End, Reading};
+use crate::bare::Bare;
+use crate::grammar::{BodyEnd, CallBody, ParsedCall};
 use crate::object;
 use crate::tools::Tools;
-use crate::value::Bare;
 
 const OPEN: &str = "the answer ended in the middle of the call";
 
@@ -19,12 +19,12 @@ impl Objects {
     }
 }
 
-impl Body for Objects {
+impl CallBody for Objects {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.0.push(text)
     }
 
-    fn read(&self, text: &str, _: End) -> Vec<Reading> {
+    fn read(&self, text: &str, _: BodyEnd) -> Vec<ParsedCall> {
         object::calls(text)
     }
 }
@@ -42,13 +42,13 @@ impl Arguments {
     }
 }
 
-impl Body for Arguments {
+impl CallBody for Arguments {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.balance.push(text)
     }
 
-    fn read(&self, text: &str, _: End) -> Vec<Reading> {
-        vec![Reading::of(&self.name, object::arguments(text))]
+    fn read(&self, text: &str, _: BodyEnd) -> Vec<ParsedCall> {
+        vec![ParsedCall::of(&self.name, object::arguments(text))]
     }
 }
 
@@ -79,39 +79,41 @@ impl Named {
     }
 }
 
-impl Body for Named {
+impl CallBody for Named {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.balance.push(text)
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         let closed = text.strip_suffix(self.closing());
         let input = match (closed, end) {
-            (Some(text), End::Closed) => {
+            (Some(text), BodyEnd::Closed) => {
                 arguments::read(text, self.bare, self.tools.schema(&self.name))
             }
-            (_, End::Open) => Err(OPEN.to_owned()),
-            (None, End::Closed) => Err(format!("the call does not end with `{}`", self.closing())),
+            (_, BodyEnd::Open) => Err(OPEN.to_owned()),
+            (None, BodyEnd::Closed) => {
+                Err(format!("the call does not end with `{}`", self.closing()))
+            }
         };
-        vec![Reading::of(&self.name, input)]
+        vec![ParsedCall::of(&self.name, input)]
     }
 }
 
-/// A call of which the head said everything.
+/// A call whose head is all there is.
 #[derive(Debug)]
-pub(crate) struct Ready(pub(crate) Reading);
+pub(crate) struct Ready(pub(crate) ParsedCall);
 
-impl Body for Ready {
+impl CallBody for Ready {
     fn push(&mut self, _: &str) -> Option<usize> {
         Some(0)
     }
 
-    fn read(&self, _: &str, _: End) -> Vec<Reading> {
+    fn read(&self, _: &str, _: BodyEnd) -> Vec<ParsedCall> {
         vec![self.0.clone()]
     }
 }
 
 /// The reading of a call that was left open.
-pub(crate) fn left_open(name: &str) -> Reading {
-    Reading::malformed(Some(name), OPEN)
+pub(crate) fn left_open(name: &str) -> ParsedCall {
+    ParsedCall::malformed(Some(name), OPEN)
 }

@@ -1,6 +1,6 @@
 //! Where a closing tag ends, byte by byte.
 
-/// Finds a tag whose first byte comes only once in it, in letters of either case.
+/// Finds a tag, ignoring case. Its first byte must not come again in it.
 #[derive(Debug)]
 pub(crate) struct Closing {
     tag: &'static str,
@@ -13,7 +13,7 @@ impl Closing {
         Self { tag, seen: 0 }
     }
 
-    /// Takes more in, and returns where the tag ends.
+    /// Reads more text, and returns where the tag ends in it.
     pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
         let tag = self.tag.as_bytes();
         for (at, byte) in text.bytes().enumerate() {

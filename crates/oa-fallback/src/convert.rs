@@ -2,17 +2,22 @@
 
 use std::fmt;
 
+use oa_json::{LenientValue, literal};
 use serde_json::{Map, Value};
 
-use crate::value::{Bare, Reader, Token, literal, quote, shorten};
+use crate::bare::whole;
+use crate::quote::{quote, shorten};
 
 /// How deep schemas are followed.
 const DEPTH: u8 = 64;
 
-/// Makes a value of what was written, as the schema wants it. Where that leaves a doubt it is an error
-/// that names the field.
-pub(crate) fn convert(token: Token, schema: Option<&Value>, name: &str) -> Result<Value, String> {
-    convert_at(token, schema, &Path::Name(name))
+/// Converts a written value to a type that the schema allows. If that leaves a doubt, the error names the field.
+pub(crate) fn convert(
+    written: LenientValue,
+    schema: Option<&Value>,
+    name: &str,
+) -> Result<Value, String> {
+    convert_at(written, schema, &Path::Name(name))
 }
 
 /// A place in the arguments, spelled only when something is wrong there.
@@ -33,16 +38,20 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-fn convert_at(token: Token, schema: Option<&Value>, path: &Path<'_>) -> Result<Value, String> {
+fn convert_at(
+    written: LenientValue,
+    schema: Option<&Value>,
+    path: &Path<'_>,
+) -> Result<Value, String> {
     let types = Types::of(schema, DEPTH);
     let wrong = |found: &str| Err(format!("`{path}`: expected {}, found {found}", types.words()));
-    match token {
-        Token::Quoted(text) if types.allow(Type::String) => Ok(Value::String(text)),
-        Token::Quoted(text) => match from_text(&text, schema, types, path) {
+    match written {
+        LenientValue::Quoted(text) if types.allow(Type::String) => Ok(Value::String(text)),
+        LenientValue::Quoted(text) => match from_text(&text, schema, types, path) {
             Some(value) => Ok(value),
             None => wrong(&format!("text {}", quote(&text))),
         },
-        Token::Bare(word) => {
+        LenientValue::Word(word) => {
             let is_named = || {
                 let named = schema.and_then(|schema| schema.get("enum")?.as_array());
                 named.is_some_and(|named| named.iter().any(|one| one.as_str() == Some(&word)))
@@ -62,13 +71,13 @@ fn convert_at(token: Token, schema: Option<&Value>, path: &Path<'_>) -> Result<V
                 _ => wrong(&quote(&word)),
             }
         }
-        Token::List(items) if types.allow(Type::Array) => {
+        LenientValue::Array(items) if types.allow(Type::Array) => {
             let of = schema.and_then(|schema| part(schema, "items"));
             let items = items.into_iter().enumerate();
             items.map(|(at, item)| convert_at(item, of, &Path::Item(path, at))).collect()
         }
-        Token::List(_) => wrong("a list"),
-        Token::Object(members) if types.allow(Type::Object) => {
+        LenientValue::Array(_) => wrong("a list"),
+        LenientValue::Object(members) if types.allow(Type::Object) => {
             let properties = schema.and_then(|schema| part(schema, "properties"));
             let mut object = Map::new();
             for (name, member) in members {
@@ -78,11 +87,11 @@ fn convert_at(token: Token, schema: Option<&Value>, path: &Path<'_>) -> Result<V
             }
             Ok(Value::Object(object))
         }
-        Token::Object(_) => wrong("an object"),
+        LenientValue::Object(_) => wrong("an object"),
     }
 }
 
-/// Makes a value of text that stands between tags: text where the schema allows text, else JSON.
+/// Converts text between tags: to a string where the schema allows strings, else by reading it as JSON.
 pub(crate) fn convert_text(
     text: &str,
     schema: Option<&Value>,
@@ -96,8 +105,8 @@ pub(crate) fn convert_text(
     if types.allow(Type::String) {
         return Ok(text.into());
     }
-    match Reader::whole(text, Bare::Word) {
-        Ok(token) => convert(token, schema, name),
+    match whole(text) {
+        Ok(written) => convert(written, schema, name),
         Err(_) => {
             let (name, wanted) = (quote(name), types.words());
             Err(format!("{name}: expected {wanted}, found {}", quote(text)))
@@ -105,12 +114,12 @@ pub(crate) fn convert_text(
     }
 }
 
-/// What text in quotes says where no text is wanted: `"3"`, `"[1, 2]"`.
+/// Returns the value that text in quotes spells where the schema allows no string: `"3"`, `"[1, 2]"`.
 fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
     let text = text.trim();
     if text.starts_with(['[', '{']) {
-        let token = Reader::whole(text, Bare::Word).ok()?;
-        return convert_at(token, schema, path).ok();
+        let written = whole(text).ok()?;
+        return convert_at(written, schema, path).ok();
     }
     literal(text).filter(|value| types.allow_value(value))
 }
@@ -223,11 +232,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::bare::Bare;
 
     #[track_caller]
     fn check(written: &str, schema: Value, expected: Result<Value, &str>) {
-        let token = Reader::whole(written, Bare::Words).unwrap();
-        let converted = convert(token, Some(&schema), "n");
+        let value = Bare::Words.reader(written).value().unwrap();
+        let converted = convert(value, Some(&schema), "n");
         assert_eq!(converted, expected.map_err(str::to_owned), "{written} by {schema}");
     }
 

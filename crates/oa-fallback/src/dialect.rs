@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::grammar::Grammar;
 use crate::scanner::Scanner;
 
-/// A way to call tools in plain text: what the model is told, how its calls are found, and how calls and
-/// results look when the conversation is sent.
+/// A way to call tools in plain text: instructions for the model, a grammar that finds its calls, and the form of calls
+/// and results when the conversation is sent.
 ///
-/// A dialect of your own is a [`Grammar`] and five methods; the [`Scanner`] around it does the rest.
+/// A dialect of your own is a [`Grammar`] and five methods; the [`Scanner`] does the rest.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use oa_fallback::{Body, Dialect, End, Found, Grammar, Head, Place, Reading, Scanned, Stop};
+/// use oa_fallback::{CallBody, Dialect, BodyEnd, Match, Grammar, CallHead, Position, ParsedCall, Scanned, NoMatch};
 /// use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 ///
 /// /// `!roll 2d6`, a line for a call.
@@ -44,26 +44,26 @@ use crate::scanner::Scanner;
 ///     fn may_begin(&self, byte: u8) -> bool {
 ///         byte == b'!'
 ///     }
-///     fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
-///         if !place.at_line_start {
-///             return Err(Stop::No);
+///     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+///         if !position.at_line_start {
+///             return Err(NoMatch::Mismatch);
 ///         }
 ///         head.literal("!")?;
 ///         let name = head.name()?.to_owned();
 ///         head.literal(" ")?;
-///         Ok(Found::Call(Box::new(Line(name))))
+///         Ok(Match::Call(Box::new(Line(name))))
 ///     }
 /// }
 ///
 /// #[derive(Debug)]
 /// struct Line(String);
 ///
-/// impl Body for Line {
+/// impl CallBody for Line {
 ///     fn push(&mut self, text: &str) -> Option<usize> {
 ///         text.find('\n')
 ///     }
-///     fn read(&self, text: &str, _: End) -> Vec<Reading> {
-///         vec![Reading::call(&self.0, [("words".to_owned(), text.into())].into_iter().collect())]
+///     fn read(&self, text: &str, _: BodyEnd) -> Vec<ParsedCall> {
+///         vec![ParsedCall::new(&self.0, [("words".to_owned(), text.into())].into_iter().collect())]
 ///     }
 /// }
 ///
@@ -75,11 +75,10 @@ use crate::scanner::Scanner;
 /// assert_eq!(scanner.next_item(), None); // what it wrote without the result is cut
 /// ```
 pub trait Dialect: fmt::Debug + Send + Sync {
-    /// Writes what the model is told of the tools and of how to call them: a part of the system prompt.
-    /// Without tools there is nothing to tell.
+    /// Writes the part of the system prompt that explains the tools and how to call them; empty without tools.
     fn instructions(&self, tools: &[ToolSpec]) -> String;
 
-    /// Returns how calls look. With the tools, values are read by their schemas.
+    /// Returns the grammar of calls. Values are read by the schemas of these tools.
     fn grammar(&self, tools: Arc<[ToolSpec]>) -> Box<dyn Grammar>;
 
     /// Writes a call as the model should have written it, without a line break around it.
@@ -88,11 +87,11 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Writes the result of a call of the tool `tool`, without a line break around it.
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
 
-    /// Returns texts at which the server is to end an answer, so that the model does not write results
-    /// itself.
+    /// Returns the stop sequences of a request, which keep the model from writing results itself.
     fn stop(&self) -> Vec<String>;
 
-    /// Whether a call stands in the middle of the text, where it was written, or else behind all of it.
+    /// Returns whether [`plain_message`](crate::plain_message) writes a call where it stood in the text; otherwise
+    /// calls are written behind all text.
     fn writes_calls_in_place(&self) -> bool {
         false
     }
@@ -103,7 +102,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 }
 
-/// A result as text: a string as it is, anything else as JSON.
+/// Returns a result as text: a string as it is, anything else as JSON.
 pub(crate) fn result_text(result: &ToolResultBlock) -> String {
     match &result.content {
         Value::String(text) => text.clone(),

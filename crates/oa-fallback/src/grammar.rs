@@ -2,48 +2,47 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::head::Head;
+use crate::head::CallHead;
 
-/// How calls look in text: where they begin, and how they are read.
+/// The syntax of calls in text: where they begin, and how they are parsed.
 ///
-/// A [`Scanner`](crate::Scanner) asks it, and does everything else: it cuts, holds back, bounds and
-/// queues. That an answer is read the same however it was cut into pieces follows from two things: what
-/// [`begin`](Self::begin) finds depends only on what it looked at through its [`Head`], and a [`Body`]
-/// looks at one byte after the other.
+/// A [`Scanner`](crate::Scanner) drives it, and does everything else: it cuts, holds back, bounds and queues. That an
+/// answer is read the same however it was cut follows from two rules: what [`begin`](Self::begin) returns depends only
+/// on what it looked at through its [`CallHead`], and a [`CallBody`] looks at one byte after the other.
 pub trait Grammar: fmt::Debug + Send + Sync {
-    /// Returns whether a call, or anything else that [`begin`](Self::begin) finds, may begin with this
-    /// byte. All other text goes out without a further look. White space is never asked about where it goes
-    /// with the call behind it ([`After::Cut`]).
+    /// Returns whether anything that [`begin`](Self::begin) matches may begin with this byte. All other text is emitted
+    /// without a further look. It is not asked about white space that is cut with the call behind it
+    /// ([`AfterCall::Cut`]).
     fn may_begin(&self, byte: u8) -> bool;
 
-    /// Looks whether a call begins here, and goes with the head to where its body begins.
+    /// Matches the beginning of a call, and leaves the head where the body of the call begins.
     ///
     /// # Errors
     ///
-    /// [`Stop::No`] if none begins here: what was looked at is text. [`Stop::More`] if that cannot be told
-    /// yet; the head's own methods answer it where the text ends.
-    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop>;
+    /// [`NoMatch::Mismatch`] if no call begins here: what was looked at is text. [`NoMatch::Incomplete`] if more text
+    /// decides; the head's own methods return it where the text ends.
+    fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch>;
 
-    /// Returns what becomes of the text behind a call.
-    fn after(&self) -> After {
-        After::Cut
+    /// Returns what happens to the text behind a call.
+    fn after_call(&self) -> AfterCall {
+        AfterCall::Cut
     }
 }
 
-/// One call that is being read, from where its head ended.
-pub trait Body: fmt::Debug + Send + Sync {
-    /// Takes more text in, and returns at how many bytes of it the call ends, if it ends there. The first
-    /// text is empty, for calls whose head says everything.
+/// The rest of a call behind its head, as it is read.
+pub trait CallBody: fmt::Debug + Send + Sync {
+    /// Takes more text, and returns at how many bytes of it the call ends, if it ends there. The first text is empty,
+    /// for calls whose head is all there is.
     fn push(&mut self, text: &str) -> Option<usize>;
 
-    /// Reads what was taken in, up to where it ended.
-    fn read(&self, text: &str, end: End) -> Vec<Reading>;
+    /// Parses the text of the body, up to its end.
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall>;
 }
 
-/// What surrounds a place in an answer.
+/// The position in an answer at which a call may begin.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
-pub struct Place {
+pub struct Position {
     /// A call ended before it, with nothing but white space between.
     pub after_call: bool,
     /// Nothing but white space comes before it in the whole answer.
@@ -52,77 +51,77 @@ pub struct Place {
     pub at_line_start: bool,
 }
 
-/// What was found where a head ends.
+/// The part of an answer that a [`Grammar`] matched.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Found {
-    /// A label that is not shown, and behind which everything is text: the final answer.
+pub enum Match {
+    /// The label of the final answer: it is not shown, and everything behind it is text.
     Answer,
-    /// A call, whose body comes next.
-    Call(Box<dyn Body>),
+    /// The head of a call, whose body comes next.
+    Call(Box<dyn CallBody>),
     /// Something that belongs to a call and is not shown, such as a closing tag.
     Skip,
 }
 
-/// Why nothing was found.
+/// The reason why a [`Grammar`] matched nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no third answer")]
-pub enum Stop {
-    /// It cannot be told before more of the answer is there.
-    More,
-    /// What stands here is text.
-    No,
+#[expect(clippy::exhaustive_enums, reason = "a text either can go on to match or cannot")]
+pub enum NoMatch {
+    /// More text decides.
+    Incomplete,
+    /// The text is no call.
+    Mismatch,
 }
 
-/// What becomes of the text behind a call.
+/// The fate of the text behind a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum After {
+pub enum AfterCall {
     /// Further calls are read if nothing but white space lies between; the rest is cut, because the model
     /// wrote it without the result.
     Cut,
-    /// It is text, and the white space around a call is too.
-    GoOn,
+    /// It stays text, like the white space around a call.
+    Keep,
 }
 
-/// How a body came to its end.
+/// The way in which the body of a call ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third end")]
-pub enum End {
+pub enum BodyEnd {
     /// By its own mark.
     Closed,
-    /// The answer ended first.
+    /// By the end of the answer.
     Open,
 }
 
-/// One call as a body reads it.
+/// One call, parsed from the text of a body.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Reading {
+pub enum ParsedCall {
+    /// A call that was plainly meant and cannot be run.
+    Malformed {
+        /// The tool's name, if it can be told.
+        name: Option<String>,
+        /// The problem, in words for the model.
+        error: String,
+    },
     /// A call that can be run.
-    Call {
+    Valid {
         /// The tool's name.
         name: String,
         /// The arguments.
         input: Map<String, Value>,
     },
-    /// What was plainly meant as a call, and is none.
-    Malformed {
-        /// The tool's name, if it can be told.
-        name: Option<String>,
-        /// What is wrong with it, in words for the model.
-        error: String,
-    },
 }
 
-impl Reading {
-    /// A call of the tool `name`.
+impl ParsedCall {
+    /// Creates a call of the tool `name`.
     #[must_use]
-    pub fn call(name: impl Into<String>, input: Map<String, Value>) -> Self {
-        Self::Call { name: name.into(), input }
+    pub fn new(name: impl Into<String>, input: Map<String, Value>) -> Self {
+        Self::Valid { name: name.into(), input }
     }
 
-    /// A call that cannot be run.
+    /// Creates a call that cannot be run.
     #[must_use]
     pub fn malformed(name: Option<&str>, error: impl Into<String>) -> Self {
         Self::Malformed { name: name.map(str::to_owned), error: error.into() }
@@ -131,7 +130,7 @@ impl Reading {
     /// A call, if its arguments could be read.
     pub(crate) fn of(name: &str, input: Result<Map<String, Value>, String>) -> Self {
         match input {
-            Ok(input) => Self::call(name, input),
+            Ok(input) => Self::new(name, input),
             Err(error) => Self::malformed(Some(name), error),
         }
     }

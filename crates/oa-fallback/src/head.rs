@@ -1,60 +1,60 @@
-use crate::grammar::Stop;
+use crate::grammar::NoMatch;
 
-/// How a call may begin, read from left to right as far as the answer is there.
+/// Reads the beginning of a call from left to right, as far as the answer has arrived.
 ///
-/// Whoever looks past the text that is there gets [`Stop::More`], unless the answer has ended: so a
-/// question that is answered once is never answered otherwise when more text comes.
+/// A method that would look past the text returns [`NoMatch::Incomplete`], unless the answer has ended. So what a
+/// method returns stays true when more text arrives.
 ///
 /// ```
-/// use oa_fallback::{Head, Stop};
+/// use oa_fallback::{CallHead, NoMatch};
 ///
-/// let mut head = Head::new("[CALL: add", false);
+/// let mut head = CallHead::new("[CALL: add", false);
 /// head.literal("[call:")?;
 /// head.blanks()?;
-/// assert_eq!(head.name(), Err(Stop::More)); // the name may go on
+/// assert_eq!(head.name(), Err(NoMatch::Incomplete)); // the name may go on
 ///
-/// let mut head = Head::new("[CALM", false);
-/// assert_eq!(head.literal("[call:"), Err(Stop::No));
-/// # Ok::<(), Stop>(())
+/// let mut head = CallHead::new("[CALM", false);
+/// assert_eq!(head.literal("[call:"), Err(NoMatch::Mismatch));
+/// # Ok::<(), NoMatch>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Head<'a> {
+pub struct CallHead<'a> {
     text: &'a str,
     at: usize,
     has_ended: bool,
 }
 
-impl<'a> Head<'a> {
-    /// A name of a tool is not longer, in bytes.
+impl<'a> CallHead<'a> {
+    /// The longest name of a tool, in bytes.
     pub const NAME: usize = 128;
 
-    /// Reads `text`, behind which more may come unless the answer has ended.
+    /// Creates a reader of `text`. More may follow it, unless the answer has ended.
     #[must_use]
     pub fn new(text: &'a str, has_ended: bool) -> Self {
         Self { text, at: 0, has_ended }
     }
 
-    /// Returns how many bytes were read.
+    /// Returns the number of bytes that were read.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Goes back to a place where [`at`](Self::at) was.
+    /// Goes back to where [`at`](Self::at) was before.
     pub fn go_back(&mut self, at: usize) {
         if at <= self.at && self.text.is_char_boundary(at) {
             self.at = at;
         }
     }
 
-    /// Returns the next character, none at the end of the answer.
+    /// Returns the next character; `None` at the end of the answer.
     ///
     /// # Errors
     ///
-    /// [`Stop::More`] where the text ends.
-    pub fn peek(&self) -> Result<Option<char>, Stop> {
+    /// [`NoMatch::Incomplete`] where the text ends.
+    pub fn peek(&self) -> Result<Option<char>, NoMatch> {
         match self.rest().chars().next() {
-            None if !self.has_ended => Err(Stop::More),
+            None if !self.has_ended => Err(NoMatch::Incomplete),
             next => Ok(next),
         }
     }
@@ -63,15 +63,16 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::No`] if something else is there, and nothing is read. [`Stop::More`] where the text ends.
-    pub fn literal(&mut self, literal: &str) -> Result<(), Stop> {
+    /// [`NoMatch::Mismatch`] if something else is there, and nothing is read. [`NoMatch::Incomplete`] where the text
+    /// ends.
+    pub fn literal(&mut self, literal: &str) -> Result<(), NoMatch> {
         let rest = self.rest().as_bytes();
         let length = rest.len().min(literal.len());
         if !rest[..length].eq_ignore_ascii_case(&literal.as_bytes()[..length]) {
-            return Err(Stop::No);
+            return Err(NoMatch::Mismatch);
         }
         if length < literal.len() {
-            return Err(if self.has_ended { Stop::No } else { Stop::More });
+            return Err(if self.has_ended { NoMatch::Mismatch } else { NoMatch::Incomplete });
         }
         self.at += length;
         Ok(())
@@ -81,11 +82,11 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::More`] where the text ends.
-    pub fn maybe(&mut self, literal: &str) -> Result<bool, Stop> {
+    /// [`NoMatch::Incomplete`] where the text ends.
+    pub fn maybe(&mut self, literal: &str) -> Result<bool, NoMatch> {
         match self.literal(literal) {
             Ok(()) => Ok(true),
-            Err(Stop::No) => Ok(false),
+            Err(NoMatch::Mismatch) => Ok(false),
             Err(more) => Err(more),
         }
     }
@@ -94,13 +95,13 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::More`] where the text ends.
-    pub fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> Result<&'a str, Stop> {
+    /// [`NoMatch::Incomplete`] where the text ends.
+    pub fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> Result<&'a str, NoMatch> {
         let rest = self.rest();
         let length = match rest.find(|c| !wanted(c)) {
             Some(length) => length,
             None if self.has_ended => rest.len(),
-            None => return Err(Stop::More),
+            None => return Err(NoMatch::Incomplete),
         };
         self.at += length;
         Ok(&rest[..length])
@@ -110,8 +111,8 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::More`] where the text ends.
-    pub fn spaces(&mut self) -> Result<(), Stop> {
+    /// [`NoMatch::Incomplete`] where the text ends.
+    pub fn spaces(&mut self) -> Result<(), NoMatch> {
         self.take_while(|c| c.is_ascii_whitespace()).map(drop)
     }
 
@@ -119,8 +120,8 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::More`] where the text ends.
-    pub fn blanks(&mut self) -> Result<(), Stop> {
+    /// [`NoMatch::Incomplete`] where the text ends.
+    pub fn blanks(&mut self) -> Result<(), NoMatch> {
         self.take_while(|c| c == ' ' || c == '\t').map(drop)
     }
 
@@ -128,15 +129,15 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::No`] if there is none. [`Stop::More`] where the text ends.
-    pub fn name(&mut self) -> Result<&'a str, Stop> {
+    /// [`NoMatch::Mismatch`] if there is none. [`NoMatch::Incomplete`] where the text ends.
+    pub fn name(&mut self) -> Result<&'a str, NoMatch> {
         let start = self.at;
         let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         let name = self.take_while(is_in_name)?.trim_end_matches('.');
         self.at = start + name.len();
         if name.is_empty() || name.starts_with(['.', '-']) || name.len() > Self::NAME {
             self.at = start;
-            return Err(Stop::No);
+            return Err(NoMatch::Mismatch);
         }
         Ok(name)
     }
@@ -145,8 +146,8 @@ impl<'a> Head<'a> {
     ///
     /// # Errors
     ///
-    /// [`Stop::No`] if it is no whole line. [`Stop::More`] where the text ends.
-    pub fn fence(&mut self) -> Result<(), Stop> {
+    /// [`NoMatch::Mismatch`] if it is no whole line. [`NoMatch::Incomplete`] where the text ends.
+    pub fn fence(&mut self) -> Result<(), NoMatch> {
         if self.maybe("```")? {
             self.take_while(|c| c.is_ascii_alphanumeric() || c == '_')?;
             self.blanks()?;

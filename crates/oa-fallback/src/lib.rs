@@ -1,9 +1,8 @@
 //! Tool calls as text, for models and servers without function calling.
 //!
-//! A [`Dialect`] writes what the model is told of its tools, finds the calls in what the model writes, and
-//! writes calls and results as text when the conversation is sent. [`React`], [`Markers`] and
-//! [`TaggedJson`] are dialects; your own implements the trait. The rest of a program sees ordinary
-//! [`ToolUseBlock`](oa_types::ToolUseBlock)s.
+//! A [`Dialect`] writes the instructions for the system prompt, finds calls in the text of an answer, and writes calls
+//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are dialects; your own
+//! implements the trait. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -23,7 +22,7 @@
 //! assert!(dialect.instructions(&tools).contains("forecast(zip, days): The weather to come"));
 //! assert_eq!(dialect.stop(), ["\nObservation:"]);
 //!
-//! // 2. What the model writes, in any pieces:
+//! // 2. The answer, cut anywhere:
 //! let mut scanner = dialect.scanner(tools);
 //! for piece in ["Thought: I look it up.\nAct", "ion: forecast(zip=0", "1234, days=\"3\")"] {
 //!     scanner.push(piece);
@@ -41,27 +40,27 @@
 //!
 //! # What holds for every dialect
 //!
-//! - What is found does not depend on how the text was cut into pieces.
-//! - Text that is no call goes out unchanged, once, and at once; only what may be the beginning of a call
-//!   is held back, [`Scanner::MOST_HELD`] bytes at most. White space before a call goes with it, and so
-//!   does the label `Final Answer:` of [`React`].
-//! - Calls that follow each other are all read. What the model wrote behind them is cut: it had not seen
-//!   the results.
-//! - A call that was written by the dialect is read as the same call.
-//! - Doubt is a [`MalformedCall`] with the reason and the raw text, never a guess. A name that no tool has
-//!   is no doubt: whoever runs the calls answers that there is no such tool.
-//! - An answer that was cut off, by the limit of its length or by a broken stream, makes no call that the whole
-//!   one would not have made: say so by [`Scanner::finish_cut_off`].
+//! - Calls and text do not depend on how the answer was cut into pieces.
+//! - Text that is no call is emitted unchanged, once, and at once; only text that may be the beginning of a call is
+//!   held back, [`Scanner::MOST_HELD`] bytes at most. White space before a call is cut with it, and so is the label
+//!   `Final Answer:` of [`React`].
+//! - Calls that follow each other are all read. Text that the model wrote behind them is cut: it had not seen the
+//!   results.
+//! - A call that the dialect wrote is read as the same call.
+//! - Doubt is a [`MalformedCall`] with the reason and the raw text, never a guess. The name of an unknown tool is no
+//!   doubt: the program that runs the calls answers that there is no such tool.
+//! - An answer that was cut off makes no call that the whole one would not have made, if it is ended by
+//!   [`Scanner::finish_cut_off`].
 //! - Time is linear in the text, and memory is bounded by [`Limits`].
 //!
 //! # Who needs this crate alone
 //!
-//! Whoever has a loop of their own, or wants the calls in a text. To run an agent, take the facade
+//! Programs with a loop of their own, and programs that look for calls in a text. To run an agent, take the facade
 //! `open-agent`.
 //!
 //! # Not in it
 //!
-//! No I/O, no clock, no server's name, and no ids: those of calls are the caller's to make up.
+//! No I/O, no clock, no server's name, no JSON reader (that is `oa-json`), and no ids of calls: the caller makes them.
 
 mod dialect;
 
@@ -76,29 +75,32 @@ mod scanner;
 
 mod arguments;
 mod balance;
+mod bare;
 mod bodies;
 mod closing;
 mod convert;
 mod object;
+mod quote;
 mod tools;
-mod value;
 
-mod fill;
+mod inline;
 mod plain;
 mod prompt;
 mod refusal;
 
-pub use crate::call::{Call, MalformedCall, Scanned};
+pub use crate::call::{MalformedCall, Scanned, TextCall};
 pub use crate::dialect::Dialect;
-pub use crate::fill::fill_in;
-pub use crate::grammar::{After, Body, End, Found, Grammar, Place, Reading, Stop};
-pub use crate::head::Head;
+pub use crate::grammar::{
+    AfterCall, BodyEnd, CallBody, Grammar, Match, NoMatch, ParsedCall, Position,
+};
+pub use crate::head::CallHead;
+pub use crate::inline::inline_results;
 pub use crate::markers::Markers;
 pub use crate::plain::plain_message;
 pub use crate::react::React;
 pub use crate::refusal::says_no_tools;
 pub use crate::scanner::{Limits, Scanner};
-pub use crate::tagged::{TaggedJson, recognise};
+pub use crate::tagged::{TaggedJson, recognize};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

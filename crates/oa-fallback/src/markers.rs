@@ -3,10 +3,11 @@ use std::sync::Arc;
 use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 
 use crate::arguments;
+use crate::bare::Bare;
 use crate::bodies::{Named, Ready};
 use crate::dialect::{Dialect, result_text};
-use crate::grammar::{After, Found, Grammar, Place, Reading, Stop};
-use crate::head::Head;
+use crate::grammar::{AfterCall, Grammar, Match, NoMatch, ParsedCall, Position};
+use crate::head::CallHead;
 use crate::prompt;
 use crate::tools::Tools;
 
@@ -31,7 +32,7 @@ use crate::tools::Tools;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Markers {
-    after: After,
+    after: AfterCall,
 }
 
 impl Default for Markers {
@@ -41,17 +42,17 @@ impl Default for Markers {
 }
 
 impl Markers {
-    /// Markers that ask: the answer ends there, and a second request has the results.
+    /// Creates the dialect in which a marker ends the answer, and a second request has the results.
     #[must_use]
     pub fn new() -> Self {
-        Self { after: After::Cut }
+        Self { after: AfterCall::Cut }
     }
 
-    /// Markers that are filled in: the model writes its whole answer, and each marker is replaced by its
-    /// result without a second request, by [`fill_in`](crate::fill_in).
+    /// Creates the dialect for inline results: the model writes its whole answer, and each marker is replaced by its
+    /// result without a second request, by [`inline_results`](crate::inline_results).
     #[must_use]
-    pub fn filled_in() -> Self {
-        Self { after: After::GoOn }
+    pub fn inline() -> Self {
+        Self { after: AfterCall::Keep }
     }
 }
 
@@ -64,13 +65,13 @@ impl Dialect for Markers {
         }
         let list = prompt::list(tools);
         match self.after {
-            After::GoOn => format!(
+            AfterCall::Keep => format!(
                 "You can use tools. Where a result belongs into your answer, write a marker in its \
                  place:\n\n{EXAMPLE}\n\nThe marker is replaced by the result before your answer is \
                  shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] \
                  and why: then write the answer anew. {RULES}\n\nTools:\n\n{list}",
             ),
-            After::Cut => format!(
+            AfterCall::Cut => format!(
                 "You can use tools. To use one, end your answer with a marker:\n\n{EXAMPLE}\n\nThen stop \
                  and wait: the next message has the result, as [RESULT:name] and the result. Never write \
                  a result yourself. When you need no tool, answer without a marker. \
@@ -96,13 +97,13 @@ impl Dialect for Markers {
     }
 
     fn writes_calls_in_place(&self) -> bool {
-        self.after == After::GoOn
+        self.after == AfterCall::Keep
     }
 
     fn stop(&self) -> Vec<String> {
         match self.after {
-            After::Cut => vec!["[RESULT:".to_owned(), "[ERROR:".to_owned()],
-            After::GoOn => Vec::new(),
+            AfterCall::Cut => vec!["[RESULT:".to_owned(), "[ERROR:".to_owned()],
+            AfterCall::Keep => Vec::new(),
         }
     }
 }
@@ -113,7 +114,7 @@ const RULES: &str = "A marker stands in one line; text with commas, brackets or 
 #[derive(Debug)]
 struct MarkerGrammar {
     tools: Tools,
-    after: After,
+    after: AfterCall,
 }
 
 impl Grammar for MarkerGrammar {
@@ -121,7 +122,7 @@ impl Grammar for MarkerGrammar {
         byte == b'['
     }
 
-    fn begin(&self, head: &mut Head<'_>, _: Place) -> Result<Found, Stop> {
+    fn begin(&self, head: &mut CallHead<'_>, _: Position) -> Result<Match, NoMatch> {
         head.literal("[TOOL:")?;
         head.blanks()?;
         let name = head.name()?;
@@ -130,20 +131,20 @@ impl Grammar for MarkerGrammar {
             Some(':') => head.literal(":")?,
             Some(']') => {
                 head.literal("]")?;
-                let input = arguments::read("", crate::value::Bare::Text, None);
-                return Ok(Found::Call(Box::new(Ready(Reading::of(name, input)))));
+                let input = arguments::read("", Bare::Text, None);
+                return Ok(Match::Call(Box::new(Ready(ParsedCall::of(name, input)))));
             }
             // A known tool is meant, but not said so that it can be read.
             Some(_) if self.tools.knows(name) => {
                 let error = format!("expected `:` or `]` behind the name: {EXAMPLE}");
-                return Ok(Found::Call(Box::new(Ready(Reading::malformed(Some(name), error)))));
+                return Ok(Match::Call(Box::new(Ready(ParsedCall::malformed(Some(name), error)))));
             }
-            _ => return Err(Stop::No),
+            _ => return Err(NoMatch::Mismatch),
         }
-        Ok(Found::Call(Box::new(Named::in_line(name, &self.tools))))
+        Ok(Match::Call(Box::new(Named::in_line(name, &self.tools))))
     }
 
-    fn after(&self) -> After {
+    fn after_call(&self) -> AfterCall {
         self.after
     }
 }

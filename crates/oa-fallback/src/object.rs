@@ -1,19 +1,21 @@
 //! Calls as JSON objects with a name and arguments.
 
+use oa_json::read_lenient;
 use serde_json::{Map, Value};
 
-use crate::grammar::Reading;
-use crate::value::{Bare, Reader, Token, quote};
+use crate::bare::limits;
+use crate::grammar::ParsedCall;
+use crate::quote::quote;
 
 const NAMES: [&str; 4] = ["name", "function", "tool", "action"];
 const ARGUMENTS: [&str; 5] = ["arguments", "parameters", "args", "input", "action_input"];
 
 /// Reads a call, or a list of calls.
-pub(crate) fn calls(text: &str) -> Vec<Reading> {
+pub(crate) fn calls(text: &str) -> Vec<ParsedCall> {
     match json(text) {
         Ok(Value::Array(list)) => list.into_iter().map(call).collect(),
         Ok(value) => vec![call(value)],
-        Err(error) => vec![Reading::malformed(name_in(text), error)],
+        Err(error) => vec![ParsedCall::malformed(name_in(text), error)],
     }
 }
 
@@ -28,13 +30,13 @@ fn json(text: &str) -> Result<Value, String> {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let relaxed = Reader::whole(text, Bare::Word).and_then(Token::into_json);
-    relaxed.map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
+    read_lenient(text, limits())
+        .map_err(|error| format!("the call is not valid JSON: {error} ({strict})"))
 }
 
-fn call(value: Value) -> Reading {
+fn call(value: Value) -> ParsedCall {
     let Value::Object(mut object) = value else {
-        return Reading::malformed(None, "the call is not a JSON object");
+        return ParsedCall::malformed(None, "the call is not a JSON object");
     };
     // `{"type": "function", "function": {"name": .., "arguments": ..}}`
     if let Some(Value::Object(inner)) = object.get_mut("function") {
@@ -43,8 +45,8 @@ fn call(value: Value) -> Reading {
     let mut names = NAMES.iter().filter_map(|name| object.get(*name)?.as_str());
     let name = match (names.next(), names.next()) {
         (Some(name), None) if !name.trim().is_empty() => name.trim().to_owned(),
-        (Some(_), Some(_)) => return Reading::malformed(None, "the call has two names"),
-        _ => return Reading::malformed(None, "the call has no name"),
+        (Some(_), Some(_)) => return ParsedCall::malformed(None, "the call has two names"),
+        _ => return ParsedCall::malformed(None, "the call has no name"),
     };
     let mut given = ARGUMENTS.iter().filter_map(|member| object.remove(*member));
     let input = match (given.next(), given.next()) {
@@ -58,7 +60,7 @@ fn call(value: Value) -> Reading {
         (Some(input), None) => as_arguments(input),
         (Some(_), Some(_)) => Err("the call has its arguments twice".to_owned()),
     };
-    Reading::of(&name, input)
+    ParsedCall::of(&name, input)
 }
 
 /// Members of a call that say nothing about its arguments.

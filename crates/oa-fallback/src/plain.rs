@@ -4,13 +4,12 @@ use oa_types::{ContentBlock, Message, MessageRole, TextBlock, ToolResultBlock};
 
 use crate::dialect::Dialect;
 
-/// Writes one message of a conversation so that it needs no function calling: calls become text of the
-/// assistant's, and results become messages of the user's.
+/// Rewrites one message of a conversation for a model without function calling: calls become text of the assistant, and
+/// results become messages of the user.
 ///
-/// History keeps ordinary calls and results, whatever the dialect, and is rendered only to be sent; so
-/// the dialect may change in the middle of a conversation. One message becomes one message. It depends
-/// on the messages before it, `earlier`, only for the name of a tool that a result does not tell.
-/// Messages without calls and results are lent as they are.
+/// History keeps ordinary calls and results and is rewritten only to be sent, so the dialect may change in the middle
+/// of a conversation. One message becomes one message. `earlier`, the messages before it, are needed for the tool's
+/// name where a result does not have it. Messages without calls and results are borrowed.
 ///
 /// ```
 /// use oa_fallback::{React, plain_message};

@@ -43,7 +43,7 @@ fn entry(tool: &ToolSpec) -> String {
     entry
 }
 
-/// A type in words; what has no simple words is shown as its schema.
+/// Describes a type in words, or by its schema where there are no simple words.
 fn type_of(schema: &Value) -> String {
     match (schema.get("type"), schema.get("items")) {
         (Some(Value::String(word)), Some(items)) if word == "array" => {

@@ -1,12 +1,11 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use oa_types::held;
+use oa_json::{LenientValue, held};
 
-use crate::call::{Call, MalformedCall, Scanned};
-use crate::grammar::{After, Body, End, Found, Grammar, Place, Reading, Stop};
-use crate::head::Head;
-use crate::value::Token;
+use crate::call::{MalformedCall, Scanned, TextCall};
+use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, NoMatch, ParsedCall, Position};
+use crate::head::CallHead;
 
 /// How much white space before a call is held back to go with it, in bytes.
 const SPACE: usize = 64;
@@ -20,18 +19,18 @@ const TOO_LARGE: &str = "the call takes more memory than the limit leaves";
 /// How much of a malformed call is kept, in bytes.
 const RAW: usize = 4 * 1024;
 
-/// What a model may make a scanner hold.
+/// Bounds on what a model can make a scanner hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// One call behind its opening mark, in bytes. A longer one is malformed, and the rest of the answer
+    /// The text of one call behind its opening mark, in bytes. A longer call is malformed, and the rest of the answer
     /// is cut. 4 MiB by default.
     pub argument_bytes: usize,
-    /// Calls of one answer. One more is malformed, and the rest of the answer is cut. 128 by default.
+    /// The number of calls in one answer. The next one is malformed, and the rest of the answer is cut. 128 by default.
     pub calls: usize,
-    /// The calls of one answer in bytes of memory, each counted as often as a client holds it at the same
-    /// time: five times. Lists and objects take many times their text. One that does not fit is malformed.
-    /// 64 MiB by default.
+    /// The memory of the calls of one answer, in bytes. Each call counts five times, as often as a client holds it at
+    /// the same time, and lists and objects take many times their text. A call that does not fit is malformed. 64 MiB
+    /// by default.
     pub held_bytes: usize,
 }
 
@@ -41,13 +40,12 @@ impl Default for Limits {
     }
 }
 
-/// Finds calls in the text of one answer, as it comes.
+/// Finds calls in the text of one answer, while it arrives.
 ///
-/// Feed it pieces of text with [`push`](Self::push), take what is certain with
-/// [`next_item`](Self::next_item) until it answers `None`, say that the answer has ended with
-/// [`finish`](Self::finish), and take the rest. Text goes out at once, but for what may be the
-/// beginning of a call, which is never more than [`MOST_HELD`](Self::MOST_HELD). What is found does not
-/// depend on how the text was cut into pieces.
+/// Feed it text with [`push`](Self::push), take items with [`next_item`](Self::next_item) until it returns `None`, end
+/// the answer with [`finish`](Self::finish), and take the rest. Text is emitted at once, except for what may be the
+/// beginning of a call, which is at most [`MOST_HELD`](Self::MOST_HELD) bytes. The items do not depend on how the text
+/// was cut.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -76,7 +74,7 @@ pub struct Scanner {
     grammar: Box<dyn Grammar>,
     limits: Limits,
     state: State,
-    /// What may become the beginning of a call.
+    /// Text that may become the beginning of a call.
     held: String,
     /// Nothing but white space so far: in the answer, and in the line.
     at_start: bool,
@@ -99,7 +97,7 @@ pub struct Scanner {
 enum State {
     /// Behind a call: another one may follow.
     Between,
-    Body(Box<dyn Body>),
+    Body(Box<dyn CallBody>),
     /// Everything is cut.
     Done,
     /// Everything is text.
@@ -107,20 +105,20 @@ enum State {
     Text,
 }
 
-/// What there is of the answer behind the text that is there.
+/// The part of an answer that is still to come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Rest {
-    /// Something, which will never be known.
+    /// It was lost: the answer was cut off.
     Lost,
     /// Nothing.
     None,
-    /// Whatever comes next.
+    /// More may come.
     Some,
 }
 
 #[derive(Debug)]
 enum Event {
-    Call(Call),
+    Call(TextCall),
     Malformed(MalformedCall),
     /// A piece of the text to be lent.
     Text(usize, usize),
@@ -159,7 +157,7 @@ impl Scanner {
         }
     }
 
-    /// Takes a piece of text in.
+    /// Reads more text.
     pub fn push(&mut self, text: &str) {
         if self.queue.is_empty() {
             self.text.clear();
@@ -172,18 +170,18 @@ impl Scanner {
         self.scan(&joined, Rest::Some);
     }
 
-    /// Takes in that the answer has ended. Further pieces are cut.
+    /// Ends the answer. Further text is ignored.
     pub fn finish(&mut self) {
         self.end(Rest::None);
     }
 
-    /// Takes in that the answer was cut off: by a limit of its length, or because the stream broke. A call
-    /// without a mark for its end may then have lost some of it, so it is malformed.
+    /// Ends an answer that was cut off: by a limit of its length, or because the stream broke. A call without a mark
+    /// for its end may have lost some of its text then, so it is malformed.
     pub fn finish_cut_off(&mut self) {
         self.end(Rest::Lost);
     }
 
-    /// Returns what was found next; `None` means that more text, or the end, is wanted.
+    /// Returns the next item; `None` means that more text is needed, or the end.
     pub fn next_item(&mut self) -> Option<Scanned<'_>> {
         Some(match self.queue.pop_front()? {
             Event::Call(call) => Scanned::Call(call),
@@ -192,13 +190,13 @@ impl Scanner {
         })
     }
 
-    /// Returns how many bytes are held back, because they may be the beginning of a call.
+    /// Returns the number of bytes that are held back, because they may be the beginning of a call.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }
 
-    /// Returns whether whatever follows is cut, so that the answer need not be read on.
+    /// Returns whether everything that follows is cut, so that the answer need not be read on.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
@@ -208,12 +206,12 @@ impl Scanner {
         let held = mem::take(&mut self.held);
         self.scan(&held, to_come);
         if let State::Body(body) = mem::replace(&mut self.state, State::Done) {
-            let mut readings = self.read(&*body, End::Open);
+            let mut readings = self.read(&*body, BodyEnd::Open);
             if to_come == Rest::Lost {
                 for reading in &mut readings {
-                    if let Reading::Call { name, .. } = reading {
+                    if let ParsedCall::Valid { name, .. } = reading {
                         *reading =
-                            Reading::malformed(Some(name), "the answer was cut off in the call");
+                            ParsedCall::malformed(Some(name), "the answer was cut off in the call");
                     }
                 }
             }
@@ -244,7 +242,7 @@ impl Scanner {
 
     /// Passes text on, up to what may be a call. Returns how many bytes are dealt with.
     fn text(&mut self, rest: &str, to_come: Rest) -> usize {
-        let absorbs = self.grammar.after() == After::Cut;
+        let absorbs = self.grammar.after_call() == AfterCall::Cut;
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
         let bytes = rest.as_bytes();
         let stops = |byte: &u8| is_space(byte) || self.grammar.may_begin(*byte);
@@ -263,22 +261,22 @@ impl Scanner {
             }
         }
         let (blank, behind) = rest.split_at(space);
-        let place = Place {
+        let position = Position {
             after_call: false,
             at_start: self.at_start,
             at_line_start: self.at_line_start || blank.contains('\n'),
         };
-        let (found, length) = self.begin(behind, place, to_come);
+        let (found, length) = self.begin(behind, position, to_come);
         match found {
-            Ok(Found::Call(body)) => self.open(body, &behind[..length]),
+            Ok(Match::Call(body)) => self.open(body, &behind[..length]),
             Ok(found) => {
                 self.emit(blank);
-                if matches!(found, Found::Answer) {
+                if matches!(found, Match::Answer) {
                     self.state = State::Plain;
                 }
             }
-            Err(Stop::More) => return self.hold(rest),
-            Err(Stop::No) => {
+            Err(NoMatch::Incomplete) => return self.hold(rest),
+            Err(NoMatch::Mismatch) => {
                 let first = behind.chars().next().map_or(0, char::len_utf8);
                 self.emit(&rest[..space + first]);
                 return space + first;
@@ -294,26 +292,32 @@ impl Scanner {
             self.note(&rest[..space]);
             return space;
         }
-        let place = Place { after_call: true, at_start: false, at_line_start: self.at_line_start };
-        let (found, length) = self.begin(rest, place, to_come);
+        let position =
+            Position { after_call: true, at_start: false, at_line_start: self.at_line_start };
+        let (found, length) = self.begin(rest, position, to_come);
         match found {
-            Ok(Found::Call(body)) => self.open(body, &rest[..length]),
-            Ok(Found::Skip) => {}
-            Err(Stop::More) => return self.hold(rest),
-            Ok(Found::Answer) | Err(Stop::No) => self.state = State::Done,
+            Ok(Match::Call(body)) => self.open(body, &rest[..length]),
+            Ok(Match::Skip) => {}
+            Err(NoMatch::Incomplete) => return self.hold(rest),
+            Ok(Match::Answer) | Err(NoMatch::Mismatch) => self.state = State::Done,
         }
         length
     }
 
-    /// Asks the grammar, which sees so much and no more. [`Stop::More`] only if more may come.
-    fn begin(&self, text: &str, place: Place, to_come: Rest) -> (Result<Found, Stop>, usize) {
+    /// Asks the grammar, which sees so much and no more. [`NoMatch::Incomplete`] only if more may come.
+    fn begin(
+        &self,
+        text: &str,
+        position: Position,
+        to_come: Rest,
+    ) -> (Result<Match, NoMatch>, usize) {
         let is_cut = text.len() >= Self::WINDOW;
         let window = &text[..floor(text, Self::WINDOW)];
-        let mut head = Head::new(window, to_come == Rest::None && !is_cut);
-        let found = match self.grammar.begin(&mut head, place) {
-            Err(Stop::More) if is_cut || to_come != Rest::Some => Err(Stop::No),
+        let mut head = CallHead::new(window, to_come == Rest::None && !is_cut);
+        let found = match self.grammar.begin(&mut head, position) {
+            Err(NoMatch::Incomplete) if is_cut || to_come != Rest::Some => Err(NoMatch::Mismatch),
             // It would be found again and again.
-            Ok(Found::Skip | Found::Answer) if head.at() == 0 => Err(Stop::No),
+            Ok(Match::Skip | Match::Answer) if head.at() == 0 => Err(NoMatch::Mismatch),
             found => found,
         };
         (found, head.at())
@@ -325,7 +329,7 @@ impl Scanner {
     }
 
     /// Begins to read a call, which may be all there already.
-    fn open(&mut self, mut body: Box<dyn Body>, head: &str) {
+    fn open(&mut self, mut body: Box<dyn CallBody>, head: &str) {
         self.raw.clear();
         self.raw.push_str(head);
         self.head = head.len();
@@ -359,22 +363,22 @@ impl Scanner {
 
     /// Reads a body that has come to its end.
     fn close(&mut self) {
-        let behind = match self.grammar.after() {
-            After::Cut => State::Between,
-            After::GoOn => State::Text,
+        let behind = match self.grammar.after_call() {
+            AfterCall::Cut => State::Between,
+            AfterCall::Keep => State::Text,
         };
         if let State::Body(body) = mem::replace(&mut self.state, behind) {
-            let readings = self.read(&*body, End::Closed);
+            let readings = self.read(&*body, BodyEnd::Closed);
             self.queue(readings);
         }
     }
 
     /// Reads the body of a call, unless what it may come to does not fit into memory.
-    fn read(&self, body: &dyn Body, end: End) -> Vec<Reading> {
+    fn read(&self, body: &dyn CallBody, end: BodyEnd) -> Vec<ParsedCall> {
         let text = &self.raw[self.head..];
         if held_by(text) > self.left() {
             let name = Self::name_by(body, text);
-            return vec![Reading::malformed(name.as_deref(), TOO_LARGE)];
+            return vec![ParsedCall::malformed(name.as_deref(), TOO_LARGE)];
         }
         body.read(text, end)
     }
@@ -385,11 +389,11 @@ impl Scanner {
     }
 
     /// Puts into the queue what a body was read as.
-    fn queue(&mut self, mut readings: Vec<Reading>) {
+    fn queue(&mut self, mut readings: Vec<ParsedCall>) {
         self.at_start = false;
         self.at_line_start = false;
         if readings.is_empty() {
-            readings.push(Reading::malformed(None, "there is no call in it"));
+            readings.push(ParsedCall::malformed(None, "there is no call in it"));
         }
         for reading in readings {
             if self.calls >= self.limits.calls {
@@ -397,20 +401,20 @@ impl Scanner {
             }
             self.calls += 1;
             match reading {
-                Reading::Call { name, .. } if name.len() > self.left() / COPIES => {
+                ParsedCall::Valid { name, .. } if name.len() > self.left() / COPIES => {
                     self.malformed(None, TOO_LARGE.to_owned());
                 }
-                Reading::Call { name, input } => {
+                ParsedCall::Valid { name, input } => {
                     let bytes = COPIES * (name.len() + held::by_members(&input));
                     if bytes > self.left() {
                         self.malformed(Some(name), TOO_LARGE.to_owned());
                         continue;
                     }
                     self.taken += bytes;
-                    let call = Call { name, input, place: self.length };
+                    let call = TextCall { name, input, offset: self.length };
                     self.queue.push_back(Event::Call(call));
                 }
-                Reading::Malformed { name, error } => self.malformed(name, error),
+                ParsedCall::Malformed { name, error } => self.malformed(name, error),
             }
         }
         self.raw = String::new();
@@ -426,11 +430,11 @@ impl Scanner {
         Self::name_by(&**body, &self.raw[self.head..])
     }
 
-    fn name_by(body: &dyn Body, text: &str) -> Option<String> {
-        let readings = body.read(&text[..floor(text, RAW)], End::Open);
+    fn name_by(body: &dyn CallBody, text: &str) -> Option<String> {
+        let readings = body.read(&text[..floor(text, RAW)], BodyEnd::Open);
         match readings.into_iter().next()? {
-            Reading::Call { name, .. } => Some(name),
-            Reading::Malformed { name, .. } => name,
+            ParsedCall::Valid { name, .. } => Some(name),
+            ParsedCall::Malformed { name, .. } => name,
         }
     }
 
@@ -446,7 +450,7 @@ impl Scanner {
         let raw = self.raw[..floor(&self.raw, most)].to_owned();
         self.taken += COPIES * raw.len();
         let name = name.filter(|name| name.len() <= RAW);
-        let call = MalformedCall { name, error, raw, place: self.length };
+        let call = MalformedCall { name, error, raw, offset: self.length };
         self.queue.push_back(Event::Malformed(call));
     }
 
@@ -479,7 +483,7 @@ impl Scanner {
 /// one or stands in a text is not known yet.
 fn held_by(text: &str) -> usize {
     /// A value as it was written, with a name.
-    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<Token>());
+    const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<LenientValue>());
     let by_sign = |byte: u8| match byte {
         b',' => held::ITEM + WRITTEN,
         b':' | b'=' => held::MEMBER + WRITTEN,

@@ -14,8 +14,8 @@ use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::{Map, Value};
 
 use crate::dialect::Dialect;
-use crate::grammar::{Found, Grammar, Place, Stop};
-use crate::head::Head;
+use crate::grammar::{Grammar, Match, NoMatch, Position};
+use crate::head::CallHead;
 use crate::scanner::Scanner;
 use crate::tools::Tools;
 
@@ -33,9 +33,8 @@ use crate::tools::Tools;
 /// | Qwen Coder, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
 /// | Gemma, Llama | a call in Python, in a fence named `tool_code` or behind `<\|python_tag\|>`, if the tool exists |
 ///
-/// Several calls in a row are read; what comes behind them is cut. [`scanner`](Dialect::scanner) alone,
-/// without instructions, finds calls that a server left in the text because it has no parser for its
-/// model (QUIRKS row 31).
+/// Several calls in a row are read; text behind them is cut. [`recognize`] finds calls that a server left in the text
+/// because it has no parser for its model (QUIRKS row 31).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -62,7 +61,7 @@ impl TaggedJson {
 /// Returns a scanner for calls that a server left in the text of an answer, in any of the forms that
 /// [`TaggedJson`] reads, though the request had its tools in the ordinary way (QUIRKS row 31).
 #[must_use]
-pub fn recognise(tools: Arc<[ToolSpec]>) -> Scanner {
+pub fn recognize(tools: Arc<[ToolSpec]>) -> Scanner {
     TaggedJson::new().scanner(tools)
 }
 
@@ -107,7 +106,7 @@ impl Dialect for TaggedJson {
     }
 }
 
-/// JSON in which no text looks like a tag.
+/// Escapes `<`, so that no text in the JSON looks like a tag.
 fn without_tags(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
@@ -127,7 +126,7 @@ struct TaggedGrammar {
     tools: Tools,
 }
 
-type Style = fn(&mut Head<'_>, Place, &Tools) -> Result<Found, Stop>;
+type Style = fn(&mut CallHead<'_>, Position, &Tools) -> Result<Match, NoMatch>;
 
 const STYLES: [Style; 7] = [
     hermes::begin,
@@ -139,7 +138,7 @@ const STYLES: [Style; 7] = [
     bare::begin,
 ];
 
-/// What belongs to a call and comes behind it.
+/// Marks that belong to a call and stand behind it.
 const CLOSING: [&str; 7] = ["</tool_call>", "</function>", "```", "}", "]", ",", ";"];
 
 impl Grammar for TaggedGrammar {
@@ -147,21 +146,21 @@ impl Grammar for TaggedGrammar {
         matches!(byte, b'<' | b'[' | b'{' | b'`')
     }
 
-    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
-        let mut stop = Stop::No;
+    fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+        let mut stop = NoMatch::Mismatch;
         for style in STYLES {
             head.go_back(0);
-            match style(head, place, &self.tools) {
+            match style(head, position, &self.tools) {
                 Ok(found) => return Ok(found),
-                Err(Stop::More) => stop = Stop::More,
-                Err(Stop::No) => {}
+                Err(NoMatch::Incomplete) => stop = NoMatch::Incomplete,
+                Err(NoMatch::Mismatch) => {}
             }
         }
-        if place.after_call && stop == Stop::No {
+        if position.after_call && stop == NoMatch::Mismatch {
             for closing in CLOSING {
                 head.go_back(0);
                 if head.maybe(closing)? {
-                    return Ok(Found::Skip);
+                    return Ok(Match::Skip);
                 }
             }
         }

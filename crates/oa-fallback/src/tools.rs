@@ -3,7 +3,7 @@ use std::sync::Arc;
 use oa_types::ToolSpec;
 use serde_json::{Map, Value};
 
-/// The tools there are, shared by whoever reads a call.
+/// The tools of a request, shared by everything that reads a call.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools(Arc<[ToolSpec]>);
 

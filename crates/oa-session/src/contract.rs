@@ -1,6 +1,6 @@
-//! What every store has to keep, as a test: feature `contract`.
+//! A test suite for session stores (feature `contract`).
 //!
-//! A store of your own is put to it in one line, and to what a killed process leaves behind in another:
+//! One line checks a store of your own, another what killed processes leave behind:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -11,7 +11,7 @@
 //! contract::block_on(contract::check(|| Arc::clone(&store)));
 //! ```
 //!
-//! Whatever is not kept is a panic that says what.
+//! Violations panic with a description.
 
 mod block_on;
 mod conversation;
@@ -33,8 +33,8 @@ pub use self::block_on::block_on;
 pub use self::conversation::conversation;
 pub use self::crash::survive;
 
-/// Checks a store. `open` returns a handle to one and the same store, which is empty at first; it is
-/// called about thirty times, and handles are dropped in between.
+/// Checks a store. `open` returns handles to the same store, which must start empty; it is called about thirty
+/// times, and handles are dropped in between.
 ///
 /// # Panics
 ///

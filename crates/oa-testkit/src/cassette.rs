@@ -49,7 +49,7 @@ pub use self::service::{Taped, TapedFuture};
 /// the order of members does not matter, and ids of tool calls as what they pair, because clients make up
 /// those that a server leaves out. Scheme, host and headers are not compared, so that a cassette works
 /// on another machine, with another key or none.
-/// [`ignore`](CassetteBuilder::ignore) and [`normalise`](CassetteBuilder::normalise) say what else is
+/// [`ignore`](CassetteBuilder::ignore) and [`normalize`](CassetteBuilder::normalize) say what else is
 /// not. Each interaction is used once, so that the same question asked twice gets its two answers in
 /// their order, and agents that work at the same time get their own.
 ///

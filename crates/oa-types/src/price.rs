@@ -29,8 +29,11 @@ impl Price {
     /// `Config` if one of them is negative or not a finite number.
     pub fn per_million(input: f64, output: f64) -> Result<Self, Error> {
         let of_one = |amount: f64| {
-            Cost::new(amount / 1e6)
-                .map_err(|_| Error::config(format!("not the price of a million tokens: {amount}")))
+            Cost::new(amount / 1e6).map_err(|_| {
+                Error::config(format!(
+                    "a price per million tokens must be a finite number of 0 or more, not {amount}"
+                ))
+            })
         };
         Ok(Self { input: of_one(input)?, output: of_one(output)? })
     }

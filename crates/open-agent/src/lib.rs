@@ -30,7 +30,8 @@
 //! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
 //! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
 //! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop; [`fallback`] has calls in text for
-//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out.
+//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out, and
+//! [`json`](mod@json) reads JSON while a model writes it.
 //!
 //! The manual has three pages: [`guide::limits`], what a server can make a program hold; [`guide::quirks`], what
 //! servers do differently and what is done about it (the "QUIRKS rows" of all crates' documentation); and
@@ -106,6 +107,8 @@ pub use oa_executor as executor;
 pub use oa_fallback as fallback;
 #[doc(inline)]
 pub use oa_hooks as hooks;
+#[doc(inline)]
+pub use oa_json as json;
 #[doc(inline)]
 pub use oa_redact as redact;
 #[cfg(feature = "router")]

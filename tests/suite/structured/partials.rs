@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use oa_testkit::{Cut, Reply};
-use open_agent::client::PartialJson;
 use open_agent::{AgentEvent, ErrorKind, json};
 
 use super::{OSLO, Place, oslo};
@@ -186,24 +185,4 @@ async fn the_end_tells_what_went_wrong() {
     assert!(stream.next().await.is_none());
     assert!(stream.next().await.is_none());
     assert_eq!(stream.finish().await.unwrap_err().kind(), ErrorKind::Api);
-}
-
-#[test]
-fn the_work_grows_as_the_text_does() {
-    // A value that were copied for each piece would take a hundred times as much for ten times the text.
-    let allocated = |items: usize| {
-        let items: Vec<_> = (0..items).map(|item| json!({"n": item, "t": "so it is"})).collect();
-        let text = json!({ "items": items, "text": "word ".repeat(items.len()) }).to_string();
-        let measured = allocation_counter::measure(|| {
-            let mut json = PartialJson::new();
-            for at in 0..text.len() {
-                json.push(&text[at..=at]);
-                assert!(json.value().is_some());
-            }
-            assert!(json.is_complete());
-        });
-        measured.bytes_total
-    };
-    let (short, long) = (allocated(500), allocated(5000));
-    assert!(long < short * 15, "{short} and {long} bytes");
 }

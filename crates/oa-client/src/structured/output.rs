@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use oa_chat::{FormatFallback, FormatRequest};
+use oa_json::{ErrorKind as JsonErrorKind, Limits, find_object};
 use oa_tools::{Registry, tool};
 use oa_turn::Mode;
 use oa_types::wire::{ChatParameters, ToolChoice};
@@ -11,7 +12,6 @@ use oa_types::{
 };
 use serde_json::Value;
 
-use super::passage::Passage;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
 
@@ -25,6 +25,7 @@ pub(crate) struct Output {
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
+    limits: Limits,
     tries: u32,
     /// Where in history answers that did not fit stand, with what was said about them.
     pub(super) failed: Vec<Range<usize>>,
@@ -86,8 +87,11 @@ impl Output {
         first: Option<FormatRequest>,
         mode: Mode,
         most: u32,
+        held_bytes: usize,
         judge: Box<Judge>,
     ) -> Self {
+        let mut limits = Limits::default();
+        limits.held_bytes = held_bytes;
         Self {
             format,
             tool,
@@ -95,6 +99,7 @@ impl Output {
             mode,
             judge,
             most,
+            limits,
             tries: 0,
             failed: Vec::new(),
             is_found: false,
@@ -172,8 +177,8 @@ impl Output {
         let own: Vec<&ContentBlock> =
             message.content.iter().filter(|block| is_own(block)).collect();
         let (said, is_text) = match own[..] {
-            [] => (Said::of_text(&message.text()), true),
-            [first, ..] => (Said::of_calls(first, &own), false),
+            [] => (Said::of_text(&message.text(), self.limits), true),
+            [first, ..] => (Said::of_calls(first, &own, self.limits), false),
         };
         let (error, raw) = match said {
             Said::Object(object) => {
@@ -287,17 +292,23 @@ impl Output {
 }
 
 impl Said {
-    fn of_text(text: &str) -> Self {
-        let mut passage = Passage::default();
-        passage.push(text);
-        match passage.finish() {
+    fn of_text(text: &str, limits: Limits) -> Self {
+        match find_object(text, limits) {
             Ok(object) => Self::Object(object),
-            Err(error) => Self::Broken { error, raw: text.to_owned() },
+            Err(error) => {
+                // In words for the model.
+                let error = match error.kind() {
+                    JsonErrorKind::Missing => "there is no JSON object in the answer".to_owned(),
+                    JsonErrorKind::Ambiguous => error.to_string(),
+                    _ => format!("this is not JSON: {error}"),
+                };
+                Self::Broken { error, raw: text.to_owned() }
+            }
         }
     }
 
     /// Several calls are one if they say the same.
-    fn of_calls(first: &ContentBlock, all: &[&ContentBlock]) -> Self {
+    fn of_calls(first: &ContentBlock, all: &[&ContentBlock], limits: Limits) -> Self {
         match first {
             ContentBlock::ToolUseError(ToolUseError { error, raw_data, .. }) => {
                 Self::Broken { error: error.clone(), raw: raw_data.clone() }
@@ -313,7 +324,7 @@ impl Said {
                 let error = "called more than once, with different arguments".to_owned();
                 Self::Broken { error, raw: input.to_string() }
             }
-            other => Self::of_text(other.as_text().unwrap_or_default()),
+            other => Self::of_text(other.as_text().unwrap_or_default(), limits),
         }
     }
 }

@@ -1,14 +1,14 @@
+use oa_json::{Limits, ObjectFinder, PartialReader};
 use oa_types::ContentBlock;
 
-use super::partial::PartialJson;
-use super::passage::Passage;
 use crate::event::{AgentEvent, ToolUseDelta};
 
 /// Follows the answer that is arriving.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reader {
-    text: Passage,
-    call: PartialJson,
+    limits: Limits,
+    text: ObjectFinder,
+    call: PartialReader,
     /// Which call of the answer is the one to follow.
     place: Option<usize>,
     answers: u32,
@@ -16,26 +16,44 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Takes what happens. Whether there is more to be seen of the answer than before.
+    /// Creates a reader of answers whose value takes no more than so many bytes of memory.
+    pub(crate) fn new(held_bytes: usize) -> Self {
+        let mut limits = Limits::default();
+        limits.held_bytes = held_bytes;
+        Self::of_answer(0, limits)
+    }
+
+    fn of_answer(answers: u32, limits: Limits) -> Self {
+        Self {
+            limits,
+            text: ObjectFinder::with_limits(limits),
+            call: PartialReader::with_limits(limits),
+            place: None,
+            answers,
+            shown: 0,
+        }
+    }
+
+    /// Takes an event, and returns whether there is more to be seen of the answer than before.
     pub(crate) fn take(&mut self, event: &AgentEvent, tool: Option<&str>) -> bool {
         match (event, tool) {
             (AgentEvent::AnswerStart, _) => {
-                *self = Self { answers: self.answers + 1, ..Self::default() };
+                *self = Self::of_answer(self.answers + 1, self.limits);
             }
             (AgentEvent::Block(ContentBlock::Text(block)), None) => self.text.push(&block.text),
             (AgentEvent::ToolUseDelta(delta), Some(tool)) => self.take_piece(delta, tool),
             _ => {}
         }
-        let growth = self.json().growth();
-        std::mem::replace(&mut self.shown, growth) != growth
+        let revision = self.json().revision();
+        std::mem::replace(&mut self.shown, revision) != revision
     }
 
-    /// What has arrived.
-    pub(crate) fn json(&self) -> &PartialJson {
-        if self.place.is_some() { &self.call } else { self.text.json() }
+    /// Returns the reader of the answer, which has its value so far.
+    pub(crate) fn json(&self) -> &PartialReader {
+        if self.place.is_some() { &self.call } else { self.text.object() }
     }
 
-    /// Which answer this is, counted from 1.
+    /// Returns the number of the answer, counted from 1.
     pub(crate) fn answer(&self) -> u32 {
         self.answers
     }

@@ -75,7 +75,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         let format = output.format().clone();
         let tool = output.tool().map(str::to_owned);
         let stage = Stage::New { prompt, output };
-        let (is_begun, reader) = (false, Reader::default());
+        let (is_begun, reader) = (false, Reader::new(base.chat.limits.answer.held_bytes));
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
@@ -240,6 +240,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 if let Stage::New { prompt, output } =
                     std::mem::replace(&mut self.stage, Stage::Reading)
                 {
+                    self.driver.turn.set_output_tool(output.tool().map(str::to_owned));
                     self.driver.output = Some(output);
                     self.stage = Stage::Sending(prompt);
                 }
@@ -289,7 +290,7 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
 /// What has arrived of an answer.
 ///
 /// The values of one answer only grow: texts become longer, lists and objects get more behind what they
-/// have, what is complete does not change (see [`PartialJson`](crate::PartialJson)). A server that sends the
+/// have, what is complete does not change (see [`PartialReader`](oa_json::PartialReader)). A server that sends the
 /// arguments of a call more than once is not held to that; the answer at the end is right all the same.
 #[derive(Debug)]
 pub struct Partial<'a, T> {

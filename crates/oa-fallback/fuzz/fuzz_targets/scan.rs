@@ -64,7 +64,7 @@ fuzz_target!(|data: &str| {
     let mut tight = Limits::default();
     (tight.argument_bytes, tight.calls) = ((seed % 48) as usize, (seed % 3) as usize);
     let dialects: [&dyn Dialect; 4] =
-        [&React::new(), &Markers::new(), &Markers::filled_in(), &TaggedJson::new()];
+        [&React::new(), &Markers::new(), &Markers::inline(), &TaggedJson::new()];
     for dialect in dialects {
         for limits in [Limits::default(), tight] {
             let scanner = || Scanner::with_limits(dialect.grammar(tools()), limits);

@@ -3,8 +3,8 @@ use serde_json::Map;
 use super::input::{InBrackets, Lines};
 use super::label;
 use crate::bodies::{Arguments, Named, Objects, Ready};
-use crate::grammar::{Body, Found, Grammar, Place, Reading, Stop};
-use crate::head::Head;
+use crate::grammar::{CallBody, Grammar, Match, NoMatch, ParsedCall, Position};
+use crate::head::CallHead;
 use crate::tools::Tools;
 
 /// Words that stand for no action.
@@ -21,12 +21,12 @@ impl ReactGrammar {
         Self { tools }
     }
 
-    /// What comes behind `Action:`.
-    fn action(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+    /// Reads what follows `Action:`.
+    fn action(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
         head.spaces()?;
         let start = head.at();
         match head.fence() {
-            Err(Stop::No) => head.go_back(start),
+            Err(NoMatch::Mismatch) => head.go_back(start),
             read => read?,
         }
         if head.peek()? == Some('{') {
@@ -34,7 +34,7 @@ impl ReactGrammar {
         }
         let start = head.at();
         match self.named(head) {
-            Err(Stop::No) => {
+            Err(NoMatch::Mismatch) => {
                 head.go_back(start);
                 self.described(head)
             }
@@ -43,12 +43,12 @@ impl ReactGrammar {
     }
 
     /// A tool's name and its arguments.
-    fn named(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+    fn named(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
         head.take_while(|c| c == '`' || c == '*')?;
         let name = head.name()?;
         let is_known = self.tools.knows(name);
         if is_nothing(name) && !is_known {
-            return Err(Stop::No);
+            return Err(NoMatch::Mismatch);
         }
         // Brackets behind a word and a blank are prose, unless the word is a tool.
         if !is_known {
@@ -70,7 +70,7 @@ impl ReactGrammar {
                 head.literal("(")?;
                 let start = head.at();
                 if !is_adjacent && !are_arguments(head)? {
-                    return Err(Stop::No);
+                    return Err(NoMatch::Mismatch);
                 }
                 head.go_back(start);
                 return Ok(Box::new(Named::new(name, &self.tools)));
@@ -92,41 +92,41 @@ impl ReactGrammar {
                 if label::input(head)? {
                     return self.input(head, name);
                 }
-                return Err(Stop::No);
+                return Err(NoMatch::Mismatch);
             }
         }
         // The name alone in its line.
         head.go_back(end);
-        let schema = self.tools.schema(name).ok_or(Stop::No)?;
+        let schema = self.tools.schema(name).ok_or(NoMatch::Mismatch)?;
         Ok(Box::new(Ready(match schema.required().next() {
-            None => Reading::call(name, Map::new()),
+            None => ParsedCall::new(name, Map::new()),
             Some(missing) => {
                 let error = format!("`{missing}` is missing: write {name}({missing}=...)");
-                Reading::malformed(Some(name), error)
+                ParsedCall::malformed(Some(name), error)
             }
         })))
     }
 
     /// A line that is no name, and an input in the next: plainly a call, and no certain one.
-    fn described(&self, head: &mut Head<'_>) -> Result<Box<dyn Body>, Stop> {
+    fn described(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
         let line = head.take_while(|c| c != '\n')?.trim();
         if is_nothing(line) {
-            return Err(Stop::No);
+            return Err(NoMatch::Mismatch);
         }
         head.spaces()?;
         if !label::input(head)? {
-            return Err(Stop::No);
+            return Err(NoMatch::Mismatch);
         }
         Ok(Box::new(Lines::of_no_tool(line, &self.tools)))
     }
 
-    /// What comes behind `Action Input:`.
-    fn input(&self, head: &mut Head<'_>, name: &str) -> Result<Box<dyn Body>, Stop> {
+    /// Reads what follows `Action Input:`.
+    fn input(&self, head: &mut CallHead<'_>, name: &str) -> Result<Box<dyn CallBody>, NoMatch> {
         let start = head.at();
         head.spaces()?;
         match head.fence() {
             Ok(()) if head.peek()? == Some('{') => return Ok(Box::new(Arguments::new(name))),
-            Err(Stop::More) => return Err(Stop::More),
+            Err(NoMatch::Incomplete) => return Err(NoMatch::Incomplete),
             _ => head.go_back(start),
         }
         Ok(Box::new(Lines::new(name, &self.tools)))
@@ -137,8 +137,8 @@ fn is_nothing(text: &str) -> bool {
     NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether what stands in brackets behind a blank is arguments, and no prose.
-fn are_arguments(head: &mut Head<'_>) -> Result<bool, Stop> {
+/// Returns whether the text in brackets behind a blank is arguments rather than prose.
+fn are_arguments(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     head.spaces()?;
     if let Some(')' | '"' | '\'' | '{') = head.peek()? {
         return Ok(true);
@@ -153,24 +153,24 @@ impl Grammar for ReactGrammar {
         matches!(byte, b'A' | b'a' | b'F' | b'f' | b'*' | b'`')
     }
 
-    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
-        if place.after_call && (head.maybe("```")? || head.maybe("`")? || head.maybe("**")?) {
-            return Ok(Found::Skip);
+    fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
+        if position.after_call && (head.maybe("```")? || head.maybe("`")? || head.maybe("**")?) {
+            return Ok(Match::Skip);
         }
-        if !place.at_line_start {
-            return Err(Stop::No);
+        if !position.at_line_start {
+            return Err(NoMatch::Mismatch);
         }
         match label::label(head, "Action") {
-            Err(Stop::No) => head.go_back(0),
+            Err(NoMatch::Mismatch) => head.go_back(0),
             found => {
                 found?;
-                return self.action(head).map(Found::Call);
+                return self.action(head).map(Match::Call);
             }
         }
         label::label(head, "Final Answer")?;
         // An answer that begins in the next line.
         head.maybe("\r")?;
         head.maybe("\n")?;
-        Ok(Found::Answer)
+        Ok(Match::Answer)
     }
 }

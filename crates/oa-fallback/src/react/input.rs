@@ -1,11 +1,11 @@
 use crate::arguments;
 use crate::balance::{Balance, Lines as Across};
 use crate::bodies::left_open;
-use crate::grammar::{Body, End, Reading};
+use crate::grammar::{BodyEnd, CallBody, ParsedCall};
+use crate::quote::quote;
 use crate::tools::Tools;
-use crate::value::quote;
 
-/// What the model writes behind an input, and what ends it therefore.
+/// The labels that end an input.
 const LABELS: [&str; 5] = ["observation:", "thought:", "action:", "final answer:", "question:"];
 
 /// `Action Input: text`, up to the next label or the end of the answer.
@@ -34,7 +34,7 @@ impl Lines {
     }
 }
 
-impl Body for Lines {
+impl CallBody for Lines {
     fn push(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             if byte == b'\n' {
@@ -57,18 +57,18 @@ impl Body for Lines {
         None
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         let text = match end {
             // Without the label.
-            End::Closed => text.rfind('\n').map_or(text, |at| &text[..at]),
-            End::Open => text,
+            BodyEnd::Closed => text.rfind('\n').map_or(text, |at| &text[..at]),
+            BodyEnd::Open => text,
         };
         vec![match &self.name {
             Name::None(line) => {
-                Reading::malformed(None, format!("{} is not the name of a tool", quote(line)))
+                ParsedCall::malformed(None, format!("{} is not the name of a tool", quote(line)))
             }
             Name::Tool(name) => {
-                Reading::of(name, arguments::read_input(text, name, self.tools.schema(name)))
+                ParsedCall::of(name, arguments::read_input(text, name, self.tools.schema(name)))
             }
         }]
     }
@@ -89,18 +89,18 @@ impl InBrackets {
     }
 }
 
-impl Body for InBrackets {
+impl CallBody for InBrackets {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.balance.push(text)
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
-        let text = text.strip_suffix(']').filter(|_| end == End::Closed);
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
+        let text = text.strip_suffix(']').filter(|_| end == BodyEnd::Closed);
         vec![text.map_or_else(
             || left_open(&self.name),
             |text| {
                 let schema = self.tools.schema(&self.name);
-                Reading::of(&self.name, arguments::read_input(text, &self.name, schema))
+                ParsedCall::of(&self.name, arguments::read_input(text, &self.name, schema))
             },
         )]
     }

@@ -1,10 +1,10 @@
 //! Labels at the beginning of a line: `Action:`, `**Action 2:**`, `ACTION：`.
 
-use crate::grammar::Stop;
-use crate::head::Head;
+use crate::grammar::NoMatch;
+use crate::head::CallHead;
 
 /// Reads a label and the blanks behind it.
-pub(super) fn label(head: &mut Head<'_>, words: &str) -> Result<(), Stop> {
+pub(super) fn label(head: &mut CallHead<'_>, words: &str) -> Result<(), NoMatch> {
     stars(head)?;
     head.literal(words)?;
     head.blanks()?;
@@ -19,18 +19,18 @@ pub(super) fn label(head: &mut Head<'_>, words: &str) -> Result<(), Stop> {
 }
 
 /// Reads the label of an input, if it is there.
-pub(super) fn input(head: &mut Head<'_>) -> Result<bool, Stop> {
+pub(super) fn input(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     let start = head.at();
     for words in ["Action Input", "ActionInput", "Action_Input"] {
         match label(head, words) {
             Ok(()) => return Ok(true),
-            Err(Stop::No) => head.go_back(start),
+            Err(NoMatch::Mismatch) => head.go_back(start),
             Err(more) => return Err(more),
         }
     }
     Ok(false)
 }
 
-fn stars(head: &mut Head<'_>) -> Result<(), Stop> {
+fn stars(head: &mut CallHead<'_>) -> Result<(), NoMatch> {
     head.take_while(|c| c == '*').map(drop)
 }

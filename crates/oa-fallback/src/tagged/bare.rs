@@ -4,13 +4,17 @@
 //! be a tool's, it must come first, and the object must open the answer or follow another call.
 
 use crate::bodies::Objects;
-use crate::grammar::{Found, Place, Stop};
-use crate::head::Head;
+use crate::grammar::{Match, NoMatch, Position};
+use crate::head::CallHead;
 use crate::tools::Tools;
 
-pub(super) fn begin(head: &mut Head<'_>, place: Place, tools: &Tools) -> Result<Found, Stop> {
-    if !place.at_start && !place.after_call {
-        return Err(Stop::No);
+pub(super) fn begin(
+    head: &mut CallHead<'_>,
+    position: Position,
+    tools: &Tools,
+) -> Result<Match, NoMatch> {
+    if !position.at_start && !position.after_call {
+        return Err(NoMatch::Mismatch);
     }
     head.fence()?;
     let start = head.at();
@@ -26,7 +30,7 @@ pub(super) fn begin(head: &mut Head<'_>, place: Place, tools: &Tools) -> Result<
         head.spaces()?;
     }
     if !key(head, "name")? {
-        return Err(Stop::No);
+        return Err(NoMatch::Mismatch);
     }
     head.literal("\"")?;
     let name = head.name()?;
@@ -35,14 +39,14 @@ pub(super) fn begin(head: &mut Head<'_>, place: Place, tools: &Tools) -> Result<
     head.literal(",")?;
     head.spaces()?;
     if !tools.knows(name) || !(key(head, "arguments")? || key(head, "parameters")?) {
-        return Err(Stop::No);
+        return Err(NoMatch::Mismatch);
     }
     head.go_back(start);
-    Ok(Found::Call(Box::new(Objects::new())))
+    Ok(Match::Call(Box::new(Objects::new())))
 }
 
 /// Reads the name of a member and the colon behind it, if it is this one.
-fn key(head: &mut Head<'_>, name: &str) -> Result<bool, Stop> {
+fn key(head: &mut CallHead<'_>, name: &str) -> Result<bool, NoMatch> {
     let start = head.at();
     let mut read = || {
         head.literal("\"")?;
@@ -54,7 +58,7 @@ fn key(head: &mut Head<'_>, name: &str) -> Result<bool, Stop> {
     };
     match read() {
         Ok(()) => Ok(true),
-        Err(Stop::No) => {
+        Err(NoMatch::Mismatch) => {
             head.go_back(start);
             Ok(false)
         }

@@ -1,22 +1,22 @@
 //! A call in Python between fences: ```` ```tool_code ````
 
 use crate::bodies::Named;
-use crate::grammar::{Found, Place, Stop};
-use crate::head::Head;
+use crate::grammar::{Match, NoMatch, Position};
+use crate::head::CallHead;
 use crate::tools::Tools;
 
-pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal("```tool_code")?;
     head.spaces()?;
     call(head, tools)
 }
 
 /// `name(a="b")`. Other code is text: nobody asked for a call.
-pub(super) fn call(head: &mut Head<'_>, tools: &Tools) -> Result<Found, Stop> {
+pub(super) fn call(head: &mut CallHead<'_>, tools: &Tools) -> Result<Match, NoMatch> {
     let name = head.name()?;
     head.literal("(")?;
     if !tools.knows(name) {
-        return Err(Stop::No);
+        return Err(NoMatch::Mismatch);
     }
-    Ok(Found::Call(Box::new(Named::new(name, tools))))
+    Ok(Match::Call(Box::new(Named::new(name, tools))))
 }

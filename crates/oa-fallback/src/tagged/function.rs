@@ -14,13 +14,13 @@ use super::hermes;
 use crate::bodies::left_open;
 use crate::closing::Closing;
 use crate::convert::convert_text;
-use crate::grammar::{Body, End, Found, Place, Reading, Stop};
-use crate::head::Head;
+use crate::grammar::{BodyEnd, CallBody, Match, NoMatch, ParsedCall, Position};
+use crate::head::CallHead;
 use crate::object;
+use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
-use crate::value::quote;
 
-pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     if head.maybe(hermes::OPEN)? {
         head.spaces()?;
     }
@@ -28,7 +28,7 @@ pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Foun
     let name = head.name()?.to_owned();
     head.literal(">")?;
     let closing = Closing::new("</function>");
-    Ok(Found::Call(Box::new(Function { name, tools: tools.clone(), closing })))
+    Ok(Match::Call(Box::new(Function { name, tools: tools.clone(), closing })))
 }
 
 #[derive(Debug)]
@@ -38,22 +38,22 @@ struct Function {
     closing: Closing,
 }
 
-impl Body for Function {
+impl CallBody for Function {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.closing.push(text)
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         vec![match end {
-            End::Closed => {
+            BodyEnd::Closed => {
                 let text = self.closing.before(text).trim();
                 let input = match text.starts_with('{') {
                     true => object::arguments(text),
                     false => parameters(text, self.tools.schema(&self.name)),
                 };
-                Reading::of(&self.name, input)
+                ParsedCall::of(&self.name, input)
             }
-            End::Open => left_open(&self.name),
+            BodyEnd::Open => left_open(&self.name),
         }]
     }
 }

@@ -11,26 +11,26 @@ use super::hermes;
 use crate::bodies::{Arguments, left_open};
 use crate::closing::Closing;
 use crate::convert::convert_text;
-use crate::grammar::{Body, End, Found, Place, Reading, Stop};
-use crate::head::Head;
+use crate::grammar::{BodyEnd, CallBody, Match, NoMatch, ParsedCall, Position};
+use crate::head::CallHead;
+use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
-use crate::value::quote;
 
-pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal(hermes::OPEN)?;
     head.spaces()?;
     let name = head.name()?;
     head.spaces()?;
     let start = head.at();
     if head.peek()? == Some('{') {
-        return Ok(Found::Call(Box::new(Arguments::new(name))));
+        return Ok(Match::Call(Box::new(Arguments::new(name))));
     }
     if !head.maybe("<arg_key>")? {
         head.literal("</tool_call>")?;
     }
     head.go_back(start);
     let closing = Closing::new("</tool_call>");
-    Ok(Found::Call(Box::new(Pairs { name: name.to_owned(), tools: tools.clone(), closing })))
+    Ok(Match::Call(Box::new(Pairs { name: name.to_owned(), tools: tools.clone(), closing })))
 }
 
 /// Keys and values between tags.
@@ -41,18 +41,18 @@ struct Pairs {
     closing: Closing,
 }
 
-impl Body for Pairs {
+impl CallBody for Pairs {
     fn push(&mut self, text: &str) -> Option<usize> {
         self.closing.push(text)
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         vec![match end {
-            End::Closed => {
+            BodyEnd::Closed => {
                 let text = self.closing.before(text);
-                Reading::of(&self.name, arguments(text, self.tools.schema(&self.name)))
+                ParsedCall::of(&self.name, arguments(text, self.tools.schema(&self.name)))
             }
-            End::Open => left_open(&self.name),
+            BodyEnd::Open => left_open(&self.name),
         }]
     }
 }

@@ -2,15 +2,15 @@
 
 use super::code;
 use crate::bodies::Objects;
-use crate::grammar::{Found, Place, Stop};
-use crate::head::Head;
+use crate::grammar::{Match, NoMatch, Position};
+use crate::head::CallHead;
 use crate::tools::Tools;
 
-pub(super) fn begin(head: &mut Head<'_>, _: Place, tools: &Tools) -> Result<Found, Stop> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {
     head.literal("<|python_tag|>")?;
     head.spaces()?;
     match head.peek()? {
-        Some('{' | '[') => Ok(Found::Call(Box::new(Objects::new()))),
+        Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
         _ => code::call(head, tools),
     }
 }

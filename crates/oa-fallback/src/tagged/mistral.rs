@@ -1,15 +1,15 @@
 //! `[TOOL_CALLS] [{"name": .., "arguments": {..}}]` and `[TOOL_CALLS]name[ARGS]{..}`
 
 use crate::bodies::{Arguments, Objects};
-use crate::grammar::{Found, Place, Stop};
-use crate::head::Head;
+use crate::grammar::{Match, NoMatch, Position};
+use crate::head::CallHead;
 use crate::tools::Tools;
 
-pub(super) fn begin(head: &mut Head<'_>, _: Place, _: &Tools) -> Result<Found, Stop> {
+pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {
     head.literal("[TOOL_CALLS]")?;
     head.spaces()?;
     if let Some('{' | '[') = head.peek()? {
-        return Ok(Found::Call(Box::new(Objects::new())));
+        return Ok(Match::Call(Box::new(Objects::new())));
     }
     let name = head.name()?;
     if head.maybe("[CALL_ID]")? {
@@ -18,7 +18,7 @@ pub(super) fn begin(head: &mut Head<'_>, _: Place, _: &Tools) -> Result<Found, S
     head.maybe("[ARGS]")?;
     head.spaces()?;
     match head.peek()? {
-        Some('{') => Ok(Found::Call(Box::new(Arguments::new(name)))),
-        _ => Err(Stop::No),
+        Some('{') => Ok(Match::Call(Box::new(Arguments::new(name)))),
+        _ => Err(NoMatch::Mismatch),
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocation_counter::measure;
 use oa_fallback::{
-    After, Body, Dialect, End, Found, Grammar, Head, Limits, Markers, Place, React, Reading,
-    Scanner, Stop, TaggedJson,
+    AfterCall, BodyEnd, CallBody, CallHead, Dialect, Grammar, Limits, Markers, Match, NoMatch,
+    ParsedCall, Position, React, Scanner, TaggedJson,
 };
 
 use crate::{Written, bounded, dialects, read, scanner, tools};
@@ -32,35 +32,35 @@ impl Grammar for Counting {
         self.inner.may_begin(byte)
     }
 
-    fn begin(&self, head: &mut Head<'_>, place: Place) -> Result<Found, Stop> {
+    fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch> {
         self.work.begins.fetch_add(1, Ordering::Relaxed);
-        match self.inner.begin(head, place)? {
-            Found::Call(inner) => {
-                Ok(Found::Call(Box::new(CountingBody { inner, work: Arc::clone(&self.work) })))
+        match self.inner.begin(head, position)? {
+            Match::Call(inner) => {
+                Ok(Match::Call(Box::new(CountingBody { inner, work: Arc::clone(&self.work) })))
             }
             found => Ok(found),
         }
     }
 
-    fn after(&self) -> After {
-        self.inner.after()
+    fn after_call(&self) -> AfterCall {
+        self.inner.after_call()
     }
 }
 
 #[derive(Debug)]
 struct CountingBody {
-    inner: Box<dyn Body>,
+    inner: Box<dyn CallBody>,
     work: Arc<Work>,
 }
 
-impl Body for CountingBody {
+impl CallBody for CountingBody {
     fn push(&mut self, text: &str) -> Option<usize> {
         let end = self.inner.push(text);
         self.work.body_bytes.fetch_add(end.unwrap_or(text.len()), Ordering::Relaxed);
         end
     }
 
-    fn read(&self, text: &str, end: End) -> Vec<Reading> {
+    fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         self.work.read_bytes.fetch_add(text.len(), Ordering::Relaxed);
         self.inner.read(text, end)
     }

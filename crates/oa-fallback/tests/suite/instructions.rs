@@ -76,8 +76,8 @@ fn markers_tell_their_form_and_the_tools() {
 }
 
 #[test]
-fn filled_in_markers_tell_that_results_take_their_place() {
-    insta::assert_snapshot!(Markers::filled_in().instructions(&tool()[1..]), @r#"
+fn inline_markers_are_explained() {
+    insta::assert_snapshot!(Markers::inline().instructions(&tool()[1..]), @r#"
     You can use tools. Where a result belongs into your answer, write a marker in its place:
 
     [TOOL:name:argument=value, other="text, with a comma"]

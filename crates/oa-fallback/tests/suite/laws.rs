@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_fallback::{After, Dialect, Scanned, Scanner};
+use oa_fallback::{AfterCall, Dialect, Scanned, Scanner};
 use oa_types::{ToolSpec, ToolUseBlock};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -212,9 +212,9 @@ fn scanner_for(dialect: &dyn Dialect, calls: &[(ToolSpec, ToolUseBlock)]) -> Sca
     dialect.scanner(calls.iter().map(|(tool, _)| tool.clone()).collect::<Arc<[ToolSpec]>>())
 }
 
-fn place(call: &Written) -> usize {
-    let (Written::Call { place, .. } | Written::Malformed { place, .. }) = call;
-    *place
+fn offset(call: &Written) -> usize {
+    let (Written::Call { offset, .. } | Written::Malformed { offset, .. }) = call;
+    *offset
 }
 
 /// Whether these pieces are all of an answer but one marker between each of them and the next.
@@ -230,7 +230,7 @@ fn is_without_markers(answer: &str, pieces: &[&str]) -> bool {
 }
 
 fn goes_on(dialect: &dyn Dialect) -> bool {
-    dialect.grammar(Arc::new([])).after() == After::GoOn
+    dialect.grammar(Arc::new([])).after_call() == AfterCall::Keep
 }
 
 proptest! {
@@ -291,13 +291,13 @@ proptest! {
                 let call = whole[found.text.len()..].trim_start().to_ascii_lowercase();
                 prop_assert!(OPENINGS.iter().any(|opening| call.starts_with(opening)), "{call}");
                 for call in &found.calls {
-                    prop_assert_eq!(place(call), found.text.len());
+                    prop_assert_eq!(offset(call), found.text.len());
                 }
             } else {
                 // All but the calls, each of which stood where it says.
-                let places = found.calls.iter().map(place);
+                let offsets = found.calls.iter().map(offset);
                 let (mut pieces, mut start) = (Vec::new(), 0);
-                for end in places.chain([found.text.len()]) {
+                for end in offsets.chain([found.text.len()]) {
                     pieces.push(&found.text[start..end]);
                     start = end;
                 }

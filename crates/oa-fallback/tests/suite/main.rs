@@ -25,8 +25,8 @@ struct Found {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Written {
-    Call { name: String, input: Value, place: usize },
-    Malformed { name: Option<String>, error: String, raw: String, place: usize },
+    Call { name: String, input: Value, offset: usize },
+    Malformed { name: Option<String>, error: String, raw: String, offset: usize },
 }
 
 impl Found {
@@ -74,13 +74,13 @@ fn drain(scanner: &mut Scanner, found: &mut Found) {
             Scanned::Call(call) => found.calls.push(Written::Call {
                 name: call.name,
                 input: Value::Object(call.input),
-                place: call.place,
+                offset: call.offset,
             }),
             Scanned::Malformed(call) => found.calls.push(Written::Malformed {
                 name: call.name,
                 error: call.error,
                 raw: call.raw,
-                place: call.place,
+                offset: call.offset,
             }),
             other => panic!("an item that is not known here: {other:?}"),
         }
@@ -91,7 +91,7 @@ fn dialects() -> Vec<Arc<dyn Dialect>> {
     vec![
         Arc::new(React::new()),
         Arc::new(Markers::new()),
-        Arc::new(Markers::filled_in()),
+        Arc::new(Markers::inline()),
         Arc::new(TaggedJson::new()),
     ]
 }

@@ -136,8 +136,8 @@ fn the_model_reads_its_own_message_as_it_wrote_it() {
 }
 
 #[test]
-fn markers_that_are_filled_in_stay_where_they_were_written() {
-    let dialect = Markers::filled_in();
+fn inline_markers_stay_in_place() {
+    let dialect = Markers::inline();
     let answer = Message::assistant(vec![
         TextBlock::new("From ").into(),
         ToolUseBlock::new("1", "add", json!({"a": 1})).into(),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use oa_fallback::{Dialect, Markers, React, TaggedJson, fill_in, recognise};
+use oa_fallback::{Dialect, Markers, React, TaggedJson, inline_results, recognize};
 use oa_types::{ContentBlock, ToolSpec};
 use serde_json::json;
 
 use crate::{Found, Written, read, read_cut_off, scanner, tools};
 
-fn call(name: &str, input: serde_json::Value, place: usize) -> Written {
-    Written::Call { name: name.to_owned(), input, place }
+fn call(name: &str, input: serde_json::Value, offset: usize) -> Written {
+    Written::Call { name: name.to_owned(), input, offset }
 }
 
 #[test]
@@ -119,8 +119,8 @@ fn without_tools_calls_are_found_all_the_same() {
     assert_eq!(found.calls, [call("f", json!({"a": 1, "b": "x", "c": ["y"]}), 0)]);
     // But what has only its form to show for it.
     let bare = r#"{"name": "add", "parameters": {}}"#;
-    assert_eq!(read(recognise(none()), [bare]).text, bare);
-    assert_eq!(read(recognise(tools()), [bare]).calls, [call("add", json!({}), 0)]);
+    assert_eq!(read(recognize(none()), [bare]).text, bare);
+    assert_eq!(read(recognize(tools()), [bare]).calls, [call("add", json!({}), 0)]);
 }
 
 #[test]
@@ -153,22 +153,22 @@ fn calls_become_blocks() {
 #[test]
 fn results_stand_where_their_markers_stood() {
     let answer = "From [TOOL:add:a=1,b=2] to [TOOL:add:a=3,b=4], é[TOOL:get_time]!";
-    let Found { text, calls, .. } = read(scanner(&Markers::filled_in()), [answer]);
-    let places: Vec<usize> = calls
+    let Found { text, calls, .. } = read(scanner(&Markers::inline()), [answer]);
+    let offsets: Vec<usize> = calls
         .iter()
         .map(|call| match call {
-            Written::Call { place, .. } | Written::Malformed { place, .. } => *place,
+            Written::Call { offset, .. } | Written::Malformed { offset, .. } => *offset,
         })
         .collect();
-    let results = places.into_iter().zip(["3", "7", "12:04"]);
-    assert_eq!(fill_in(&text, results), "From 3 to 7, é12:04!");
+    let results = offsets.into_iter().zip(["3", "7", "12:04"]);
+    assert_eq!(inline_results(&text, results), "From 3 to 7, é12:04!");
 }
 
 #[test]
-fn places_that_are_none_do_no_harm() {
-    assert_eq!(fill_in("éa", [(1, "x"), (0, "y"), (99, "z")]), "éxyaz");
-    assert_eq!(fill_in("", [(5, "x")]), "x");
-    assert_eq!(fill_in("as it is", []), "as it is");
+fn offsets_out_of_range_are_clamped() {
+    assert_eq!(inline_results("éa", [(1, "x"), (0, "y"), (99, "z")]), "éxyaz");
+    assert_eq!(inline_results("", [(5, "x")]), "x");
+    assert_eq!(inline_results("as it is", []), "as it is");
 }
 
 #[test]

@@ -93,8 +93,8 @@ fn check(dialect: &dyn Dialect, file: &str) -> usize {
 fn transcripts_of_every_dialect() {
     let react = check(&React::new(), include_str!("../fixtures/react.txt"));
     let markers = check(&Markers::new(), include_str!("../fixtures/markers.txt"));
-    let filled_in = check(&Markers::filled_in(), include_str!("../fixtures/filled-in.txt"));
+    let inline = check(&Markers::inline(), include_str!("../fixtures/inline.txt"));
     let tagged = check(&TaggedJson::new(), include_str!("../fixtures/tagged.txt"));
-    let all = [react, markers, filled_in, tagged];
+    let all = [react, markers, inline, tagged];
     assert!(all.iter().sum::<usize>() >= 400, "some are lost: {all:?}");
 }

@@ -18,7 +18,7 @@ pub(super) fn kind<T>(what: &str, expected: ErrorKind, result: Result<T, Error>)
     }
 }
 
-/// Loads a session, which is what the last change of it has returned.
+/// Loads a session and checks that it equals the result of its last change.
 pub(super) async fn stored(store: &dyn SessionStore, info: &SessionInfo) -> Session {
     let session = ok("load", store.load(&info.id).await);
     assert_eq!(session.info, *info, "what is loaded is not what the last change has returned");

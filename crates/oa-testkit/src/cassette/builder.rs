@@ -102,7 +102,7 @@ impl CassetteBuilder {
     /// or a path within a text.
     ///
     /// What is written to the file is not changed.
-    pub fn normalise<F>(mut self, rewrite: F) -> Self
+    pub fn normalize<F>(mut self, rewrite: F) -> Self
     where
         F: Fn(&mut Value) + Send + Sync + 'static,
     {

@@ -1,0 +1,241 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// One escape of a JSON string: `\n`, `\u00e9`, or a pair of surrogates such as `\ud83d\ude42`.
+///
+/// The only decoder of escapes in these crates. Readers differ in what they make of half a pair and of a text that
+/// ends within an escape, so it reports both and decides neither.
+///
+/// ```
+/// use oa_json::{Escape, EscapeError};
+///
+/// let pair = Escape::read(r"\ud83d\ude42 and so on")?;
+/// assert_eq!((pair.character, pair.length), (Some('🙂'), 12));
+/// assert_eq!(Escape::read(r"\ud83dx")?.character, None); // half a pair
+/// assert_eq!(Escape::read(r"\ud83d"), Err(EscapeError::Incomplete)); // the other half may come
+/// assert_eq!(Escape::read(r"\Temp"), Err(EscapeError::Unknown));
+/// # Ok::<(), EscapeError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Escape {
+    /// The character; `None` for a surrogate without its other half, which is no character.
+    pub character: Option<char>,
+    /// The length of the escape in bytes, backslash included: 2, 6, or 12 for a pair.
+    pub length: usize,
+}
+
+/// Why a text does not begin with an escape.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a text either can go on to be an escape or cannot")]
+pub enum EscapeError {
+    /// The text ends within the escape, or where the second half of a surrogate pair may follow.
+    Incomplete,
+    /// JSON has no such escape.
+    Unknown,
+}
+
+/// The length of `\uXXXX`.
+const UNIT: usize = 6;
+
+impl Escape {
+    /// Reads the escape that `text` begins with. More text may follow.
+    ///
+    /// # Errors
+    ///
+    /// [`EscapeError::Incomplete`] if more text decides, [`EscapeError::Unknown`] if none can.
+    pub fn read(text: &str) -> Result<Self, EscapeError> {
+        let bytes = text.as_bytes();
+        match bytes {
+            [b'\\', b'u', ..] => Self::read_units(bytes),
+            [b'\\', letter, ..] => match short(*letter) {
+                Some(character) => Ok(Self { character: Some(character), length: 2 }),
+                None => Err(EscapeError::Unknown),
+            },
+            [b'\\'] | [] => Err(EscapeError::Incomplete),
+            _ => Err(EscapeError::Unknown),
+        }
+    }
+
+    /// Reads the escape that `text` begins with, where nothing follows `text`: the first half of a pair at its end is a
+    /// lone surrogate.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_last(text: &str) -> Result<Self, EscapeError> {
+        match Self::read(text) {
+            // All other escapes of this length are complete.
+            Err(EscapeError::Incomplete) if text.len() >= UNIT => {
+                Ok(Self { character: None, length: UNIT })
+            }
+            read => read,
+        }
+    }
+
+    fn read_units(text: &[u8]) -> Result<Self, EscapeError> {
+        let first = unit(text)?;
+        let lone = Ok(Self { character: char::from_u32(first), length: UNIT });
+        if !(0xD800..0xDC00).contains(&first) {
+            return lone;
+        }
+        match unit(&text[UNIT..]) {
+            Ok(second @ 0xDC00..=0xDFFF) => {
+                let code = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+                Ok(Self { character: char::from_u32(code), length: 2 * UNIT })
+            }
+            Err(EscapeError::Incomplete) => Err(EscapeError::Incomplete),
+            Ok(_) | Err(EscapeError::Unknown) => lone,
+        }
+    }
+}
+
+/// The character of an escape of two bytes.
+#[inline]
+fn short(letter: u8) -> Option<char> {
+    Some(match letter {
+        b'"' | b'\\' | b'/' => char::from(letter),
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        b'n' => '\n',
+        b'r' => '\r',
+        b't' => '\t',
+        _ => return None,
+    })
+}
+
+/// Reads `\uXXXX`.
+#[inline]
+fn unit(text: &[u8]) -> Result<u32, EscapeError> {
+    let mut unit = 0;
+    for at in 0..UNIT {
+        let Some(&byte) = text.get(at) else { return Err(EscapeError::Incomplete) };
+        match (at, byte, char::from(byte).to_digit(16)) {
+            (0, b'\\', _) | (1, b'u', _) => {}
+            (2.., _, Some(digit)) => unit = unit << 4 | digit,
+            _ => return Err(EscapeError::Unknown),
+        }
+    }
+    Ok(unit)
+}
+
+impl fmt::Display for EscapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Incomplete => "the text ends within an escape",
+            Self::Unknown => "JSON has no such escape",
+        })
+    }
+}
+
+impl std::error::Error for EscapeError {}
+
+/// Decodes the contents of a JSON string, the text between its quotes, as serde_json does. Text without escapes is
+/// borrowed.
+///
+/// ```
+/// use oa_json::unescape;
+///
+/// assert_eq!(unescape(r"caf\u00e9\n")?, "café\n");
+/// assert!(unescape(r"\ud83d").is_err());
+/// # Ok::<(), oa_json::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Syntax`](crate::ErrorKind::Syntax) if the text cannot stand between quotes: an escape that JSON does not have, a
+/// surrogate without its other half, a quote, or a control character.
+pub fn unescape(raw: &str) -> Result<Cow<'_, str>> {
+    let special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    let Some(first) = raw.bytes().position(special) else { return Ok(Cow::Borrowed(raw)) };
+    let mut text = String::with_capacity(raw.len());
+    text.push_str(&raw[..first]);
+    let mut rest = &raw[first..];
+    while !rest.is_empty() {
+        let plain = rest.bytes().position(special).unwrap_or(rest.len());
+        text.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+        match rest.as_bytes().first() {
+            None => {}
+            Some(b'\\') => {
+                let escape = Escape::read_last(rest).map_err(|_| unknown_escape(rest))?;
+                text.push(escape.character.ok_or_else(|| lone_surrogate(rest))?);
+                rest = &rest[escape.length..];
+            }
+            Some(_) => return Err(unescaped(rest)),
+        }
+    }
+    Ok(Cow::Owned(text))
+}
+
+/// Decodes the contents of a JSON string and appends them to `text`. It never fails: half a surrogate pair becomes
+/// U+FFFD, and an escape that JSON does not have stays as it is written.
+///
+/// ```
+/// let mut text = String::new();
+/// oa_json::unescape_lossy(r"\ud83d \u00e9 C:\Temp", &mut text);
+/// assert_eq!(text, r"� é C:\Temp");
+/// ```
+pub fn unescape_lossy(raw: &str, text: &mut String) {
+    let mut rest = raw;
+    while let Some(at) = backslash(rest.as_bytes()) {
+        text.push_str(&rest[..at]);
+        // Most escapes are of two bytes, and this runs for every piece of text that a model writes.
+        if let Some(character) = rest.as_bytes().get(at + 1).copied().and_then(short) {
+            text.push(character);
+            rest = &rest[at + 2..];
+            continue;
+        }
+        rest = &rest[at..];
+        let (character, length) = match Escape::read_last(rest) {
+            Ok(escape) => (escape.character.unwrap_or(char::REPLACEMENT_CHARACTER), escape.length),
+            Err(_) => ('\\', 1),
+        };
+        text.push(character);
+        rest = &rest[length..];
+    }
+    text.push_str(rest);
+}
+
+/// Finds the first backslash, eight bytes at a time: most strings with escapes are short, and a call of `memchr` takes
+/// longer than they do.
+#[inline]
+fn backslash(raw: &[u8]) -> Option<usize> {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    let (words, rest) = raw.as_chunks::<8>();
+    for (number, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word) ^ u64::from_le_bytes([b'\\'; 8]);
+        // A high bit for each byte that is zero, exact up to the lowest of them.
+        let zeros = word.wrapping_sub(EACH) & !word & u64::from_le_bytes([0x80; 8]);
+        if zeros != 0 {
+            return Some(number * 8 + zeros.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|&byte| byte == b'\\')?;
+    Some(raw.len() - rest.len() + at)
+}
+
+/// The error for a text that begins with an escape that JSON does not have, and how to write what was meant.
+pub(crate) fn unknown_escape(rest: &str) -> Error {
+    Error::syntax(match rest.chars().nth(1) {
+        Some('u') => "a string has `\\u` without four hexadecimal digits".to_owned(),
+        Some(other) => {
+            format!("a string has `\\{}`: write `\\\\` for a backslash", other.escape_debug())
+        }
+        None => "a string ends with a backslash".to_owned(),
+    })
+}
+
+/// The error for a text that begins with half of a surrogate pair.
+pub(crate) fn lone_surrogate(rest: &str) -> Error {
+    let unit = rest.get(..UNIT).unwrap_or(rest);
+    Error::syntax(format!("a string has half of a surrogate pair, `{unit}`"))
+}
+
+/// The error for a text that begins with a character that must be escaped.
+pub(crate) fn unescaped(rest: &str) -> Error {
+    let first = rest.chars().next().unwrap_or_default();
+    Error::syntax(format!("a string has `{}`, which must be escaped", first.escape_debug()))
+}

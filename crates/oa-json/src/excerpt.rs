@@ -1,0 +1,24 @@
+//! The beginning of a text, for an error.
+
+const CHARACTERS: usize = 40;
+
+/// Returns the first characters of a text, on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}...", text[..end].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}
+
+/// Returns the same in backticks.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", excerpt(text))
+}
+
+/// Says what was expected in place of a text.
+pub(crate) fn unexpected(wanted: &str, found: &str) -> String {
+    match found {
+        "" => format!("expected {wanted}, found the end"),
+        found => format!("expected {wanted}, found {}", quoted(found)),
+    }
+}

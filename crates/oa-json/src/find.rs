@@ -1,0 +1,175 @@
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::limits::Limits;
+use crate::partial::PartialReader;
+
+/// Finds the one JSON object in text as it arrives.
+///
+/// Models put prose and code fences around the JSON that they were asked for. What stands before the first `{` and
+/// behind the object is skipped. Another `{` behind it makes the text ambiguous, and nothing is found. Text that
+/// begins with `<think>` is read from `</think>` on. Inside the object nothing is repaired.
+///
+/// ```
+/// use oa_json::ObjectFinder;
+/// use serde_json::json;
+///
+/// let mut finder = ObjectFinder::new();
+/// finder.push("Sure! ```json\n{\"city\": \"Os");
+/// assert_eq!(finder.object().value(), Some(&json!({"city": "Os"})));
+/// finder.push("lo\"}\n```");
+/// assert_eq!(finder.finish()?, json!({"city": "Oslo"}));
+/// # Ok::<(), oa_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ObjectFinder {
+    place: Place,
+    /// What may be half a tag.
+    held: String,
+    object: PartialReader,
+    is_ambiguous: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Place {
+    /// Nothing but white space so far.
+    #[default]
+    Start,
+    Thinking,
+    Before,
+    Inside,
+    Behind,
+}
+
+const OPENS: &str = "<think>";
+const CLOSES: &str = "</think>";
+
+impl ObjectFinder {
+    /// Creates a finder for one text.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates a finder with other limits.
+    #[must_use]
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { object: PartialReader::with_limits(limits), ..Self::default() }
+    }
+
+    /// Reads more text.
+    pub fn push(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            rest = match self.place {
+                Place::Start => self.start(rest),
+                Place::Thinking => self.think(rest),
+                Place::Before => match rest.find('{') {
+                    Some(at) => {
+                        self.place = Place::Inside;
+                        &rest[at..]
+                    }
+                    None => "",
+                },
+                Place::Inside => {
+                    let behind = self.object.push(rest);
+                    if self.object.is_complete() {
+                        self.place = Place::Behind;
+                    }
+                    behind
+                }
+                Place::Behind => {
+                    self.is_ambiguous |= rest.contains('{');
+                    ""
+                }
+            };
+        }
+    }
+
+    /// Returns the reader of the object, which has its value so far.
+    #[must_use]
+    pub fn object(&self) -> &PartialReader {
+        &self.object
+    }
+
+    /// Ends the text and returns the object.
+    ///
+    /// # Errors
+    ///
+    /// [`Missing`](ErrorKind::Missing) if there is no `{`, [`Ambiguous`](ErrorKind::Ambiguous) if there is another one
+    /// behind the object, and otherwise as [`PartialReader::finish`].
+    pub fn finish(self) -> Result<Value> {
+        if self.is_ambiguous {
+            let message = "there is another `{` behind the JSON object";
+            return Err(Error::new(ErrorKind::Ambiguous, message));
+        }
+        match self.place {
+            Place::Inside | Place::Behind => self.object.finish(),
+            Place::Start | Place::Thinking | Place::Before => {
+                Err(Error::new(ErrorKind::Missing, "there is no JSON object in the text"))
+            }
+        }
+    }
+
+    /// Finds out whether the text begins with thinking.
+    fn start<'a>(&mut self, rest: &'a str) -> &'a str {
+        let rest = if self.held.is_empty() { rest.trim_start() } else { rest };
+        let missing = &OPENS[self.held.len()..];
+        let same = missing.bytes().zip(rest.bytes()).take_while(|(one, other)| one == other);
+        let same = same.count();
+        if same == missing.len() {
+            self.held.clear();
+            self.place = Place::Thinking;
+        } else if same == rest.len() {
+            self.held.push_str(rest);
+        } else {
+            // What was held back has no brace in it.
+            self.held.clear();
+            self.place = Place::Before;
+            return rest;
+        }
+        &rest[same..]
+    }
+
+    /// Skips thinking, up to the tag that closes it.
+    fn think<'a>(&mut self, rest: &'a str) -> &'a str {
+        for (at, next) in rest.char_indices() {
+            // No proper beginning of the tag ends with another but its first letter.
+            if CLOSES[self.held.len()..].starts_with(next) {
+                self.held.push(next);
+            } else {
+                self.held.clear();
+                if next == '<' {
+                    self.held.push(next);
+                }
+            }
+            if self.held == CLOSES {
+                self.held.clear();
+                self.place = Place::Before;
+                return &rest[at + next.len_utf8()..];
+            }
+        }
+        ""
+    }
+}
+
+/// Finds the one JSON object in a text, as [`ObjectFinder`] does.
+///
+/// ```
+/// use oa_json::{ErrorKind, Limits, find_object};
+/// use serde_json::json;
+///
+/// let find = |text| find_object(text, Limits::default());
+/// assert_eq!(find("It is {\"n\": 3}, I think.")?, json!({"n": 3}));
+/// assert_eq!(find("{\"n\": 3} or {\"n\": 4}").unwrap_err().kind(), ErrorKind::Ambiguous);
+/// # Ok::<(), oa_json::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`ObjectFinder::finish`].
+pub fn find_object(text: &str, limits: Limits) -> Result<Value> {
+    let mut finder = ObjectFinder::with_limits(limits);
+    finder.push(text);
+    finder.finish()
+}

@@ -1,0 +1,214 @@
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+use crate::limits::Limits;
+use crate::syntax::{Build, Doubt, Syntax};
+use crate::value::given_twice;
+
+/// A value as it was written, before anybody decided what its bare words are: a schema may want text where there is
+/// `007`, and a number where there is `"3"`.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "there is nothing else that a value can be written as")]
+pub enum LenientValue {
+    /// `[..]`.
+    Array(Vec<Self>),
+    /// `{..}`, in the order in which it was written. No name comes twice.
+    Object(Vec<(String, Self)>),
+    /// Text in quotes.
+    Quoted(String),
+    /// Text without quotes, which may be a number, `true` or `None`: see [`literal`](crate::literal()).
+    Word(String),
+}
+
+impl LenientValue {
+    /// Reads one value that is the whole text, with the words of JSON and Python.
+    ///
+    /// # Errors
+    ///
+    /// As [`LenientReader::value`] and [`LenientReader::end`].
+    pub fn read(text: &str, limits: Limits) -> Result<Self> {
+        let mut reader = LenientReader::with_limits(text, limits);
+        let value = reader.value()?;
+        reader.end()?;
+        Ok(value)
+    }
+
+    /// Returns the value that it is without a schema.
+    ///
+    /// # Errors
+    ///
+    /// [`Syntax`](crate::ErrorKind::Syntax) for a word that [`literal`](crate::literal()) does not know.
+    pub fn into_value(self) -> Result<Value> {
+        Ok(match self {
+            Self::Array(items) => {
+                items.into_iter().map(Self::into_value).collect::<Result<Value>>()?
+            }
+            Self::Object(members) => {
+                let mut object = Map::new();
+                for (name, member) in members {
+                    object.insert(name, member.into_value()?);
+                }
+                Value::Object(object)
+            }
+            Self::Quoted(text) => Value::String(text),
+            Self::Word(word) => Value::word(&word, Doubt::Refuse)?,
+        })
+    }
+}
+
+impl Build for LenientValue {
+    type Members = Vec<(String, Self)>;
+
+    // A list has room for four at first, and for twice what it has later.
+    fn item_cost(count: usize) -> usize {
+        let places = if count == 1 { 4 } else { 2 };
+        places * size_of::<Self>()
+    }
+
+    fn member_cost(count: usize) -> usize {
+        let places = if count == 1 { 4 } else { 2 };
+        // The names are sorted once, by reference.
+        places * size_of::<(String, Self)>() + size_of::<&str>()
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn insert(members: &mut Self::Members, name: String, value: Self, _: Doubt) -> Result<()> {
+        members.push((name, value));
+        Ok(())
+    }
+
+    fn object(members: Self::Members, _: Doubt) -> Result<Self> {
+        // Sorted, so that many members cost no square of it.
+        let mut names: Vec<&str> = members.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(given_twice(pair[0])),
+            None => Ok(Self::Object(members)),
+        }
+    }
+
+    fn string(text: String) -> Self {
+        Self::Quoted(text)
+    }
+
+    fn word(word: &str, _: Doubt) -> Result<Self> {
+        Ok(Self::Word(word.to_owned()))
+    }
+}
+
+/// Reads values from left to right as people and models write them, and what stands between them.
+///
+/// Beside JSON it reads single quotes, line breaks in strings, `\'`, trailing commas, bare names, and words without
+/// quotes. Doubt is an error: nothing is closed that was left open, no member may come twice, no escape is guessed.
+/// To read a value that is cut off, take [`repair`](crate::repair()).
+///
+/// ```
+/// use oa_json::{LenientReader, LenientValue};
+/// use serde_json::json;
+///
+/// let mut reader = LenientReader::new("city='New York', days=[1, 2,]");
+/// assert_eq!(reader.name()?.as_deref(), Some("city"));
+/// assert!(reader.take('='));
+/// assert_eq!(reader.value()?, LenientValue::Quoted("New York".to_owned()));
+/// assert!(reader.take(',') && reader.name()?.is_some() && reader.take('='));
+/// assert_eq!(reader.value()?.into_value()?, json!([1, 2]));
+/// reader.end()?;
+/// # Ok::<(), oa_json::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LenientReader<'a>(Syntax<'a>);
+
+impl<'a> LenientReader<'a> {
+    /// Creates a reader whose words consist of letters, digits, `+`, `-`, `.` and `_`.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
+        Self::with_limits(text, Limits::default())
+    }
+
+    /// Creates a reader with other limits.
+    #[must_use]
+    pub fn with_limits(text: &'a str, limits: Limits) -> Self {
+        Self(Syntax::new(text, Doubt::Refuse, limits))
+    }
+
+    /// Sets of which characters words without quotes consist. White space at their ends is dropped.
+    ///
+    /// ```
+    /// use oa_json::{LenientReader, LenientValue};
+    ///
+    /// let mut reader = LenientReader::new("New York, USA").words(|c| c.is_alphabetic() || c == ' ');
+    /// assert_eq!(reader.value()?, LenientValue::Word("New York".to_owned()));
+    /// # Ok::<(), oa_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn words(mut self, is_of_word: fn(char) -> bool) -> Self {
+        self.0.set_bare(is_of_word);
+        self
+    }
+
+    /// Returns the rest, behind white space.
+    pub fn rest(&mut self) -> &'a str {
+        self.0.rest()
+    }
+
+    /// Reads a character if it comes next, and returns whether it did.
+    pub fn take(&mut self, wanted: char) -> bool {
+        self.0.take(wanted)
+    }
+
+    /// Reads a name if one comes next: letters, digits, `_`, `-`, `$` and `.`, or text in quotes.
+    ///
+    /// # Errors
+    ///
+    /// As [`value`](Self::value), for text in quotes.
+    pub fn name(&mut self) -> Result<Option<String>> {
+        self.0.name()
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// [`Unfinished`](crate::ErrorKind::Unfinished) where the text ends too early,
+    /// [`Duplicate`](crate::ErrorKind::Duplicate) for a name that comes twice, [`TooDeep`](crate::ErrorKind::TooDeep)
+    /// and [`TooLarge`](crate::ErrorKind::TooLarge) where a limit is exceeded, and
+    /// [`Syntax`](crate::ErrorKind::Syntax) for everything else. What follows an error is undefined.
+    pub fn value(&mut self) -> Result<LenientValue> {
+        self.0.value()
+    }
+
+    /// Makes sure that nothing but white space is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Ambiguous`](crate::ErrorKind::Ambiguous) if something is.
+    pub fn end(&mut self) -> Result<()> {
+        self.0.end()
+    }
+}
+
+/// Reads one value as [`LenientReader`] does, with the words of JSON and Python.
+///
+/// ```
+/// use oa_json::{Limits, read_lenient};
+/// use serde_json::json;
+///
+/// let read = |text| read_lenient(text, Limits::default());
+/// assert_eq!(read("{'a': True, b: [1, None,]}")?, json!({"a": true, "b": [1, null]}));
+/// assert!(read("{'a': [1, 2").is_err());
+/// # Ok::<(), oa_json::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`LenientReader::value`] and [`LenientReader::end`], and [`Syntax`](crate::ErrorKind::Syntax) for words that are
+/// no value.
+pub fn read_lenient(text: &str, limits: Limits) -> Result<Value> {
+    let mut syntax = Syntax::new(text, Doubt::Refuse, limits);
+    let value = syntax.value()?;
+    syntax.end()?;
+    Ok(value)
+}

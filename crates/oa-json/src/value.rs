@@ -1,0 +1,94 @@
+//! How the grammar builds [`Value`]s.
+
+use serde_json::map::Entry;
+use serde_json::{Map, Number, Value};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::excerpt::quoted;
+use crate::held;
+use crate::syntax::{Build, Doubt};
+
+impl Build for Value {
+    type Members = Map<String, Self>;
+
+    fn item_cost(count: usize) -> usize {
+        if count == 1 { held::LIST } else { held::ITEM }
+    }
+
+    fn member_cost(count: usize) -> usize {
+        held::by_member(count)
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        Self::Array(items)
+    }
+
+    fn insert(members: &mut Self::Members, name: String, value: Self, doubt: Doubt) -> Result<()> {
+        match members.entry(name) {
+            Entry::Occupied(entry) if doubt == Doubt::Refuse => {
+                return Err(given_twice(entry.key()));
+            }
+            Entry::Occupied(mut entry) => _ = entry.insert(value),
+            Entry::Vacant(entry) => _ = entry.insert(value),
+        }
+        Ok(())
+    }
+
+    fn object(members: Self::Members, _: Doubt) -> Result<Self> {
+        Ok(Self::Object(members))
+    }
+
+    fn string(text: String) -> Self {
+        Self::String(text)
+    }
+
+    fn word(word: &str, doubt: Doubt) -> Result<Self> {
+        let value = match doubt {
+            Doubt::Refuse => literal(word),
+            Doubt::Resolve => constant(word).or_else(|| number(word).map(Self::Number)),
+        };
+        value.ok_or_else(|| {
+            Error::syntax(format!("{} is not a value: text needs quotes", quoted(word)))
+        })
+    }
+}
+
+/// The error for a second member of one name.
+pub(crate) fn given_twice(name: &str) -> Error {
+    Error::new(ErrorKind::Duplicate, format!("{} is given twice", quoted(name)))
+}
+
+/// Returns the value that a word without quotes is in JSON or in Python: a number, or one of `true`, `false`, `null`,
+/// `True`, `False` and `None`. An integer that would lose digits is none.
+///
+/// ```
+/// use oa_json::literal;
+/// use serde_json::json;
+///
+/// assert_eq!(literal("-1.5e3"), Some(json!(-1500.0)));
+/// assert_eq!(literal("None"), Some(json!(null)));
+/// assert_eq!(literal("Oslo"), None);
+/// assert_eq!(literal("12345678901234567890123"), None);
+/// ```
+#[must_use]
+pub fn literal(word: &str) -> Option<Value> {
+    constant(word).or_else(|| {
+        let is_whole = !word.contains(['.', 'e', 'E']);
+        let is_exact = |number: &Number| !is_whole || !number.is_f64() || word == "-0";
+        number(word).filter(is_exact).map(Value::Number)
+    })
+}
+
+fn constant(word: &str) -> Option<Value> {
+    match word {
+        "true" | "True" => Some(Value::Bool(true)),
+        "false" | "False" => Some(Value::Bool(false)),
+        "null" | "None" => Some(Value::Null),
+        _ => None,
+    }
+}
+
+fn number(word: &str) -> Option<Number> {
+    let is_number = word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    is_number.then(|| serde_json::from_str(word).ok())?
+}
