@@ -182,7 +182,7 @@ fn run_agent() -> FnTool {
                 .model
                 .options()
                 .system_prompt(agent["system_prompt"].as_str().unwrap_or_default())
-                .tools(catalogue().into_iter().filter(has))
+                .tools(catalog().into_iter().filter(has))
                 .auto_execute_tools(true);
             if let Some(model) = agent["model"].as_str() {
                 options = options.model(model);
@@ -194,7 +194,7 @@ fn run_agent() -> FnTool {
 }
 
 /// What an agent may be given. None of it makes agents.
-fn catalogue() -> Vec<FnTool> {
+fn catalog() -> Vec<FnTool> {
     let count_words = tool("count_words", "Counts the words of a text").param("text", "string");
     let reverse = tool("reverse", "Turns a text around").param("text", "string");
     vec![
@@ -208,6 +208,6 @@ fn catalogue() -> Vec<FnTool> {
 }
 
 fn tools_schema() -> Value {
-    let names: Vec<_> = catalogue().iter().map(|tool| tool.name().to_owned()).collect();
+    let names: Vec<_> = catalog().iter().map(|tool| tool.name().to_owned()).collect();
     json!({ "type": "array", "items": { "type": "string", "enum": names } })
 }

@@ -75,7 +75,7 @@ async fn budget(
     options: AgentOptionsBuilder,
 ) -> Result<(), Box<dyn Error>> {
     terminal.title("Budget");
-    let policy = ContextPolicy::new(CONTEXT).with_trigger(0.6).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(CONTEXT).with_trigger(0.6).with_overflow(Overflow::Summarize);
     let mut client = Client::new(options.build()?)?;
     for question in QUESTIONS {
         let before = estimate_tokens(client.history());
@@ -146,7 +146,7 @@ fn recall() -> FnTool {
 /// What answers if there is no model: it knows what stands in the conversation, and nothing else.
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let prompt = chat.prompt();
-    if prompt.starts_with("Summarise") {
+    if prompt.starts_with("Summarize") {
         return Reply::text("The user's name is Ada. They asked about insects.");
     }
     let asks_name = prompt.ends_with("What is my name?");

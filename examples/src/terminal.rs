@@ -15,7 +15,7 @@ const DIM: &str = "2";
 /// set. Escape sequences in the text itself are shown, not passed on: models, servers and tools wrote it.
 #[derive(Debug)]
 pub struct Terminal {
-    has_colours: bool,
+    has_colors: bool,
     /// Whether the cursor stands behind unfinished text.
     is_mid_line: bool,
     /// Whether the last line is empty, or there is none yet.
@@ -28,7 +28,7 @@ impl Terminal {
     pub fn new() -> Self {
         let is_wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
-            has_colours: stdout().is_terminal() && is_wanted,
+            has_colors: stdout().is_terminal() && is_wanted,
             is_mid_line: false,
             is_after_gap: true,
             failed: None,
@@ -122,7 +122,7 @@ impl Terminal {
         let text = printable(text);
         match style {
             "" => text.into_owned(),
-            style if self.has_colours => format!("\x1b[{style}m{text}\x1b[0m"),
+            style if self.has_colors => format!("\x1b[{style}m{text}\x1b[0m"),
             _ => text.into_owned(),
         }
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn escape_sequences_of_others_do_not_reach_the_terminal() {
-        let terminal = Terminal { has_colours: true, ..Terminal::new() };
+        let terminal = Terminal { has_colors: true, ..Terminal::new() };
         assert_eq!(
             terminal.paint(BOLD, "a\x1b]0;b\x07\n\u{9b}2J"),
             "\x1b[1ma\\u{1b}]0;b\\u{7}\n\\u{9b}2J\x1b[0m"

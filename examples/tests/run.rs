@@ -53,7 +53,7 @@ fn check(program: &mut Command, expected: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{errors}");
-    assert!(!said.contains('\x1b'), "colours in a pipe: {said}");
+    assert!(!said.contains('\x1b'), "colors in a pipe: {said}");
     let mut rest = &*said;
     for expected in expected {
         let Some(at) = rest.find(expected) else {

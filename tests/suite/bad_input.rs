@@ -68,17 +68,17 @@ fn refused(build: oa_client::Result<AgentOptions>) -> String {
 fn an_option_that_cannot_work_is_refused_when_options_are_built() {
     let builder = || AgentOptions::builder().model("any");
     let url = |url: &str| refused(builder().base_url(url).build());
-    assert_snapshot!(url("localhost:1234"), @r#"the base URL does not begin with http:// or https://: "localhost:1234""#);
-    assert_snapshot!(url("ftp://host/v1"), @r#"the base URL does not begin with http:// or https://: "ftp://host/v1""#);
-    assert_snapshot!(url("http:///v1"), @r#"the base URL names no host: "http:///v1""#);
-    assert_snapshot!(url("http://host:port/v1"), @r#"the base URL has a port that is no number from 0 to 65535: "http://host:port/v1""#);
-    assert_snapshot!(url("http://me:secret@host/v1"), @r#"the base URL holds a user name or password, which belong into api_key or header: "****@host/v1""#);
-    assert_snapshot!(url("http://host/v1?key=1"), @r#"the base URL has a query or fragment: "http://host/v1?****""#);
-    assert_snapshot!(url("http://host/v1\r\nx: y"), @r#"the base URL has spaces or control characters: "http://host/v1\r\nx: y""#);
-    assert_snapshot!(refused(AgentOptions::builder().model(" ").build()), @"the model's name is empty");
-    assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model's name has control characters");
-    assert_snapshot!(refused(builder().temperature(2.5).build()), @"the temperature is not from 0 to 2: 2.5");
-    assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"the temperature is not from 0 to 2: NaN");
+    assert_snapshot!(url("localhost:1234"), @r#"the base URL must begin with http:// or https://: "localhost:1234""#);
+    assert_snapshot!(url("ftp://host/v1"), @r#"the base URL must begin with http:// or https://: "ftp://host/v1""#);
+    assert_snapshot!(url("http:///v1"), @r#"the base URL has no host: "http:///v1""#);
+    assert_snapshot!(url("http://host:port/v1"), @r#"the base URL has an invalid port (must be 0 to 65535): "http://host:port/v1""#);
+    assert_snapshot!(url("http://me:secret@host/v1"), @r#"the base URL contains a user name or password (use api_key or header instead): "****@host/v1""#);
+    assert_snapshot!(url("http://host/v1?key=1"), @r#"the base URL must not have a query or fragment: "http://host/v1?****""#);
+    assert_snapshot!(url("http://host/v1\r\nx: y"), @r#"the base URL contains whitespace or control characters: "http://host/v1\r\nx: y""#);
+    assert_snapshot!(refused(AgentOptions::builder().model(" ").build()), @"the model name is empty");
+    assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model name contains control characters");
+    assert_snapshot!(refused(builder().temperature(2.5).build()), @"temperature must be from 0 to 2, not 2.5");
+    assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"temperature must be from 0 to 2, not NaN");
     assert_snapshot!(refused(builder().top_p(0.0).build()), @"top_p is not above 0 and up to 1: 0");
     assert_snapshot!(refused(builder().stop("").build()), @"a stop text is empty");
     assert_snapshot!(refused(builder().header("bad name", "x").build()), @r#"not a header name: "bad name""#);
@@ -204,11 +204,11 @@ async fn an_error_inside_the_stream_comes_after_what_came_before_it() {
 async fn an_answer_that_breaks_off_says_how_much_had_come() {
     let text = "word ".repeat(100);
     let shorter = |line: String| line.replacen("word ", "", 1).replace("word ", "");
-    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
-    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @r#""word", Stream: the answer of 127.0.0.1:PORT broke off after 3000 bytes: connection reset [received: 3000]"#);
-    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @r#""", Stream: the answer of 127.0.0.1:PORT broke off after 0 bytes: connection closed, 17491 bytes were announced [received: 0] [retryable]"#);
-    assert_snapshot!(served(Reply::hang_up()).await, @r#""", Stream: 127.0.0.1:PORT closed the connection before an answer [received: 0] [retryable]"#);
-    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @r#""", Stream: cannot read the answer of 127.0.0.1:PORT as HTTP/1.1 [received: 0]"#);
+    assert_snapshot!(shorter(served(Reply::text(&text).close_after(3000)).await), @r#""word", Stream: the response from 127.0.0.1:PORT broke off after 3000 bytes: connection closed before the end [received: 3000]"#);
+    assert_snapshot!(shorter(served(Reply::text(&text).reset_after(3000)).await), @r#""word", Stream: the response from 127.0.0.1:PORT broke off after 3000 bytes: connection reset [received: 3000]"#);
+    assert_snapshot!(served(Reply::text(&text).framing(Framing::Length).close_after(0)).await, @r#""", Stream: the response from 127.0.0.1:PORT broke off after 0 bytes: connection closed, 17491 bytes expected [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::hang_up()).await, @r#""", Stream: 127.0.0.1:PORT closed the connection before responding [received: 0] [retryable]"#);
+    assert_snapshot!(served(Reply::raw("SSH-2.0-OpenSSH_9.6\r\n")).await, @r#""", Stream: the response from 127.0.0.1:PORT is not HTTP/1.1 [received: 0]"#);
 }
 
 #[tokio::test]

@@ -147,12 +147,12 @@ async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
     };
     let recording = tape(&path, CassetteMode::Record);
     let options = over_memory(&recording).build().unwrap();
-    query("What colour is the sky?", &options).await.unwrap().text().await.unwrap();
+    query("What color is the sky?", &options).await.unwrap().text().await.unwrap();
     drop((recording, options));
 
     let tape = tape(&path, CassetteMode::Replay);
     let options = over_memory(&tape).temperature(0.5).build().unwrap();
-    let error = query("What colour is the sea?", &options).await.unwrap_err();
+    let error = query("What color is the sea?", &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
     insta::assert_snapshot!(error, @r#"
     no answer: request 1 meets no interaction; nearest is 1 of 1 (- recorded, + asked):
@@ -160,8 +160,8 @@ async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
             "role": "system"
           }
           {
-    -       "content": "What colour is the sky?"
-    +       "content": "What colour is the sea?"
+    -       "content": "What color is the sky?"
+    +       "content": "What color is the sea?"
             "role": "user"
           }
         ]
@@ -173,7 +173,7 @@ async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
       }
     "#);
     let options = over_memory(&tape).build().unwrap();
-    query("What colour is the sky?", &options).await.unwrap().text().await.unwrap();
+    query("What color is the sky?", &options).await.unwrap().text().await.unwrap();
     assert_eq!(server.requests().len(), 1);
     assert!(fails(&tape), "a miss is remembered");
 }

@@ -278,10 +278,10 @@ async fn history_may_be_changed_and_is_made_valid_again() {
         [
             "user: Go.",
             "assistant: [c echo {}]",
-            r#"tool: c!{"error":"not run","tool":"echo"}"#,
+            r#"tool: c!{"error":"unknown: no result was recorded, so the call may or may not have run","tool":"echo"}"#,
             "user: What now?",
             r#"assistant: [d echo {"say":1}] [e echo {"say":2}]"#,
-            r#"tool: d!{"error":"not run","tool":"echo"}"#,
+            r#"tool: d!{"error":"unknown: no result was recorded, so the call may or may not have run","tool":"echo"}"#,
             r#"tool: e="two""#,
         ]
     );

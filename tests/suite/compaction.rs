@@ -17,12 +17,12 @@ fn long(number: usize) -> Reply {
     Reply::text(format!("Answer {number}. {}", "And so on and on it goes. ".repeat(20)))
 }
 
-/// A server that answers at length, and summarises.
+/// A server that answers at length, and summarizes.
 fn server() -> MemoryServer {
     let answer = |request: &Request| {
         let last = request.messages().last().expect("something was said");
         match last["content"].as_str() {
-            Some(text) if text.starts_with("Summarise") => {
+            Some(text) if text.starts_with("Summarize") => {
                 Reply::text("They spoke of bees.").usage(500, 7)
             }
             _ => long(request.number()),
@@ -43,7 +43,7 @@ async fn nothing_goes_unless_it_is_asked_for_and_too_much() {
     let server = server();
     let mut client = client(manual(&server));
     assert_eq!(grown(&mut client, 10).await, 20);
-    let large = ContextPolicy::new(100_000).with_overflow(Overflow::Summarise);
+    let large = ContextPolicy::new(100_000).with_overflow(Overflow::Summarize);
     assert_eq!(client.compact(&large).await.unwrap(), Compaction::Kept);
     assert_eq!((client.history().len(), server.requests().len()), (20, 10));
 }
@@ -67,13 +67,13 @@ async fn the_oldest_exchanges_go_and_the_system_prompt_counts() {
 async fn a_summary_takes_the_place_of_what_goes() {
     let server = server();
     let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
-        event.prompt.starts_with("Summarise").then(|| HookDecision::block("no"))
+        event.prompt.starts_with("Summarize").then(|| HookDecision::block("no"))
     });
     let mut client =
         client(manual(&server).hooks(hooks).tool(adder()).system_prompt("Be brief.").stop("STOP"));
     grown(&mut client, 10).await;
     let before = client.turn_metadata();
-    let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
     let done = client.compact(&policy).await.unwrap();
     let Compaction::Summarized { messages, usage } = done else { panic!("{done:?}") };
     assert_eq!(messages, 20 - client.history().len());
@@ -96,7 +96,7 @@ async fn a_summary_takes_the_place_of_what_goes() {
 
 #[tokio::test]
 async fn a_summary_that_fails_leaves_history_as_it_was() {
-    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     for (reply, kind) in [
         (Reply::error(500, "out of memory"), ErrorKind::Api),
         (Reply::text(" \n"), ErrorKind::Stream),
@@ -119,7 +119,7 @@ async fn a_summary_that_fails_leaves_history_as_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn a_summary_that_max_run_time_has_cut_leaves_history_as_it_was() {
-    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let cut = Reply::text("They spoke of bees.").stall_after(300);
     let replies = [long(1), long(2), long(3), long(4), long(5), long(6), cut, long(7)];
     let mut client = client(manual(&strict(replies)).max_run_time(5));
@@ -133,7 +133,7 @@ async fn a_summary_that_max_run_time_has_cut_leaves_history_as_it_was() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_and_a_drop_leave_history_as_it_was() {
-    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let stalled = || Reply::text("They spoke of bees.").stall_after(300);
     let replies =
         [long(1), long(2), long(3), long(4), long(5), long(6), stalled(), stalled(), long(7)];
@@ -201,7 +201,7 @@ proptest! {
     fn what_is_left_is_taken_by_the_strictest_server(
         rounds in vec((0..4_usize, 0..200_usize), 1..12),
         limit in 50..2_000_usize,
-        summarises in any::<bool>(),
+        summarizes in any::<bool>(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let mut replies = Vec::new();
@@ -213,7 +213,7 @@ proptest! {
         }
         let answer = move |request: &Request| {
             let spoken = request.messages().iter().any(|message| {
-                message["content"].as_str().is_some_and(|text| text.starts_with("Summarise"))
+                message["content"].as_str().is_some_and(|text| text.starts_with("Summarize"))
             });
             if spoken { Reply::text("They added.") } else { Reply::text("On.") }
         };
@@ -225,7 +225,7 @@ proptest! {
                 talk(&mut client, &format!("Question {number}?")).await;
             }
             let before: Vec<Message> = client.history().to_vec();
-            let overflow = if summarises { Overflow::Summarise } else { Overflow::DropOldest };
+            let overflow = if summarizes { Overflow::Summarize } else { Overflow::DropOldest };
             let policy = ContextPolicy::new(limit).with_overflow(overflow);
             let done = client.compact(&policy).await.unwrap();
             match done {
@@ -246,7 +246,7 @@ fn slow_to_close() -> MemoryServer {
     let answer = |request: &Request| {
         let last = request.messages().last().expect("something was said");
         match last["content"].as_str() {
-            Some(text) if text.starts_with("Summarise") => {
+            Some(text) if text.starts_with("Summarize") => {
                 let choice = json!({"index": 0, "delta": {"content": "They spoke."}, "finish_reason": "stop"});
                 let all = format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]}));
                 Reply::sse(format!("{all}: and more\n\n")).stall_after(all.len())
@@ -263,7 +263,7 @@ async fn an_interrupt_between_two_answers_of_a_summary_counts_and_one_after_it_d
     let mut client = client(manual(&server));
     grown(&mut client, 30).await;
     let before = (client.history().to_vec(), server.requests().len());
-    let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
     // By then the first has answered, and its stream is not closed.
     interrupt_after(&client, Duration::from_millis(50));
     assert_eq!(client.compact(&policy).await.unwrap(), Compaction::Interrupted);

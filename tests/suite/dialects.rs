@@ -302,7 +302,7 @@ async fn an_interrupt_keeps_the_prose_and_nothing_of_a_call() {
 }
 
 #[tokio::test]
-async fn calls_that_the_server_left_in_the_text_are_recognised_when_asked() {
+async fn calls_that_the_server_left_in_the_text_are_recognized_when_asked() {
     let text = "<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}\n</tool_call>";
     let first = server([Reply::text(text), Reply::text("Done.")]);
     let mut recognising = client(auto(&first).tool(echo()).recognize_calls(true));

@@ -137,7 +137,7 @@ async fn a_rule_about_a_default_holds_for_a_call_that_leaves_it_out() {
     let mut client = client(auto(&server).tool(list(&log)).tool_rule(root));
     client.send("Go.").await.unwrap();
     watch(&mut client, &log).await;
-    let denied = format!("denied 1 {EFFECTIVE}: a rule forbids this call");
+    let denied = format!("denied 1 {EFFECTIVE}: a permission rule denies this call");
     assert_eq!(log.lines(), [format!("call {EFFECTIVE}"), denied]);
 }
 
@@ -195,7 +195,7 @@ async fn an_answer_that_allows_something_else_is_held_to_rules_and_schema() {
         assert_eq!(log.lines(), Vec::<String>::new());
         result(&client)
     };
-    assert!(run(json!({})).await.contains("a rule forbids this call"));
+    assert!(run(json!({})).await.contains("a permission rule denies this call"));
     let unfit = run(json!({ "path": 5 })).await;
     assert!(unfit.contains("invalid arguments") && unfit.contains("`path`"), "{unfit}");
 }
@@ -304,7 +304,7 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     client.set_permission_mode(PermissionMode::Plan).unwrap();
     client.continue_turn().await.unwrap();
     watch(&mut client, &log).await;
-    let denied = format!("denied 1 {EFFECTIVE}: only a plan is wanted now: nothing is run");
+    let denied = format!("denied 1 {EFFECTIVE}: no tools run in plan mode: answer with a plan");
     assert_eq!(log.lines(), [denied]);
     assert!(result(&client).contains("only a plan"));
 
@@ -319,7 +319,9 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     client.approve_with("1", json!({})).unwrap();
     client.continue_turn().await.unwrap();
     read(&mut client).await;
-    assert!(log.lines().is_empty() && result(&client).contains("a rule forbids this call"));
+    assert!(
+        log.lines().is_empty() && result(&client).contains("a permission rule denies this call")
+    );
 }
 
 #[tokio::test]
@@ -365,7 +367,7 @@ async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
     client.approve("1").unwrap();
     client.continue_turn().await.unwrap();
     watch(&mut client, &log).await;
-    assert_eq!(log.lines(), [format!("denied 1 {EFFECTIVE}: a rule forbids this call")]);
+    assert_eq!(log.lines(), [format!("denied 1 {EFFECTIVE}: a permission rule denies this call")]);
 
     let (server, log) = (strict([Reply::text("Done.")]), Log::default());
     let options = auto(&server).tool(list(&log)).permission_mode(PermissionMode::Plan);

@@ -127,7 +127,7 @@ async fn a_running_tool_is_told_and_dropped_and_its_call_is_answered_as_cancelle
     let mut client = client(auto(&server).tool(hanging("hangs", &alive)).tool(echo()));
     assert_eq!(interrupted(&mut client).await.len(), 2, "two calls, no result");
     assert_eq!((alive.now(), alive.ever(), alive.told()), (0, 1, 1));
-    let cancelled = r#"tool: 1!{"error":"cancelled: the user interrupted","tool":"hangs"}"#;
+    let cancelled = r#"tool: 1!{"error":"cancelled: the user interrupted while it ran; it may have taken effect","tool":"hangs"}"#;
     // What was done is done.
     assert_eq!(told(client.history())[2..], [cancelled, r#"tool: 2="quick""#]);
     assert_eq!(talk(&mut client, "Again.").await, ["Hello."]);

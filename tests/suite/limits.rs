@@ -278,7 +278,8 @@ async fn max_run_time_ends_the_turn_in_the_middle_of_a_tool_or_a_word() {
     assert_eq!(start.elapsed(), Duration::from_secs(7));
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));
     assert_eq!((alive.now(), alive.told()), (0, 1));
-    ends_with(&client, r#"tool: c!{"error":"not run: the budget is used up","tool":"hangs"}"#);
+    let error = "cancelled: the budget is used up while it ran; it may have taken effect";
+    ends_with(&client, &format!(r#"tool: c!{{"error":"{error}","tool":"hangs"}}"#));
     let seen = talk(&mut client, "Count.").await;
     assert_eq!(seen, ["one two"]);
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTime));

@@ -305,18 +305,18 @@ fn the_environment_counts_where_nothing_is_named() {
     "env-model" at "http://localhost:11434/v1": usable
     "#);
     assert_snapshot!(come_to_with(&[(url, "no address"), (model, "env-model")]), @r#"
-    "" at "http://localhost:1234/v1": the base URL has spaces or control characters: "no address"
-    no options: the base URL has spaces or control characters: "no address"
-    no options: the base URL has spaces or control characters: "no address"
+    "" at "http://localhost:1234/v1": the base URL contains whitespace or control characters: "no address"
+    no options: the base URL contains whitespace or control characters: "no address"
+    no options: the base URL contains whitespace or control characters: "no address"
     "env-model" at "http://named:1/v1": usable
     "env-model" at "http://localhost:11434/v1": usable
     "#);
     assert_snapshot!(come_to_with(&[(model, "env\nmodel")]), @r#"
-    "" at "http://localhost:1234/v1": the model's name has control characters
-    no options: the model's name has control characters
+    "" at "http://localhost:1234/v1": the model name contains control characters
+    no options: the model name contains control characters
     "named" at "http://localhost:1234/v1": usable
-    no options: the model's name has control characters
-    no options: the model's name has control characters
+    no options: the model name contains control characters
+    no options: the model name contains control characters
     "#);
 }
 
@@ -326,8 +326,8 @@ fn rates_and_prices_that_cannot_act_are_refused() {
     let executor = ExecutorOptions::new().rate(CallRate::per_minute(3));
     assert_snapshot!(refused(options().max_run_cost(0.5)), @"max_run_cost has no effect without a price");
     assert_snapshot!(refused(options().max_run_cost(0.5).price(0.0, 0.0)), @"max_run_cost has no effect without a price");
-    assert_snapshot!(refused(options().max_run_cost(f64::NAN)), @"max_run_cost: not an amount of money: NaN");
-    assert_snapshot!(refused(options().price(-1.0, 2.0)), @"not the price of a million tokens: -1");
+    assert_snapshot!(refused(options().max_run_cost(f64::NAN)), @"max_run_cost: a cost must be a finite number of 0 or more, not NaN");
+    assert_snapshot!(refused(options().price(-1.0, 2.0)), @"a price per million tokens must be a finite number of 0 or more, not -1");
     assert_snapshot!(refused(options().executor(executor.clone()).max_tool_calls_per_minute(3)), @"max_tool_calls_per_minute has no effect beside the rate of the executor");
     let executor = options().executor(executor).build().unwrap();
     assert_eq!(executor.max_tool_calls_per_minute(), Some(3));

@@ -124,7 +124,7 @@ async fn rules_are_about_any_category_of_tools() {
     let denied = ruled().tool_rule(ToolRule::deny_category("disk"));
     talk(&mut client(denied), "Go.").await;
     assert_eq!(log.lines(), ["read_file \"a\""]);
-    assert!(result(&server, 1, "w").contains("a rule forbids this call"));
+    assert!(result(&server, 1, "w").contains("a permission rule denies this call"));
     let error = ruled().tool_rule(ToolRule::ask_category("dsik")).build().unwrap_err();
     insta::assert_snapshot!(error, @r#"no tool has the category "dsik", which a rule names"#);
 
@@ -166,7 +166,7 @@ async fn rules_look_at_arguments_and_the_strictest_counts() {
         .tool_rule(ToolRule::deny("write_*").when(secret));
     talk(&mut client(ruled), "Go.").await;
     assert_eq!(log.lines(), ["read_file \"a\""]);
-    assert!(result(&server, 1, "w").contains("a rule forbids this call"));
+    assert!(result(&server, 1, "w").contains("a permission rule denies this call"));
     // A condition that panics allows nothing.
     let (server, log) =
         (strict([Reply::new().call("read_file", json!({"path": "a"}))]), Log::default());
@@ -383,7 +383,7 @@ fn what_cannot_act_is_refused() {
     insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions name"#);
     insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions name"#);
     insta::assert_snapshot!(refused(auto().can_use_tool_timeout(Duration::from_secs(1), Permission::Allow)), @"can_use_tool_timeout has no effect without can_use_tool");
-    insta::assert_snapshot!(refused(auto().can_use_tool(allow).permission_mode(PermissionMode::AllowAll)), @"can_use_tool has no effect if all is allowed and no rule asks");
+    insta::assert_snapshot!(refused(auto().can_use_tool(allow).permission_mode(PermissionMode::AllowAll)), @"can_use_tool has no effect because every call is allowed and no rule asks");
     insta::assert_snapshot!(refused(manual(&server).tool(echo()).can_use_tool(allow)), @"can_use_tool has no effect without auto_execute_tools");
     let mut client = client(manual(&server).tool(echo()));
     let error = client.set_permission_mode(PermissionMode::Plan).unwrap_err();

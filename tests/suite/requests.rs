@@ -137,7 +137,7 @@ async fn row_87_the_last_message_is_never_the_assistants() {
 }
 
 #[tokio::test]
-async fn row_88_neighbouring_messages_of_the_user_are_one() {
+async fn row_88_neighboring_messages_of_the_user_are_one() {
     let server = strict([Reply::text("Two."), Reply::text("Three.")]);
     let mut client = client(manual(&server));
     let picture = ImageBlock::from_url("http://localhost/cat.png").unwrap();
@@ -162,7 +162,7 @@ async fn row_88_neighbouring_messages_of_the_user_are_one() {
 }
 
 #[tokio::test]
-async fn row_88_neighbouring_answers_are_one_with_the_calls_of_the_last() {
+async fn row_88_neighboring_answers_are_one_with_the_calls_of_the_last() {
     let look = Reply::text("I look.").call_with_id("1", "echo", json!({}));
     let [one, two, three, done, again] =
         ["One.", "Two.", "Three.", "Done.", "Well."].map(Reply::text);

@@ -58,7 +58,7 @@ async fn text_is_received_while_the_server_has_not_sent_the_rest() {
 }
 
 #[tokio::test]
-async fn neighbouring_deltas_are_one_block_in_history_joined_with_nothing() {
+async fn neighboring_deltas_are_one_block_in_history_joined_with_nothing() {
     let server = strict([Reply::new().think("hm, well").say("It is  so.\n")]);
     let mut client = client(auto(&server).tool(echo()));
     talk(&mut client, "Why?").await;

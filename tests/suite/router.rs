@@ -43,7 +43,7 @@ async fn a_conversation_stays_with_its_server_in_whatever_way_tools_are_offered(
         ("calls in text", ToolMode::Native, true, text),
         ("words", ToolMode::React, false, Reply::text("Well.")),
     ];
-    for (way, mode, recognises, first) in ways {
+    for (way, mode, recognizes, first) in ways {
         let [a, b] = [(); 2].map(|()| {
             let first = first.clone();
             let rule = Reply::by(move |request| match request.messages().len() {
@@ -54,7 +54,7 @@ async fn a_conversation_stays_with_its_server_in_whatever_way_tools_are_offered(
         });
         let router = over([&a, &b]).policy(Policy::LeastBusy).build().unwrap();
         let options = served_by(&router).tool(echo()).auto_execute_tools(true);
-        let mut client = client(options.tool_mode(mode).recognize_calls(recognises));
+        let mut client = client(options.tool_mode(mode).recognize_calls(recognizes));
         for prompt in ["Go.", "And?", "Well?", "So?"] {
             talk(&mut client, prompt).await;
         }

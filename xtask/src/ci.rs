@@ -1,14 +1,14 @@
 //! The whole gate: every step, in order, to the end, whatever fails on the way.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Result;
 use crate::command::Run;
 use crate::step::{self, Outcome, Report, Verdict};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
-use crate::{conformance, deny, features, fuzz, msrv, package, tidy};
+use crate::{api, conformance, deny, features, fuzz, msrv, package, tidy};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
@@ -52,8 +52,8 @@ enum Action {
     Check(Run),
     /// A command of this program, of the same name.
     Own(fn(&Workspace, &mut Tally) -> Result<Outcome>),
-    /// A command that prints test results.
-    Tests(Run),
+    /// A command that prints test results, one at least within each such time.
+    Tests(Run, Duration),
 }
 
 fn steps() -> Vec<Step> {
@@ -70,10 +70,12 @@ fn steps() -> Vec<Step> {
     vec![
         step("fmt", Fast, Check(Run::cargo("fmt --all --check"))),
         step("tidy", Fast, Own(tidy::run)),
+        step("api", Fast, Own(api::run)),
         step("package", Fast, Own(package::run)),
         step("clippy", Fast, Check(Run::cargo(clippy))),
-        step("test", Fast, Tests(Run::cargo(test))),
-        step("doctest", Fast, Tests(Run::cargo(doctest))),
+        step("test", Fast, Tests(Run::cargo(test), Duration::from_secs(300))),
+        // Each crate's are compiled before the first of them prints.
+        step("doctest", Fast, Tests(Run::cargo(doctest), Duration::from_secs(600))),
         // In the profile of the tests, whose crates are built by now.
         step(
             "quickstart",
@@ -100,7 +102,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
             continue;
         }
         let repeat = match &action {
-            Action::Check(run) | Action::Tests(run) => run.to_string(),
+            Action::Check(run) | Action::Tests(run, _) => run.to_string(),
             Action::Own(_) => format!("cargo xtask {name}"),
         };
         println!("\n=== {name}: {repeat}");
@@ -108,7 +110,7 @@ pub(crate) fn run(options: Options) -> Result<ExitCode> {
         let result = match action {
             Action::Check(run) => run.status().map(|()| Outcome::Ok),
             Action::Own(run) => run(&workspace, &mut tally),
-            Action::Tests(run) => run.tests(&mut tally).map(|()| Outcome::Ok),
+            Action::Tests(run, patience) => run.tests(patience, &mut tally).map(|()| Outcome::Ok),
         };
         let report = Report {
             name,

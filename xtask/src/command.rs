@@ -1,12 +1,13 @@
 //! A program to run, which prints as the line that repeats it.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use crate::Result;
 use crate::tally::Tally;
+use crate::{Result, watchdog};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
@@ -55,25 +56,24 @@ impl Run {
     /// Runs, prints the program's output as it comes, and counts the tests in it.
     ///
     /// A run that fails without naming a failed test (it did not compile, or the test process died)
-    /// counts as one failed test, so that the sum never looks green.
-    pub(crate) fn tests(&self, tally: &mut Tally) -> Result<()> {
-        self.tests_to(&mut io::stdout().lock(), tally)
+    /// counts as one failed test, so that the sum never looks green. So does a run in which no test ends within
+    /// `patience`, which is killed.
+    pub(crate) fn tests(&self, patience: Duration, tally: &mut Tally) -> Result<()> {
+        self.tests_to(patience, &mut io::stdout().lock(), tally)
     }
 
-    fn tests_to(&self, out: &mut impl Write, tally: &mut Tally) -> Result<()> {
+    fn tests_to(&self, patience: Duration, out: &mut impl Write, tally: &mut Tally) -> Result<()> {
         let failed_before = tally.failed;
         let mut child = self
             .command()
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|error| self.not_started(&error))?;
-        let mut read = Ok(());
-        if let Some(stdout) = child.stdout.take() {
-            read = pass_on(BufReader::new(stdout), out, tally);
-        }
+        let watched = watchdog::watch(&mut child, patience, out, tally);
         let status = child.wait().map_err(|error| format!("waiting for `{self}`: {error}"))?;
-        read.map_err(|error| format!("reading from `{self}`: {error}"))?;
-        let result = self.check(status);
+        let hangs = watched.map_err(|error| format!("reading from `{self}`: {error}"))?;
+        tally.failed += hangs.len() as u64;
+        let result = if hangs.is_empty() { self.check(status) } else { Err(hangs.join("; ")) };
         if result.is_err() && tally.failed == failed_before {
             tally.failed += 1;
         }
@@ -92,7 +92,7 @@ impl Run {
         String::from_utf8(output.stdout).map_err(|_| format!("`{self}` printed no UTF-8"))
     }
 
-    /// Whether the program starts and succeeds: for asking `--version`.
+    /// Returns whether the program starts and succeeds: for asking `--version`.
     pub(crate) fn works(&self) -> bool {
         self.output().is_ok()
     }
@@ -141,20 +141,11 @@ fn quoted(word: &str) -> String {
     }
 }
 
-fn pass_on(mut from: impl BufRead, out: &mut impl Write, tally: &mut Tally) -> io::Result<()> {
-    let mut line = Vec::new();
-    while from.read_until(b'\n', &mut line)? > 0 {
-        out.write_all(&line)?;
-        out.flush()?;
-        tally.read(String::from_utf8_lossy(&line).trim_end());
-        line.clear();
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
 
     #[test]
     fn prints_as_a_line_for_the_shell() {
@@ -172,12 +163,14 @@ mod tests {
     fn a_failure_without_a_failed_test_counts_as_one() {
         let (mut out, mut tally) = (Vec::new(), Tally::default());
         let dies = Run::new("sh").arg("-c").arg("echo hello; exit 3");
-        assert!(dies.tests_to(&mut out, &mut tally).unwrap_err().contains("exit status: 3"));
+        assert!(
+            dies.tests_to(PATIENCE, &mut out, &mut tally).unwrap_err().contains("exit status: 3")
+        );
         assert_eq!(tally.failed, 1);
 
         let fails = "echo 'test result: FAILED. 1 passed; 2 failed; 0 ignored'; exit 1";
         let fails = Run::new("sh").arg("-c").arg(fails);
-        fails.tests_to(&mut out, &mut tally).unwrap_err();
+        fails.tests_to(PATIENCE, &mut out, &mut tally).unwrap_err();
         assert_eq!(tally.to_string(), "1 passed, 3 failed, 0 skipped");
         assert!(out.starts_with(b"hello\ntest result: FAILED"));
     }

@@ -2,6 +2,7 @@
 //! made-up model, see `tests/realserver/README.md`.
 
 use std::fs;
+use std::time::Duration;
 
 use crate::Result;
 use crate::command::Run;
@@ -14,6 +15,9 @@ use crate::workspace::Workspace;
 const BUILD: &str = "test -p suite --test conformance --no-run";
 const TESTS: &str = "test -p suite --test conformance -- --nocapture";
 
+/// As long as the servers live: a small model on a busy machine takes its time.
+const PATIENCE: Duration = Duration::from_secs(900);
+
 const URL: &str = "OPEN_AGENT_CONFORMANCE_URL";
 const BROKEN_URL: &str = "OPEN_AGENT_CONFORMANCE_BROKEN_URL";
 const KEY_URL: &str = "OPEN_AGENT_CONFORMANCE_KEY_URL";
@@ -25,7 +29,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     if let Ok(url) = std::env::var("OPEN_AGENT_BASE_URL") {
         println!("against {url}");
         let run = Run::cargo(TESTS).env(URL, url);
-        return run.tests(tally).map(|()| Outcome::Ok);
+        return run.tests(PATIENCE, tally).map(|()| Outcome::Ok);
     }
     let Some(version) = venv::python() else {
         let message = "no python3 with venv here, which runs the real server".to_owned();
@@ -33,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
     };
 
     // Before the servers start: a build may take longer than they live.
-    Run::cargo(BUILD).tests(tally)?;
+    Run::cargo(BUILD).tests(PATIENCE, tally)?;
 
     let tools = workspace.root.join("tests/realserver");
     let home = workspace.target.join("realserver");
@@ -61,5 +65,5 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<Outcome> {
         .env(KEY_URL, keyed.base_url()?)
         .env(KEY, SECRET);
     println!("{run}");
-    run.tests(tally).map(|()| Outcome::Ok)
+    run.tests(PATIENCE, tally).map(|()| Outcome::Ok)
 }

@@ -1,5 +1,6 @@
 //! The workspace's own commands. `cargo xtask` lists them.
 
+mod api;
 mod ci;
 mod command;
 mod conformance;
@@ -15,6 +16,7 @@ mod step;
 mod tally;
 mod tidy;
 mod venv;
+mod watchdog;
 mod workspace;
 
 use std::process::ExitCode;
@@ -29,6 +31,8 @@ pub(crate) type Result<T> = std::result::Result<T, String>;
 const HELP: &str = "\
 cargo xtask COMMAND
 
+  api [--write]           the public surface against the committed list
+                            --write   writes the list anew
   ci [--fast] [--strict]  the whole gate, step by step
                             --fast    without the steps that take minutes
                             --strict  a step whose tool is not installed fails
@@ -63,6 +67,11 @@ fn dispatch(args: &[&str]) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         ["ci", options @ ..] => return ci::run(ci::Options::parse(options)?),
+        ["api"] => api::run,
+        ["api", "--write"] => {
+            api::write(&Workspace::load()?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         ["circles", name @ ..] if name.len() < 2 => {
             tidy::print_circles(&Workspace::load()?, name.first().copied())?;
             return Ok(ExitCode::SUCCESS);

@@ -1,12 +1,19 @@
-//! Every published crate, packed as for its registry: complete manifests, and dependencies with versions.
+//! Every published crate, packed as for its registry: complete manifests, dependencies with versions, and the texts of the
+//! licenses.
 //!
 //! All are packed at once, since they depend on each other and a registry need not know any of them.
+
+use std::fs;
+use std::path::Path;
 
 use crate::Result;
 use crate::command::Run;
 use crate::step::Outcome;
 use crate::tally::Tally;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
+
+/// Both licenses want their text to go along with each copy.
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     // Offline, versions are resolved among crates that are here: also those of other systems.
@@ -15,7 +22,31 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
     fetch.status()?;
     let pack = pack(workspace);
     println!("{pack}");
-    pack.status().map(|()| Outcome::Ok)
+    pack.status()?;
+    let mut missing = Vec::new();
+    for package in workspace.packages.iter().filter(|package| package.published) {
+        let list = Run::cargo("package --offline --allow-dirty --list --quiet --package");
+        let files = list.arg(&package.name).output()?;
+        missing.extend(without_license(&workspace.root, package, &files));
+    }
+    if missing.is_empty() { Ok(Outcome::Ok) } else { Err(missing.join("\n")) }
+}
+
+/// Says which licenses are not among the files of a package, or say something else than ours.
+fn without_license(root: &Path, package: &Package, files: &str) -> Vec<String> {
+    let lacks = |name: &&&str| {
+        let ours = fs::read(root.join(name)).ok();
+        let is_packed = files.lines().any(|file| file == **name);
+        !is_packed || ours.is_none() || fs::read(package.dir.join(name)).ok() != ours
+    };
+    let missing = LICENSES.iter().filter(lacks);
+    let message = |name: &&str| {
+        format!(
+            "{} is packed without {name}: link it, `ln -s ../../{name}` in its folder",
+            package.name
+        )
+    };
+    missing.map(message).collect()
 }
 
 /// Packs without building: the other steps build the same files.
@@ -30,7 +61,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::workspace::Package;
 
     #[test]
     fn unpublished_packages_are_left_out() {
@@ -45,5 +75,25 @@ mod tests {
             pack(&workspace).to_string(),
             "cargo package --offline --allow-dirty --no-verify --quiet --package a --package b"
         );
+    }
+
+    #[test]
+    fn packages_hold_the_texts_of_the_licenses() {
+        let root = std::env::temp_dir().join(format!("xtask-{}-licenses", std::process::id()));
+        let package = Package { name: "a".to_owned(), dir: root.join("a"), ..Package::default() };
+        fs::create_dir_all(&package.dir).unwrap();
+        for name in LICENSES {
+            fs::write(root.join(name), name).unwrap();
+            fs::write(package.dir.join(name), name).unwrap();
+        }
+        let found = |files: &str| without_license(&root, &package, files).len();
+        assert_eq!(found("LICENSE-APACHE\nLICENSE-MIT\nsrc/lib.rs\n"), 0);
+        assert_eq!(found("LICENSE-APACHE\nsrc/LICENSE-MIT\n"), 1);
+        fs::write(package.dir.join(LICENSES[1]), "another").unwrap();
+        assert_eq!(
+            without_license(&root, &package, "LICENSE-APACHE\nLICENSE-MIT\n"),
+            ["a is packed without LICENSE-MIT: link it, `ln -s ../../LICENSE-MIT` in its folder"]
+        );
+        fs::remove_dir_all(&root).unwrap();
     }
 }

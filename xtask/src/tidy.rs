@@ -1,6 +1,7 @@
-//! What the compiler does not check: layers, manifests, names, and the docs that must exist.
+//! Checks beyond the compiler's: layers, manifests, names, and the docs that must exist.
 
 mod circles;
+mod clashes;
 mod crates;
 mod graph;
 mod manifest;
@@ -8,6 +9,7 @@ mod source;
 mod text;
 mod tree;
 mod usage;
+mod wording;
 
 use std::fmt;
 
@@ -18,7 +20,7 @@ use crate::workspace::Workspace;
 use tree::Tree;
 
 /// One broken rule, at a place to go to.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Finding {
     path: String,
     /// From 1; 0 is the whole file.
@@ -52,7 +54,9 @@ const RULES: &[(&str, Rule)] = &[
     ("external-crates", graph::external_crates),
     ("pure-layers", graph::pure_layers),
     ("circles", circles::circles),
+    ("clashes", clashes::clashes),
     ("crate-folder", crates::folder),
+    ("crate-size", crates::size),
     ("crate-readme", crates::readme),
     ("crate-docs", crates::docs),
     ("crate-on-the-map", crates::on_the_map),
@@ -66,6 +70,8 @@ const RULES: &[(&str, Rule)] = &[
     ("provider-names", text::provider_names),
     ("environment", text::environment),
     ("machine-paths", text::machine_paths),
+    ("first-lines", wording::first_lines),
+    ("spelling", wording::spelling),
 ];
 
 pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
@@ -82,6 +88,12 @@ pub(crate) fn run(workspace: &Workspace, _: &mut Tally) -> Result<Outcome> {
         1 => Err("1 finding".to_owned()),
         _ => Err(format!("{count} findings")),
     }
+}
+
+/// Returns the Rust files of the workspace, as path and text.
+pub(crate) fn sources(workspace: &Workspace) -> Result<Vec<(String, String)>> {
+    let files = Tree::load(workspace)?.files.into_iter();
+    Ok(files.filter(|file| file.source.is_some()).map(|file| (file.path, file.text)).collect())
 }
 
 /// Shows which files of a crate import each other in circles.

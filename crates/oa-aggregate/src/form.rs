@@ -157,8 +157,8 @@ fn own(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
 }
 
 /// More than anything that is made of a payload takes for each byte of it: of JSON no byte makes more than
-/// [`MOST_A_BYTE`](held::MOST_A_BYTE), of which errors are held four times, and choices and fragments take less.
-const MOST_FOR_A_BYTE: usize = 8 * held::MOST_A_BYTE;
+/// [`MAX_PER_BYTE`](held::MAX_PER_BYTE), of which errors are held four times, and choices and fragments take less.
+const MOST_FOR_A_BYTE: usize = 8 * held::MAX_PER_BYTE;
 
 const _: () = assert!(3 * size_of::<Choice<'_>>() + 3 * size_of::<ServerError>() < MOST_FOR_A_BYTE);
 

@@ -437,8 +437,8 @@ mod tests {
         let pem =
             "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
         for (pem, expected) in [
-            (pem, "a root certificate cannot be read"),
-            ("", "the PEM of root certificates has no certificate in it"),
+            (pem, "a root certificate is invalid"),
+            ("", "the PEM data contains no root certificate"),
         ] {
             let endpoint = Endpoint::builder().base_url("https://gpu/v1").root_certificates(pem);
             let error = endpoint.build().unwrap_err();

@@ -214,7 +214,7 @@ impl AgentOptionsBuilder {
     /// Sets how the model calls tools: by the server's function calling, or in text. By default it is function
     /// calling, until the server says that the model has none; from then on it is text.
     pub fn tool_mode(mut self, mode: ToolMode) -> Self {
-        self.config.turn.fill_in = matches!(mode, ToolMode::MarkersInline);
+        self.config.turn.inline_results = matches!(mode, ToolMode::MarkersInline);
         self.chat.tool_mode = mode;
         self
     }

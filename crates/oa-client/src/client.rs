@@ -149,7 +149,7 @@ impl Client {
     /// As [`with_history`](Self::with_history).
     pub fn resume(options: AgentOptions, messages: Vec<Message>) -> Result<Self> {
         let mut client = Self::new(options)?;
-        client.driver.turn.restore(messages).map_err(error::turn)?;
+        client.driver.turn.resume(messages).map_err(error::turn)?;
         client.driver.turn.check_history().map_err(error::turn)?;
         client.driver.prepare_open_calls();
         Ok(client)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oa_hooks::{
-    History, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent, Verdict,
+    History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
 use oa_tools::{ErrorBody, Tool};
 use oa_turn::Fit;
@@ -90,9 +90,11 @@ impl Judges {
                 self.history.clone(),
             );
             match hooks.pre_tool_use(event, sleep).await? {
-                Verdict::Allow => {}
-                Verdict::Block { reason } => return Ok(Some(Word::Deny(Denial::by_hook(reason)))),
-                Verdict::Modify(change) => self.prepare(change.value),
+                HookOutcome::Allow => {}
+                HookOutcome::Block { reason } => {
+                    return Ok(Some(Word::Deny(Denial::by_hook(reason))));
+                }
+                HookOutcome::Modify(change) => self.prepare(change.value),
             }
         }
         let Some(permissions) = &self.permissions else { return Ok(Some(Word::Allow)) };

@@ -131,6 +131,7 @@ impl Driver {
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
+                Some(Action::Submit { prompt }) => self.ask_about_prompt(&prompt),
                 Some(_) | None => {
                     let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
                         Poll::Ready(Some(event)) => {
@@ -179,6 +180,7 @@ impl Driver {
                 let rulings = rulings.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_rulings(rulings));
             }
+            Done::Prompt(verdict) => self.take_prompt(verdict)?,
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -231,15 +233,13 @@ impl Driver {
             Some(_) => Judged::AsItIs,
             None => self.judge(&mut message),
         };
-        let answer = answer(&message);
+        let answer = Answer::from(&message);
         let message = Arc::new(message);
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
         match failure {
             Some(failure) => {
-                // What nobody was shown is no part of the conversation.
-                let shown = Some(answer.blocks).filter(|_| self.turn.shows_text());
-                self.turn.fail_with(shown.unwrap_or_default());
+                self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
             }
             None => {
@@ -270,9 +270,7 @@ impl Driver {
         let Call { block, input, state, .. } = &self.turn.calls()[call];
         let CallState::Answered { content, outcome, .. } = state else { return };
         let content = content.clone();
-        // An answer that does not fit is no call, though the model reads of it as the result of one.
-        let is_output = self.output.as_ref().is_some_and(|it| it.tool() == Some(&*block.name));
-        if is_output || !self.settings.config.hooks.has_post_tool_use(&block.name) {
+        if !self.settings.config.hooks.has_post_tool_use(&block.name) {
             return self.turn.review(call, content);
         }
         let history = self.turn.history().clone();
@@ -301,7 +299,7 @@ impl Driver {
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }
-        let request = request.hold_text(self.turn.fills_in());
+        let request = request.hold_text(self.turn.inlines_results());
         let answer = backend.ask(if tools { request } else { request.without_tools() });
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
@@ -357,8 +355,6 @@ impl Driver {
         self.forget_events();
         self.run = None;
         self.count_unfinished(answer.as_ref());
-        // What nobody was shown is no part of the conversation.
-        let answer = answer.filter(|_| self.turn.shows_text());
         let words = answer.map(AnswerStream::handed_out).unwrap_or_default();
         match cut {
             Cut::Interrupted => self.turn.interrupt(words),
@@ -422,15 +418,6 @@ impl Driver {
         self.forget_events();
         self.end_run(None);
     }
-}
-
-fn answer(message: &AssistantMessage) -> Answer {
-    let mut answer = Answer::new(message.content.clone());
-    answer.finish_reason = message.finish_reason.clone();
-    answer.extra = message.extra.clone();
-    answer.tokens = message.usage.and_then(|usage| usage.total()).unwrap_or_default();
-    answer.cost = message.usage.and_then(|usage| usage.cost).unwrap_or_default();
-    answer
 }
 
 fn content(call: &Call) -> Option<&serde_json::Value> {

@@ -270,7 +270,7 @@ impl TokenCounter for Lengths {
 const BYTES_PER_TOKEN: u64 = 6;
 
 /// How many times as many tokens as estimated there may be.
-const DENSEST: usize = Calibration::MOST as usize;
+const DENSEST: usize = Calibration::MAX as usize;
 
 /// What is left to read of a prompt that was sent before just so.
 const REPEATED: u64 = 16;

@@ -2,18 +2,15 @@
 
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
-use std::pin::pin;
-use std::task::Poll;
 
-use oa_hooks::{UserPromptSubmitEvent, Verdict};
-use oa_types::{ContentBlock, Message, Outcome, TextBlock};
+use oa_hooks::{HookOutcome, UserPromptSubmitEvent};
+use oa_types::{ContentBlock, Message, Outcome};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::AgentEvent;
-use crate::run::Cut;
+use crate::work::Done;
 
 impl Driver {
     /// Sends a prompt, and waits for its answer to begin.
@@ -28,26 +25,10 @@ impl Driver {
             return self.begun_again().await;
         }
         let mut this = Beginning::of(self);
-        let mut given = None;
-        let prompt = if this.settings.config.hooks.has_user_prompt_submit() {
-            // In a box, so that other prompts need no room for it.
-            match Box::pin(this.hooked(prompt.clone())).await? {
-                Ok(hooked) => {
-                    given = (hooked != prompt).then_some(prompt);
-                    hooked
-                }
-                Err(cut) => {
-                    this.end_run(Some(cut.reason()));
-                    this.events.push_back(AgentEvent::TurnEnd(cut.reason()));
-                    return this.begun();
-                }
-            }
+        if this.settings.config.hooks.has_user_prompt_submit() {
+            this.turn.prompt(prompt).map_err(error::turn)?;
         } else {
-            prompt
-        };
-        this.turn.submit(prompt).map_err(error::turn)?;
-        if let Some(given) = given {
-            this.turn.note_given(given);
+            this.turn.submit(prompt).map_err(error::turn)?;
         }
         poll_fn(|cx| this.poll_answer(cx)).await?;
         this.begun()
@@ -100,32 +81,31 @@ impl Driver {
         this.begun()
     }
 
-    /// The prompt that is sent: the user's, or what a hook put in its place; unless the run is cut
-    /// before that is known.
-    async fn hooked(&mut self, mut prompt: Message) -> Result<Result<Message, Cut>> {
+    /// Asks the hooks about a prompt that the turn has handed out.
+    #[inline(never)]
+    pub(crate) fn ask_about_prompt(&mut self, prompt: &Message) {
         let hooks = self.settings.config.hooks.clone();
         // As it stands in the request.
         let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
         let event = UserPromptSubmitEvent::new(words.join("\n"), self.turn.history().clone());
-        let mut verdict = pin!(hooks.user_prompt_submit(event, sleep));
-        let verdict = poll_fn(|cx| match verdict.as_mut().poll(cx) {
-            Poll::Ready(verdict) => Poll::Ready(Ok(verdict)),
-            Poll::Pending => self.poll_cut(cx).map(Err),
-        });
-        let verdict = match verdict.await {
-            Ok(verdict) => verdict,
-            Err(cut) => return Ok(Err(cut)),
+        self.work.hooks =
+            Some(Box::pin(
+                async move { Done::Prompt(hooks.user_prompt_submit(event, sleep).await) },
+            ));
+    }
+
+    /// Tells the turn what the hooks decided about its prompt. After an error, whoever waits for the answer takes the
+    /// turn back.
+    pub(crate) fn take_prompt(
+        &mut self,
+        outcome: Result<HookOutcome<String>, oa_hooks::Error>,
+    ) -> Result<()> {
+        let words = match outcome.map_err(error::hook)? {
+            HookOutcome::Allow => None,
+            HookOutcome::Block { reason } => return Err(error::blocked(&reason)),
+            HookOutcome::Modify(change) => Some(change.value),
         };
-        match verdict.map_err(error::hook)? {
-            Verdict::Allow => {}
-            Verdict::Block { reason } => return Err(error::blocked(&reason)),
-            Verdict::Modify(change) => {
-                // Pictures stay; the words are the hook's.
-                prompt.content.retain(|block| matches!(block, ContentBlock::Image(_)));
-                prompt.content.insert(0, TextBlock::new(change.value).into());
-            }
-        }
-        Ok(Ok(prompt))
+        self.turn.accept_prompt(words).map_err(error::turn)
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::Change;
+use oa_hooks::{Change, HookOutcome};
 use serde_json::Value;
 
 use crate::decision::Ruling;
@@ -32,6 +32,8 @@ pub(crate) enum Done {
     Answer(AnswerStream),
     /// Of calls, by their places and in their order; the first is the one that was handed out.
     Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
+    /// Of a prompt.
+    Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     /// Of a result, by the place of its call.
     Review(usize, Result<Option<Change<Value>>, oa_hooks::Error>),

@@ -5,12 +5,11 @@ use serde_json::Value;
 
 use crate::counter::{Costs, TokenCounter};
 
-/// The ratio between what a server reports and what was estimated, learnt from its reports.
+/// The ratio between token counts reported by a server and our estimates, learned from the server's reports.
 ///
-/// It is the median of the last nine ratios, of which two are 1 at first: one report alone, however wrong,
-/// changes nothing, and of nine any four may be wrong. It stays between [`LEAST`](Self::LEAST)
-/// and [`MOST`](Self::MOST). One calibration belongs to one model: after a change of the model begin
-/// anew.
+/// It is the median of the last nine ratios, initially with two ratios of 1, so a single wrong report has no
+/// effect, and of nine reports any four may be wrong. It stays between [`MIN`](Self::MIN) and
+/// [`MAX`](Self::MAX). A calibration belongs to one model: create a new one when the model changes.
 ///
 /// # Examples
 ///
@@ -25,57 +24,57 @@ use crate::counter::{Costs, TokenCounter};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    /// The oldest first.
+    /// Oldest first.
     ratios: VecDeque<f64>,
 }
 
-/// What became of a report.
+/// The effect of a report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Observation {
-    /// The server counted less than half of the estimate: it seems to have cut the prompt without saying so
-    /// (QUIRKS row 101). Nothing is learnt from that; tell the user.
+    /// The server counted less than half of the estimate, so it probably truncated the prompt silently (QUIRKS
+    /// row 101). The report was not used; warn the user.
     CutShort,
-    /// Too short, or no number at all: nothing is learnt.
+    /// The request was too short, or the report is not a valid number. It was not used.
     Ignored,
-    /// The ratio takes it into account.
-    Learnt,
+    /// The ratio takes the report into account.
+    Learned,
 }
 
 impl Calibration {
-    /// The smallest ratio; below it a prompt was cut.
-    pub const LEAST: f64 = 0.5;
-    /// The largest ratio; small vocabularies spell some scripts in bytes.
-    pub const MOST: f64 = 4.0;
+    /// The smallest ratio; anything below means a truncated prompt.
+    pub const MIN: f64 = 0.5;
+    /// The largest ratio; small vocabularies encode some scripts byte by byte.
+    pub const MAX: f64 = 4.0;
 
-    /// Creates a calibration that changes nothing yet.
+    /// Creates a calibration with a ratio of 1.
     #[must_use]
     pub fn new() -> Self {
         Self { ratios: VecDeque::from([1.0, 1.0]) }
     }
 
-    /// Learns from one request: what was estimated, uncorrected, and what the server says it read.
+    /// Learns from one request: the uncorrected estimate, and the server's count.
     ///
-    /// Requests of less than 50 tokens teach nothing: their tokens are mostly the chat template's.
+    /// Requests of less than 50 tokens are ignored, because most of their tokens come from the chat template.
     pub fn observe(&mut self, estimated: usize, reported: u64) -> Observation {
         if estimated < SHORTEST || reported == 0 {
             return Observation::Ignored;
         }
         let ratio = reported as f64 / estimated as f64;
-        if ratio < Self::LEAST {
+        if ratio < Self::MIN {
             return Observation::CutShort;
         }
-        if self.ratios.len() == MOST_RATIOS {
+        if self.ratios.len() == MAX_RATIOS {
             self.ratios.pop_front();
         }
-        self.ratios.push_back(ratio.min(Self::MOST));
-        Observation::Learnt
+        self.ratios.push_back(ratio.min(Self::MAX));
+        Observation::Learned
     }
 
-    /// Returns the ratio, 1 as long as nothing is known.
+    /// Returns the ratio; 1 until something was learned.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        let mut sorted = [0.0; MOST_RATIOS];
+        let mut sorted = [0.0; MAX_RATIOS];
         let sorted = &mut sorted[..self.ratios.len()];
         for (place, ratio) in sorted.iter_mut().zip(&self.ratios) {
             *place = *ratio;
@@ -92,7 +91,7 @@ impl Calibration {
     /// Corrects an estimate.
     #[must_use]
     pub fn correct(&self, estimated: usize) -> usize {
-        // Tokens are far from 2^53.
+        // Token counts are far below 2^53.
         (estimated as f64 * self.ratio()).round() as usize
     }
 }
@@ -103,10 +102,10 @@ impl Default for Calibration {
     }
 }
 
-const MOST_RATIOS: usize = 9;
+const MAX_RATIOS: usize = 9;
 const SHORTEST: usize = 50;
 
-/// A counter that is corrected by what a server reports.
+/// A counter corrected by the server's reports.
 ///
 /// # Examples
 ///
@@ -132,19 +131,19 @@ pub struct Corrected<C> {
 }
 
 impl<C> Corrected<C> {
-    /// Corrects a counter, not yet by anything.
+    /// Wraps a counter, initially without a correction.
     #[must_use]
     pub fn new(counter: C) -> Self {
         Self { calibration: Calibration::new(), counter }
     }
 
-    /// Returns what was learnt so far.
+    /// Returns the calibration.
     #[must_use]
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
 
-    /// Returns the counter that is corrected.
+    /// Returns the wrapped counter.
     #[must_use]
     pub fn get_ref(&self) -> &C {
         &self.counter
@@ -152,9 +151,9 @@ impl<C> Corrected<C> {
 }
 
 impl<C: TokenCounter> Corrected<C> {
-    /// Learns from one request: what was sent, and the usage that came with the answer.
+    /// Learns from one request: what was sent, and the reported usage.
     ///
-    /// Images teach little, because each model counts them in its own way: set [`Costs`] for them.
+    /// Requests with images teach little, because each model counts them differently: set [`Costs`] for them.
     pub fn observe(
         &mut self,
         messages: &[Message],

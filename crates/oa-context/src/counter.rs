@@ -5,12 +5,12 @@ use std::sync::Arc;
 use oa_types::{ContentBlock, ImageDetail, Message, MessageRole, ToolResultBlock, ToolSpec};
 use serde_json::Value;
 
-/// Counts tokens, exactly or not.
+/// Counts tokens, exactly or approximately.
 ///
-/// Only [`count_text`](Self::count_text) has to be written; a closure becomes a counter by [`counter_fn`].
-/// The rest adds what surrounds texts in a request, by [`costs`](Self::costs). Counted is what is sent by
-/// default: empty messages, malformed calls and, unless [`Costs::thinking`] says otherwise, thinking
-/// are not; nor are the `extra` members of messages and calls.
+/// Only [`count_text`](Self::count_text) is required; [`counter_fn`] makes a counter from a closure. The other
+/// methods add the overhead given by [`costs`](Self::costs). They count what is sent by default, without empty
+/// messages, malformed calls, thinking (unless [`Costs::thinking`] is set) and the `extra` members of messages
+/// and calls.
 ///
 /// # Examples
 ///
@@ -28,20 +28,20 @@ use serde_json::Value;
 /// }
 /// ```
 pub trait TokenCounter: Send + Sync {
-    /// Counts the tokens of a text alone.
+    /// Counts the tokens of a text.
     fn count_text(&self, text: &str) -> usize;
 
-    /// Counts the tokens of a JSON value as it is written without spaces.
+    /// Counts the tokens of a JSON value written without spaces.
     fn count_json(&self, value: &Value) -> usize {
         self.count_text(&value.to_string())
     }
 
-    /// Returns what is added to the texts.
+    /// Returns the overhead added to texts.
     fn costs(&self) -> Costs {
         Costs::default()
     }
 
-    /// Counts the tokens of one message, with what surrounds it.
+    /// Counts the tokens of one message, including overhead.
     fn count_message(&self, message: &Message) -> usize {
         let costs = self.costs();
         let mut count = 0_usize;
@@ -65,7 +65,7 @@ pub trait TokenCounter: Send + Sync {
                     add(self.count_text(&call.name));
                     add(self.count_json(&call.input));
                 }
-                // A message of its own, whatever message it stands in.
+                // Each result is sent as a separate message.
                 ContentBlock::ToolResult(result) => {
                     add(costs.message.saturating_add(costs.result));
                     add(count_result(self, result));
@@ -87,7 +87,7 @@ pub trait TokenCounter: Send + Sync {
         count
     }
 
-    /// Counts the tokens of a conversation as it is sent; 0 for none.
+    /// Counts the tokens of a conversation as it is sent; 0 if it is empty.
     fn count_messages(&self, messages: &[Message]) -> usize {
         if messages.is_empty() {
             return 0;
@@ -96,7 +96,7 @@ pub trait TokenCounter: Send + Sync {
         counts.fold(self.costs().reply, usize::saturating_add)
     }
 
-    /// Counts the tokens of the tools that a request offers; 0 for none.
+    /// Counts the tokens of the tools offered in a request; 0 without tools.
     fn count_tools(&self, tools: &[ToolSpec]) -> usize {
         if tools.is_empty() {
             return 0;
@@ -111,7 +111,7 @@ pub trait TokenCounter: Send + Sync {
     }
 }
 
-/// A string goes to the model as it is.
+/// Strings are sent as they are, other results as JSON.
 fn count_result<C: TokenCounter + ?Sized>(counter: &C, result: &ToolResultBlock) -> usize {
     match &result.content {
         Value::String(text) => counter.count_text(text),
@@ -119,29 +119,29 @@ fn count_result<C: TokenCounter + ?Sized>(counter: &C, result: &ToolResultBlock)
     }
 }
 
-/// What is added to texts, in tokens: it depends on the model's chat template, and on how it sees images.
+/// The token overhead of a request, which depends on the model's chat template and image encoder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Costs {
-    /// Around each message: its role, its beginning and its end. 4 by default.
+    /// Per message: role, start and end. 4 by default.
     pub message: usize,
-    /// Once: the beginning of the answer. 3 by default.
+    /// Once: the start of the answer. 3 by default.
     pub reply: usize,
-    /// Around the name and arguments of each call. 10 by default.
+    /// Per call, in addition to its name and arguments. 10 by default.
     pub call: usize,
-    /// Around each result, beyond what a message costs. 4 by default.
+    /// Per result, in addition to the overhead of a message. 4 by default.
     pub result: usize,
-    /// Around each tool's name, description and schema. 16 by default.
+    /// Per tool, in addition to its name, description and schema. 16 by default.
     pub tool: usize,
-    /// Once, if there are tools: how to call them. 80 by default.
+    /// Once, if there are tools: instructions for calling them. 80 by default.
     pub tools: usize,
-    /// An image at a glance. 85 by default.
+    /// An image in low resolution. 85 by default.
     pub image_low: usize,
-    /// An image of which the server decides how closely it is looked at. 765 by default.
+    /// An image in the resolution chosen by the server. 765 by default.
     pub image_auto: usize,
     /// An image in full resolution. 1,105 by default.
     pub image_high: usize,
-    /// Whether thinking goes back to the model. `false` by default, as in what is sent.
+    /// True if thinking is sent back to the model. `false` by default, like the default for requests.
     pub thinking: bool,
 }
 
@@ -204,7 +204,7 @@ macro_rules! forward {
 
 forward!(&C, Arc<C>, Box<C>);
 
-/// Makes a counter of a closure that counts the tokens of a text.
+/// Creates a counter from a closure that counts the tokens of a text.
 pub fn counter_fn<F>(count: F) -> CounterFn<F>
 where
     F: Fn(&str) -> usize + Send + Sync,
@@ -212,7 +212,7 @@ where
     CounterFn { costs: Costs::default(), count }
 }
 
-/// A closure that counts; see [`counter_fn`].
+/// A counter made from a closure; see [`counter_fn`].
 #[derive(Clone)]
 pub struct CounterFn<F> {
     costs: Costs,
@@ -220,7 +220,7 @@ pub struct CounterFn<F> {
 }
 
 impl<F> CounterFn<F> {
-    /// Adds other costs to the texts.
+    /// Sets the token overhead.
     #[must_use]
     pub fn with_costs(mut self, costs: Costs) -> Self {
         self.costs = costs;

@@ -1,14 +1,14 @@
 use std::fmt;
 
-/// What was wrong (feature `tokenizers`).
+/// The category of an error (feature `tokenizers`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A description of a tokenizer that cannot be read.
+    /// An invalid tokenizer file.
     InvalidTokenizer,
 }
 
-/// An error of a constructor in this crate (feature `tokenizers`).
+/// An error from a constructor in this crate (feature `tokenizers`).
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -19,12 +19,12 @@ impl Error {
     pub(crate) fn invalid_tokenizer(source: Box<dyn std::error::Error + Send + Sync>) -> Self {
         Self {
             kind: ErrorKind::InvalidTokenizer,
-            message: "not the description of a tokenizer".to_owned(),
+            message: "not a valid tokenizer.json".to_owned(),
             source: Some(source),
         }
     }
 
-    /// Returns what was wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -49,7 +49,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// Returns what the tokenizer's library said; its type is not part of this crate's promise.
+    /// Returns the tokenizer library's error, whose type is not stable.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.source.as_ref().map(|source| &**source as _)
     }

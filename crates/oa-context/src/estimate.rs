@@ -6,34 +6,32 @@ use serde_json::Value;
 use crate::counter::{Costs, TokenCounter};
 use crate::meter::Meter;
 
-/// Guesses the tokens of a conversation as it is sent; 0 for none.
+/// Estimates the tokens of a conversation as it is sent; 0 if it is empty.
 ///
-/// The guess is made for vocabularies of the size of `o200k_base`. It takes linear time and allocates
-/// nothing, and it never falls when a text, a message or the conversation is continued.
-/// [`Estimator`] is the same with costs of one's own.
+/// Calibrated for vocabularies of the size of `o200k_base`. Takes linear time, does not allocate, and never
+/// decreases when text or messages are appended. [`Estimator`] allows custom overhead.
 #[must_use]
 pub fn estimate_tokens(messages: &[Message]) -> usize {
     Estimator::new().count_messages(messages)
 }
 
-/// Guesses the tokens of a text alone.
+/// Estimates the tokens of a text.
 #[must_use]
 pub fn estimate_text(text: &str) -> usize {
     Estimator::new().count_text(text)
 }
 
-/// Guesses the tokens of the tools that a request offers; 0 for none.
+/// Estimates the tokens of the tools offered in a request; 0 without tools.
 #[must_use]
 pub fn estimate_tools(tools: &[ToolSpec]) -> usize {
     Estimator::new().count_tools(tools)
 }
 
-/// Says whether a conversation fills a model's context of `limit` tokens up to `margin` or more.
+/// Returns true if a conversation fills at least the fraction `margin` of a model's context of `limit` tokens.
 ///
-/// `margin` is a fraction of the limit: 0.9 warns once nine tenths are full. What is not between 0 and 1
-/// counts as the nearer end, and what is no number as 0, which always warns. The estimate knows
-/// nothing of tools and of the answer to come: leave room for them, or ask a
-/// [`ContextPolicy`](crate::ContextPolicy).
+/// With a `margin` of 0.9, it returns true once nine tenths are full. Values are clamped to 0..=1; NaN counts
+/// as 0, which is always reached. The estimate does not include tools or the next answer: leave room for them,
+/// or use a [`ContextPolicy`](crate::ContextPolicy).
 ///
 /// # Examples
 ///
@@ -50,26 +48,26 @@ pub fn is_approaching_limit(messages: &[Message], limit: usize, margin: f64) -> 
     estimate_tokens(messages) >= share(limit, margin)
 }
 
-/// Returns a part of a number of tokens.
+/// Returns a fraction of a token count.
 pub(crate) fn share(tokens: usize, part: f64) -> usize {
-    // Tokens are far from 2^53; what is no number becomes 0.
+    // Token counts are far below 2^53; NaN becomes 0.
     (tokens as f64 * part.clamp(0.0, 1.0)) as usize
 }
 
-/// The counter that guesses; see [`estimate_tokens`].
+/// The estimating counter; see [`estimate_tokens`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimator {
     costs: Costs,
 }
 
 impl Estimator {
-    /// Creates the estimator with the default costs.
+    /// Creates an estimator with the default overhead.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds other costs to the texts.
+    /// Sets the token overhead.
     #[must_use]
     pub fn with_costs(mut self, costs: Costs) -> Self {
         self.costs = costs;

@@ -1,13 +1,13 @@
-//! Where a conversation may be cut.
+//! The points at which a conversation may be cut.
 
 use std::ops::Range;
 
 use oa_types::{ContentBlock, Message, MessageRole};
 
-/// A prompt, perhaps in several messages, and all that came of it.
+/// A prompt, possibly of several messages, and everything that followed from it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exchange {
-    /// The messages of the user; empty if the conversation has none.
+    /// The user's messages; empty if the conversation has none.
     pub(crate) prompt: Range<usize>,
     /// Answers, calls and results, up to the next prompt.
     pub(crate) rest: Range<usize>,
@@ -18,7 +18,7 @@ impl Exchange {
         self.prompt.start..self.rest.end
     }
 
-    /// Returns the answers, each with the results of its calls.
+    /// Returns the rounds: each answer with the results of its calls.
     pub(crate) fn rounds(&self, messages: &[Message]) -> Vec<Range<usize>> {
         let is_answer = |place: &usize| messages[*place].role == MessageRole::Assistant;
         let mut starts: Vec<usize> = self.rest.clone().filter(is_answer).collect();
@@ -30,12 +30,12 @@ impl Exchange {
     }
 }
 
-/// Returns how many messages of the system stand first.
+/// Returns the number of leading system messages.
 pub(crate) fn leading_system(messages: &[Message]) -> usize {
     messages.iter().take_while(|message| message.role == MessageRole::System).count()
 }
 
-/// Returns all exchanges. What stands before the first prompt belongs to none.
+/// Returns all exchanges. Messages before the first prompt belong to none.
 pub(crate) fn exchanges(messages: &[Message]) -> Vec<Exchange> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut place = 0;
@@ -56,7 +56,7 @@ pub(crate) fn exchanges(messages: &[Message]) -> Vec<Exchange> {
     exchanges
 }
 
-/// Whether it is a message of the user that is sent as one: results of tools are not, nor is nothing.
+/// Returns true for a user message that is sent as one, which excludes tool results and empty messages.
 pub(crate) fn is_prompt(message: &Message) -> bool {
     let says_something = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => !block.text.is_empty(),

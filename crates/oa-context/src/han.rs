@@ -1,22 +1,21 @@
-//! Which Chinese characters vocabularies know, and which of those they join with their neighbours.
+//! Classifies Chinese characters by how vocabularies treat them.
 //!
-//! A character that stands in many words of a vocabulary costs about two thirds of a token, one that only
-//! stands for itself a whole one, and one that a vocabulary does not have is spelt in bytes. Both lists
-//! are read off `o200k_base`; other vocabularies of its size differ in few of them. As bits they take
-//! 5 KiB.
+//! A character found in many multi-character tokens costs about two thirds of a token, one with only its own
+//! token a whole one, and one not in the vocabulary is encoded as bytes. Both lists are taken from
+//! `o200k_base`; other vocabularies of its size differ in few characters. As bits they take 5 KiB.
 
-/// What a character is to a vocabulary.
+/// The treatment of a character by a vocabulary.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Han {
-    /// It stands for itself.
+    /// It has a token of its own.
     Alone,
-    /// It is part of words.
+    /// It is part of longer tokens.
     Joined,
-    /// It is spelt in bytes.
+    /// It is encoded as bytes.
     Unknown,
 }
 
-/// Tells what a character of the block U+4E00 to U+9FFF is.
+/// Classifies a character in the block U+4E00 to U+9FFF.
 pub(crate) fn han(character: char) -> Han {
     let place = (u32::from(character) - FIRST) as usize;
     let has = |set: &Set| set[place / 64] >> (place % 64) & 1 == 1;
@@ -31,7 +30,7 @@ pub(crate) fn han(character: char) -> Han {
 
 const FIRST: u32 = 0x4E00;
 
-/// One bit for each character of the block.
+/// One bit per character of the block.
 type Set = [u64; 328];
 
 /// Reads characters of the block, three bytes each.

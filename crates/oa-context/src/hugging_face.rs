@@ -8,11 +8,11 @@ use crate::error::Error;
 use crate::estimate::estimate_text;
 use crate::pieces::pieces;
 
-/// Counts exactly, by a model's own `tokenizer.json` (feature `tokenizers`).
+/// An exact counter that uses a model's own `tokenizer.json` (feature `tokenizers`).
 ///
-/// What the file says of truncation and padding is not followed, and no special tokens are added:
-/// counted is the text. Texts are counted in pieces of 16 KiB, so that no text is too long; each border may
-/// add a token. A piece that the tokenizer refuses is estimated. Clones share the vocabulary.
+/// Ignores the file's truncation and padding settings and adds no special tokens: only the text is counted.
+/// Texts of any length are counted in pieces of 16 KiB; each border may add a token. If the tokenizer fails on
+/// a piece, it is estimated. Clones share the vocabulary.
 ///
 /// Requires feature `tokenizers`.
 #[derive(Clone)]
@@ -22,11 +22,11 @@ pub struct HuggingFace {
 }
 
 impl HuggingFace {
-    /// Reads the bytes of a `tokenizer.json`.
+    /// Parses a `tokenizer.json`.
     ///
     /// # Errors
     ///
-    /// `InvalidTokenizer` if they describe no tokenizer.
+    /// `InvalidTokenizer` if it does not describe a tokenizer.
     pub fn from_bytes(json: &[u8]) -> Result<Self, Error> {
         let mut tokenizer = Tokenizer::from_bytes(json).map_err(Error::invalid_tokenizer)?;
         tokenizer.with_truncation(None).map_err(Error::invalid_tokenizer)?;
@@ -34,7 +34,7 @@ impl HuggingFace {
         Ok(Self { costs: Costs::default(), tokenizer: Arc::new(tokenizer) })
     }
 
-    /// Adds other costs to the texts.
+    /// Sets the token overhead.
     #[must_use]
     pub fn with_costs(mut self, costs: Costs) -> Self {
         self.costs = costs;

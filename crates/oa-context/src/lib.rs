@@ -1,13 +1,12 @@
-//! How many tokens a conversation is, and what to leave out when it is too many.
+//! Token counts of conversations, and ways to shorten conversations that are too long.
 //!
-//! [`estimate_tokens`] is a guess without a vocabulary: linear in the text, without allocations, and never
-//! less for more text. Where a guess is not enough, a [`TokenCounter`] counts exactly: `Tiktoken`
-//! and `HuggingFace` are features, and any closure is one by [`counter_fn`]. [`Corrected`]
-//! learns from the usage that a server reports. [`truncate_messages`] and [`Truncation`] leave out what is
-//! oldest, in whole exchanges, so that no call loses its result. [`ContextPolicy`] says when to do so, and
-//! whether a model is to write a summary of what goes.
+//! [`estimate_tokens`] estimates without a vocabulary: in linear time, without allocations, and never less for
+//! more text. For exact counts there are [`TokenCounter`]s: `Tiktoken` and `HuggingFace` (features), and any
+//! closure with [`counter_fn`]. [`Corrected`] learns from the usage that a server reports. [`truncate_messages`]
+//! and [`Truncation`] drop the oldest messages in whole exchanges, so that no call loses its result.
+//! [`ContextPolicy`] decides when to do so, and whether a model should summarize the dropped messages.
 //!
-//! Nothing here runs unasked: all of it are functions from messages to messages, or to a plan.
+//! Nothing here acts by itself: all functions map messages to messages or to a plan.
 //!
 //! ```
 //! use oa_context::{estimate_tokens, is_approaching_limit, truncate_messages};
@@ -25,19 +24,19 @@
 //! assert_eq!(messages.len(), 11);
 //! ```
 //!
-//! # How good the guess is
+//! # Accuracy
 //!
-//! Within 15 % of `o200k_base` for English, code in several languages, Chinese, Arabic and JSON, measured on
-//! texts that had no part in making it; `cargo bench -p oa-context` prints the table, with nine more languages.
-//! Other vocabularies count otherwise: that is what [`Corrected`] is for.
+//! Within 15 % of `o200k_base` for English, code in several languages, Chinese, Arabic and JSON, measured on texts
+//! not used to build the estimator; `cargo bench -p oa-context` prints the table, with nine more languages. Other
+//! vocabularies give other counts, which [`Corrected`] compensates for.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever keeps a history of their own. To run an agent, take the facade `open-agent`.
+//! To manage a history of your own. To run an agent, use the facade `open-agent`.
 //!
-//! # Not in it
+//! # Not included
 //!
-//! No I/O and no model: who wants a summary asks a model for it, and hands it back.
+//! No I/O and no models: the caller sends summary requests to a model and returns its answers.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

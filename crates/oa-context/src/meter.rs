@@ -1,4 +1,4 @@
-//! Adds up what a text costs.
+//! Adds up the cost of a text.
 
 mod pairs;
 mod steps;
@@ -15,21 +15,21 @@ use self::steps::{
     Beyond, COST, Class, END, MARK_PAIR, State, VOWEL_END, again, again_ascii, bucket,
 };
 
-/// Where tokenizers part a text before they look for tokens, and what the parts cost.
+/// Splits text where tokenizers split it before looking up tokens, and adds up the cost of the parts.
 ///
-/// It is fed with pieces, cut anywhere, and never goes back: what was added stays, so that a longer
-/// text never costs less. Time is linear, memory is this.
+/// Text is pushed in arbitrary pieces, and added cost is never taken back, so a longer text never costs less.
+/// Takes linear time and constant memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Meter {
-    /// Thousandths of a token.
+    /// In thousandths of a token.
     cost: u64,
     state: State,
-    /// The script and the length of the word at the end, if its letters are not Latin.
+    /// The script and length of the last word, if its letters are not Latin.
     word: (Letter, u8),
-    /// How many times the last character has just been said; exact where that makes a difference.
+    /// The number of times the last character has been repeated; exact only where it matters.
     repeated: u32,
     last: char,
-    /// How strongly the words so far seem not to be English, by their accents and ends.
+    /// A score for text that does not look English, from accents and word endings.
     western: u8,
     extended: u8,
 }
@@ -60,16 +60,16 @@ impl Meter {
         }
     }
 
-    /// Returns whole tokens: none for nothing, else at least one.
+    /// Returns the cost in whole tokens: 0 for an empty text, otherwise at least 1.
     pub(crate) fn tokens(&self) -> usize {
         let rounded = (self.cost.saturating_add(500) / 1_000).max(u64::from(self.cost > 0));
         usize::try_from(rounded).unwrap_or(usize::MAX)
     }
 
-    /// Adds the ASCII characters that a text begins with, and returns how many they are.
+    /// Adds the leading ASCII characters of a text and returns their number.
     fn push_ascii(&mut self, bytes: &[u8]) -> usize {
         let length = ascii_length(bytes);
-        // The first goes alone, so that there is one before each block.
+        // Add the first one separately, so that every block has a preceding character.
         self.push_bytes(&bytes[..length.min(1)]);
         let mut rest = &bytes[..length];
         while let Some(window) = rest.first_chunk() {
@@ -84,8 +84,8 @@ impl Meter {
         length
     }
 
-    /// Adds a block of ASCII characters at once; the window begins with the character before it, which has been
-    /// added. Returns false, and adds nothing, if the language changes within the block.
+    /// Adds a block of ASCII characters at once; the window starts with the preceding character, which has
+    /// already been added. Returns false without adding anything if the language changes within the block.
     fn push_block(&mut self, window: &[u8; BLOCK + 1]) -> bool {
         let [_, block @ ..] = window;
         let (mut state, mut sums) = (self.state, [0; BLOCK / 4]);
@@ -125,13 +125,13 @@ impl Meter {
         true
     }
 
-    /// Returns what the marks in a block that repeat the character before them cost beyond what the tables tell, and
-    /// how many times the last character of the block has been repeated.
+    /// Returns the extra cost of marks in a block that repeat the preceding character, beyond the tables, and
+    /// the number of times that the last character has been repeated.
     #[inline(never)]
     fn repeats(&self, window: &[u8; BLOCK + 1]) -> (i32, u32) {
         let ([before @ .., _], [_, block @ ..]) = (window, window);
         let [bits, before] = [block, before].map(|bytes| u128::from_le_bytes(*bytes));
-        // What is repeated most often is a space, which makes no difference.
+        // Spaces repeat most often but make no difference here.
         let mut same = !nonzero(bits ^ before) & nonzero(bits ^ SPACES);
         let (mut cost, mut repeated, mut next) = (0, self.repeated, 0);
         while same != 0 {
@@ -144,11 +144,12 @@ impl Meter {
         (cost, if next == BLOCK { repeated } else { 0 })
     }
 
-    /// Updates the language for the words that end in these parts of a block. Returns false, and changes nothing, if
+    /// Updates the language for the words that end in these parts of a block. Returns false without changes if
     /// the language changes on the way.
     ///
-    /// The order within a part is known: a part that contains a vowel ending is four characters long, so any other
-    /// word end in it comes later, since the word with the vowel takes up a space and at least three letters.
+    /// The order within a part is known: a part that contains a vowel ending is four characters long, so any
+    /// other word end in it comes later, since the word with the vowel takes up a space and at least three
+    /// letters.
     #[inline(never)]
     fn end_words(&mut self, sums: &[u32]) -> bool {
         let latin = self.latin();
@@ -166,7 +167,7 @@ impl Meter {
         true
     }
 
-    /// Adds ASCII characters one after the other.
+    /// Adds ASCII characters one at a time.
     #[inline(never)]
     fn push_bytes(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|byte| self.push_byte(*byte));
@@ -184,7 +185,7 @@ impl Meter {
         self.cost = self.cost.saturating_add(u64::from(cost));
     }
 
-    /// Adds a character beyond ASCII.
+    /// Adds a non-ASCII character.
     fn push_char(&mut self, character: char) {
         self.repeat(character);
         let cost = match Kind::of(character) {
@@ -203,7 +204,7 @@ impl Meter {
         self.last = character;
     }
 
-    /// Takes a step of the tables and returns its cost.
+    /// Takes a step in the tables and returns its cost.
     fn step(&mut self, class: Class) -> u32 {
         let mut step = 0;
         self.state.step(class, &mut step);
@@ -213,7 +214,7 @@ impl Meter {
         step & COST
     }
 
-    /// A word behind a space has ended. English ones seldom end in a vowel other than `e`.
+    /// Ends a word that follows a space. English words seldom end in a vowel other than `e`.
     fn end_word(&mut self, in_vowel: bool) {
         let before = self.latin();
         self.extended = self.extended.saturating_sub(1);
@@ -237,7 +238,7 @@ impl Meter {
         seeming(self.western, self.extended)
     }
 
-    /// Adds a letter that is not Latin.
+    /// Adds a non-Latin letter.
     fn letter(&mut self, letter: Letter) -> u16 {
         let family = letter.family();
         let (current, length) = self.word;
@@ -274,7 +275,7 @@ impl Meter {
     }
 }
 
-/// JSON is written into it as it is, without a copy.
+/// JSON is formatted straight into the meter, without a copy.
 impl fmt::Write for Meter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.push(text);
@@ -282,7 +283,7 @@ impl fmt::Write for Meter {
     }
 }
 
-/// Which languages a text seems to belong to.
+/// Returns the languages that a text seems to be in.
 fn seeming(western: u8, extended: u8) -> Latin {
     match (extended >= ENOUGH, western >= ENOUGH) {
         (true, _) => Latin::Extended,
@@ -291,7 +292,7 @@ fn seeming(western: u8, extended: u8) -> Latin {
     }
 }
 
-/// Returns how many words behind a space end in a sum of steps, but for those that end in a vowel.
+/// Returns the number of words after a space that end in a sum of steps, except those that end in a vowel.
 fn ends(sum: u32) -> u8 {
     (sum % VOWEL_END / END) as u8
 }
@@ -300,7 +301,7 @@ fn vowel_ends(sum: u32) -> u8 {
     (sum % MARK_PAIR / VOWEL_END) as u8
 }
 
-/// Returns how many ASCII characters a text begins with.
+/// Returns the number of leading ASCII characters.
 fn ascii_length(bytes: &[u8]) -> usize {
     let mut length = 0;
     while let Some(block) = bytes[length..].first_chunk() {
@@ -311,7 +312,7 @@ fn ascii_length(bytes: &[u8]) -> usize {
         let is_first = length == 0;
         length += BLOCK;
         if is_first {
-            // Many more often follow it, and larger chunks are checked faster.
+            // Usually many more follow, and larger chunks are checked faster.
             let (chunks, _) = bytes[length..].as_chunks::<64>();
             length += 64 * chunks.iter().take_while(|chunk| chunk.is_ascii()).count();
         }
@@ -319,12 +320,12 @@ fn ascii_length(bytes: &[u8]) -> usize {
     length + bytes[length..].iter().take_while(|byte| byte.is_ascii()).count()
 }
 
-/// Sets the high bit of each byte that is not 0, of bytes without it; the others are 0.
+/// Sets the high bit of each nonzero byte and clears all other bits. Input bytes must be below 0x80.
 fn nonzero(bytes: u128) -> u128 {
     (bytes + !HIGH) & HIGH
 }
 
-/// How many characters make up a block. What they cost is less than [`END`], and the words that end are fewer than fit
+/// The number of characters in a block. Their cost stays below [`END`], and the count of words that end fits
 /// between it and [`VOWEL_END`].
 const BLOCK: usize = 16;
 
@@ -332,8 +333,7 @@ const HIGH: u128 = 0x80 * EACH;
 const SPACES: u128 = b' ' as u128 * EACH;
 const EACH: u128 = u128::MAX / 0xFF;
 
-/// What one accent says about the language, and one vowel at the end of a word; a word without them
-/// takes one away.
+/// The score of one accent and of one vowel at the end of a word; a word without either subtracts one.
 const ACCENT: u8 = 12;
 const VOWEL: u8 = 3;
 const ENOUGH: u8 = 6;
@@ -348,7 +348,8 @@ mod tests {
     use super::plain::Plain;
     use super::*;
 
-    /// Checks that a text, cut there, costs what its characters do, and so does whatever follows it.
+    /// Checks that a text, cut at these points, costs the same as character by character, and so does anything
+    /// that follows.
     fn check_by_rules(text: &str, cuts: &[usize]) {
         let (mut meter, mut plain) = (Meter::new(), Plain::new());
         let mut start = 0;
@@ -431,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_block_of_the_dearest_characters_fits_its_sum() {
-        // The dearest in turn, so that no two are alike; and words of which each ends at once.
+        // The most expensive patterns in turn, without repetition; and words that end immediately.
         for pattern in [" 1", "1#", "#$", " a", "aB", "#\n", " a.", "\n\t", " abo"] {
             check_by_rules(&pattern.repeat(50), &[]);
         }

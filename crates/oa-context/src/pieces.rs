@@ -1,10 +1,10 @@
-//! Long texts, cut where a tokenizer would cut them anyway.
+//! Splits long texts where a tokenizer would split them anyway.
 
-/// Cuts a text into pieces of at most 16 KiB: before a space that follows a letter or digit if there is
-/// one, else at any border of characters.
+/// Splits a text into pieces of at most 16 KiB: before a space that follows a letter or digit if possible,
+/// otherwise at any character boundary.
 ///
-/// Exact tokenizers look for their parts with regular expressions, which panic or take quadratic time on a
-/// megabyte of spaces or of one letter; a tool may well return that.
+/// Exact tokenizers split text with regular expressions that panic or take quadratic time on a megabyte of
+/// spaces or of one letter, which a tool may well return.
 pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

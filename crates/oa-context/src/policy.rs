@@ -5,10 +5,10 @@ use crate::estimate::share;
 use crate::summary::Summary;
 use crate::truncate::{Cut, Truncation};
 
-/// Says when a conversation is too long, and what to do about it then.
+/// Decides when a conversation is too long, and what to do about it.
 ///
-/// It is asked, and answers with a [`Plan`]; nothing happens unless somebody carries that out. Asking is pure:
-/// the same conversation gives the same plan.
+/// It returns a [`Plan`] for the caller to carry out and does nothing by itself. It is deterministic: the same
+/// conversation gives the same plan.
 ///
 /// # Examples
 ///
@@ -20,12 +20,12 @@ use crate::truncate::{Cut, Truncation};
 /// # let mut history: Vec<Message> =
 /// #     (0..10).flat_map(|_| [Message::user("What about bees?"), answer()]).collect();
 ///
-/// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+/// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
 /// let counter = Estimator::new();
 /// match policy.plan(&history, &[], &counter) {
 ///     Plan::Keep => {}
 ///     Plan::Drop(cut) => history = cut.apply(&history),
-///     Plan::Summarise(mut summary) => {
+///     Plan::Summarize(mut summary) => {
 ///         while let Some(request) = summary.next_request() {
 ///             summary.push(model(request));
 ///         }
@@ -47,36 +47,36 @@ pub struct ContextPolicy {
     instructions: String,
 }
 
-/// What is done about a conversation that is too long.
+/// The strategy for a conversation that is too long.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// The oldest exchanges go.
+    /// Drop the oldest exchanges.
     #[default]
     DropOldest,
-    /// The oldest exchanges go, and a model's summary of them takes their place.
-    Summarise,
+    /// Replace the oldest exchanges with a summary written by a model.
+    Summarize,
 }
 
-/// What is to be done about a conversation.
+/// The plan for a conversation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Plan {
-    /// Some messages go: [`Cut::apply`].
+    /// Drop some messages: [`Cut::apply`].
     Drop(Cut),
-    /// Nothing: there is room.
+    /// Do nothing; there is room.
     Keep,
-    /// It is too long, and nothing of it may go: the system's messages, the last prompt, and the last answer
-    /// with its results.
+    /// It is too long, but nothing can be dropped: the system messages, the last prompt and the last answer
+    /// with its results must stay.
     Stuck,
-    /// Some messages go, and a model is asked to summarise them.
-    Summarise(Summary),
+    /// Drop some messages and have a model summarize them.
+    Summarize(Summary),
 }
 
 impl ContextPolicy {
-    /// Creates the policy for a model with a context of `limit` tokens.
+    /// Creates a policy for a model with a context of `limit` tokens.
     ///
-    /// At 80 % of it the oldest exchanges go, until at most half of it is full.
+    /// At 80 % of the limit, the oldest exchanges are dropped until at most half is full.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
@@ -87,33 +87,31 @@ impl ContextPolicy {
         }
     }
 
-    /// Sets the part of the limit from which on something is done, from 0 to 1. The answer has to fit into
-    /// what is above it.
+    /// Sets the trigger as a fraction of the limit, from 0 to 1. The answer must fit into the rest.
     pub fn with_trigger(mut self, trigger: f64) -> Self {
         self.trigger = trigger;
         self
     }
 
-    /// Sets the part of the limit to which the conversation is brought down, from 0 to 1. What is above the
-    /// trigger counts as the trigger.
+    /// Sets the target size as a fraction of the limit, from 0 to 1; at most the trigger.
     pub fn with_target(mut self, target: f64) -> Self {
         self.target = target;
         self
     }
 
-    /// Sets what is done.
+    /// Sets the strategy.
     pub fn with_overflow(mut self, overflow: Overflow) -> Self {
         self.overflow = overflow;
         self
     }
 
-    /// Sets what a model is told when it is to write a summary.
+    /// Sets the instructions for the model that writes a summary.
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = instructions.into();
         self
     }
 
-    /// Says what to do about a conversation which is sent with these tools.
+    /// Returns the plan for a conversation that is sent with these tools.
     #[must_use]
     pub fn plan<C>(&self, messages: &[Message], tools: &[ToolSpec], counter: &C) -> Plan
     where
@@ -132,8 +130,8 @@ impl ContextPolicy {
                 let cut = cut(target);
                 if cut.is_whole() { Plan::Stuck } else { Plan::Drop(cut) }
             }
-            Overflow::Summarise => {
-                // A fifth of what stays is for the summary.
+            Overflow::Summarize => {
+                // A fifth of the target is for the summary.
                 let room = target / 5;
                 let cut = cut(target - room);
                 if cut.is_whole() {
@@ -141,14 +139,14 @@ impl ContextPolicy {
                 }
                 let asked = share(self.limit, self.target.min(self.trigger));
                 let instructions = self.instructions.clone();
-                Plan::Summarise(Summary::new(messages, cut, instructions, room, asked, counter))
+                Plan::Summarize(Summary::new(messages, cut, instructions, room, asked, counter))
             }
         }
     }
 }
 
 const INSTRUCTIONS: &str = "\
-Summarise the conversation below, so that an assistant which has read only your summary can go on with it. \
+Summarize the conversation below, so that an assistant which has read only your summary can go on with it. \
 Keep what was asked and decided, facts, names, numbers, paths and results that may still matter, and what \
 is left to be done. Leave out greetings and what turned out to be wrong. Write in the conversation's own \
 language, in short plain sentences, without an introduction.";

@@ -1,37 +1,37 @@
-//! What characters cost, in thousandths of a token.
+//! The costs of characters, in thousandths of a token.
 //!
-//! The numbers are a least-squares fit, with every number at least zero, of the counts of `o200k_base` on
-//! the texts in `tests/texts/tuned`, rounded. What those texts do not hold is a guess. The texts in
-//! `tests/texts/held_out` had no part in it: they are what the suite and the bench measure on.
+//! A non-negative least-squares fit to the counts of `o200k_base` on the texts in `tests/texts/tuned`, rounded.
+//! Scripts not in those texts are guesses. The texts in `tests/texts/held_out` were not used for the fit; the
+//! suite and the bench measure on them.
 
 use crate::script::Letter;
 
-/// What the letters of a word cost.
+/// The costs of a word's letters.
 #[derive(Debug)]
 pub(crate) struct Rate {
-    /// The first one behind a space, which belongs to the word.
+    /// The first letter after a space, which belongs to the word.
     pub(crate) spaced: u16,
-    /// The first one directly behind one mark of punctuation, which often belongs to the word.
+    /// The first letter directly after one punctuation mark, which often belongs to the word.
     pub(crate) attached: u16,
-    /// The first one elsewhere.
+    /// The first letter elsewhere.
     pub(crate) bare: u16,
-    /// Further ones: the second to fourth, to the seventh, to the eleventh, and beyond.
+    /// Further letters: the second to fourth, to the seventh, to the eleventh, and beyond.
     pub(crate) next: [u16; 4],
 }
 
-/// Which languages the Latin letters around seem to belong to.
+/// The languages that surrounding Latin letters seem to belong to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Latin {
     /// English and code.
     Plain,
-    /// Languages with accents of ISO 8859-1, or with words that end in vowels.
+    /// Languages with accents from ISO 8859-1, or with words that end in vowels.
     Western,
     /// Languages with other accents.
     Extended,
 }
 
-/// Returns what a letter costs.
+/// Returns the costs for a letter.
 pub(crate) const fn rate(letter: Letter, latin: Latin) -> &'static Rate {
     let place = match letter {
         Letter::Lower | Letter::Upper | Letter::Accented => 3 * letter as usize + latin as usize,
@@ -44,7 +44,7 @@ const fn word(spaced: u16, attached: u16, bare: u16, next: [u16; 4]) -> Rate {
     Rate { spaced, attached, bare, next }
 }
 
-/// Scripts without spaces, or of syllables: the place in the word makes no difference.
+/// Scripts without spaces, or syllabic scripts: the position in the word makes no difference.
 const fn flowing(spaced: u16, attached: u16, bare: u16, next: u16) -> Rate {
     Rate { spaced, attached, bare, next: [next; 4] }
 }
@@ -86,7 +86,7 @@ static RATES: [Rate; 26] = [
 ];
 
 pub(crate) const DIGITS: u16 = 1050;
-/// Digits behind a space, which is a token of its own.
+/// Digits after a space, which is a token of its own.
 pub(crate) const DIGITS_SPACED: u16 = 1900;
 /// Every third digit after the first three.
 pub(crate) const DIGITS_MORE: u16 = 1000;
@@ -101,11 +101,11 @@ pub(crate) const MARK_SAME: u16 = 330;
 pub(crate) const MARK_SAME_LONG: u16 = 20;
 
 pub(crate) const NEWLINE: u16 = 990;
-/// Behind punctuation, to which it belongs.
+/// After punctuation, to which it belongs.
 pub(crate) const NEWLINE_AFTER_MARK: u16 = 50;
 pub(crate) const NEWLINE_MORE: u16 = 20;
 
-/// The second space of a run: the first belongs to the word behind it.
+/// The second space of a run. The first belongs to the following word.
 pub(crate) const SPACES: u16 = 740;
 pub(crate) const SPACES_MORE: u16 = 20;
 pub(crate) const TAB: u16 = 860;

@@ -1,8 +1,8 @@
-//! What kind of character a character is, to a tokenizer.
+//! Classifies characters as tokenizers treat them.
 
 use crate::han::{Han, han};
 
-/// Letters of one script, or another kind of character.
+/// A kind of character: letters of one script, or something else.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Letter(Letter),
@@ -10,34 +10,34 @@ pub(crate) enum Kind {
     Space,
     Newline,
     Tab,
-    /// ASCII punctuation that vocabularies join with more of it, such as `"`, `:` and `{`.
+    /// ASCII punctuation that vocabularies often join with more of it, such as `"`, `:` and `{`.
     CommonPunctuation,
     /// Other ASCII punctuation, and control characters.
     RarePunctuation,
-    /// Punctuation of the width of a Chinese character.
+    /// Punctuation as wide as a Chinese character.
     WidePunctuation,
-    /// Dashes, curly quotes, arrows, currencies.
+    /// Dashes, curly quotes, arrows, currency signs.
     Symbol,
     Emoji,
-    /// What makes one picture of several, or changes it.
+    /// Characters that join emoji or modify one.
     EmojiJoiner,
-    /// Faces, which vocabularies know better than other pictures.
+    /// Faces, which vocabularies cover better than other emoji.
     EmojiFace,
-    /// Half a flag.
+    /// Half of a flag.
     EmojiFlag,
-    /// Pictures that are older than emoji.
+    /// Pictographs older than emoji.
     EmojiOld,
-    /// Anything else that takes four bytes.
+    /// Any other character of four bytes.
     Astral,
 }
 
-/// Letters that cost about the same; the order is that of the table of rates.
+/// Letters of similar cost, in the order of the table of rates.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum Letter {
     Lower,
     Upper,
-    /// Latin letters beyond ASCII.
+    /// Non-ASCII Latin letters.
     Accented,
     Greek,
     Cyrillic,
@@ -45,7 +45,7 @@ pub(crate) enum Letter {
     Arabic,
     Devanagari,
     DevanagariSign,
-    /// The other scripts of India, and of Sri Lanka.
+    /// The other scripts of India and Sri Lanka.
     Indic,
     Thai,
     ThaiSign,
@@ -61,7 +61,7 @@ pub(crate) enum Letter {
 }
 
 impl Letter {
-    /// Returns the first of all kinds of letters that make up words together with this one.
+    /// Returns the first of the kinds of letters that form words together with this one.
     pub(crate) fn family(self) -> Self {
         match self {
             Self::Lower | Self::Upper | Self::Accented => Self::Lower,
@@ -143,7 +143,7 @@ impl Kind {
 
     fn picture(character: char) -> Self {
         match character {
-            // The joiner, the selector of colour, keycaps, shades of skin, flags of regions.
+            // The joiner, the color selector, keycaps, skin tones, regional flags.
             '\u{200D}' | '\u{FE0F}' | '\u{20E3}' => Self::EmojiJoiner,
             '\u{1F3FB}'..='\u{1F3FF}' | '\u{E0020}'..='\u{E007F}' => Self::EmojiJoiner,
             '\u{2300}'..='\u{23FF}' | '\u{2600}'..='\u{27BF}' | '\u{2B00}'..='\u{2BFF}' => {

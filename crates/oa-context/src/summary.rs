@@ -8,26 +8,25 @@ use crate::exchange::{is_prompt, leading_system};
 use crate::transcript::{clip, parts};
 use crate::truncate::Cut;
 
-/// A summary under way: which requests a model is to answer, and what takes the place of the messages that go.
+/// A summary in progress: the requests for a model, and the replacement for the dropped messages.
 ///
-/// Ask [`next_request`](Self::next_request), push the answer, and so on until there is none; then
-/// [`finish`](Self::finish). What is to be summarised may be longer than the model's context itself: then it
-/// is read in parts, each with the summary so far. A model that fails is no reason to lose more than the
-/// summary: [`give_up`](Self::give_up) is the plan without it.
+/// Send each [`next_request`](Self::next_request) to a model and push its answer until there are no more, then
+/// call [`finish`](Self::finish). Text longer than the model's context is summarized in parts, each with the
+/// summary so far. If the model fails, [`give_up`](Self::give_up) drops the messages without a summary.
 #[derive(Clone, Debug)]
-#[must_use = "nothing is summarised until its requests are answered"]
+#[must_use = "nothing is summarized until its requests are answered"]
 pub struct Summary {
     cut: Cut,
     instructions: String,
-    /// The conversation's parts that were not read yet.
+    /// The parts of the conversation not summarized yet.
     parts: VecDeque<String>,
-    /// Tokens that the summary may have.
+    /// The token limit of the summary.
     room: usize,
     written: String,
 }
 
 impl Summary {
-    /// `asked` is how many tokens one request may have.
+    /// `asked` is the token limit of one request.
     pub(crate) fn new<C>(
         messages: &[Message],
         cut: Cut,
@@ -46,8 +45,7 @@ impl Summary {
         Self { cut, instructions, parts, room, written: String::new() }
     }
 
-    /// Returns what the model is to be sent, without tools: one message of the user. `None` if everything
-    /// was read.
+    /// Returns the next request, one user message to be sent without tools; `None` when all parts are done.
     #[must_use]
     pub fn next_request(&self) -> Option<Vec<Message>> {
         let part = self.parts.front()?;
@@ -57,7 +55,7 @@ impl Summary {
         let before = if written.is_empty() {
             String::new()
         } else {
-            format!("What came before, summarised; carry it over:\n{written}\n\n")
+            format!("What came before, summarized; carry it over:\n{written}\n\n")
         };
         let text = format!(
             "{instructions}\n\nUse at most {words} words.\n\n{before}The conversation:\n{part}"
@@ -65,7 +63,7 @@ impl Summary {
         Some(vec![Message::user(text)])
     }
 
-    /// Takes the model's answer to the last request. Of one that is too long the beginning is kept.
+    /// Adds the model's answer to the last request, cut if it is too long.
     pub fn push(&mut self, answer: impl AsRef<str>) {
         if self.parts.pop_front().is_none() {
             return;
@@ -76,10 +74,10 @@ impl Summary {
         }
     }
 
-    /// Returns what stays of the messages, with the summary at the beginning of the first prompt among them.
+    /// Returns the remaining messages, with the summary at the start of the first prompt among them.
     ///
-    /// The prompt is where it stands because the roles then still take turns. Parts that no answer was pushed
-    /// for are lost. Without any summary it is [`Cut::apply`].
+    /// The summary is part of the prompt so that roles keep alternating. Parts without an answer are lost.
+    /// Without any summary, this is the same as [`Cut::apply`].
     #[must_use]
     pub fn finish(self, messages: &[Message]) -> Vec<Message> {
         let mut kept = self.cut.apply(messages);
@@ -98,7 +96,7 @@ impl Summary {
         kept
     }
 
-    /// Returns what goes and stays, for those who cannot have a summary.
+    /// Returns the plan without a summary.
     #[must_use]
     pub fn give_up(self) -> Cut {
         self.cut
@@ -107,7 +105,7 @@ impl Summary {
 
 const HEADING: &str = "(Earlier parts of this conversation were left out. A summary of them:)";
 const FOOTING: &str = "(Here the conversation goes on.)";
-/// Tokens of a request beside the instructions, the summary so far and the part.
+/// Tokens of a request other than the instructions, the summary so far and the part.
 const FRAME: usize = 60;
-/// A part that is smaller says too little to be summarised.
+/// Smaller parts are not worth summarizing.
 const SMALLEST_PART: usize = 100;

@@ -5,12 +5,11 @@ use tiktoken_rs::CoreBPE;
 use crate::counter::{Costs, TokenCounter};
 use crate::pieces::pieces;
 
-/// Counts exactly, by a vocabulary of OpenAI's (feature `tiktoken`).
+/// An exact counter with one of OpenAI's vocabularies (feature `tiktoken`).
 ///
-/// The vocabulary is read when it is first asked for, which takes some tenths of a second, and kept for
-/// the life of the program. Names of special tokens in a text count as the text that they are. Texts
-/// are counted in pieces of 16 KiB, so that no text is too long; where one has no spaces, each border may
-/// add a token.
+/// The vocabulary is loaded on first use, which takes a few tenths of a second, and kept until the program
+/// ends. Names of special tokens count as plain text. Texts of any length are counted in pieces of 16 KiB; in a
+/// text without spaces, each border may add a token.
 ///
 /// Requires feature `tiktoken`.
 ///
@@ -29,13 +28,13 @@ pub struct Tiktoken {
 }
 
 impl Tiktoken {
-    /// Counts by `o200k_base`: GPT-4o and later models, and gpt-oss.
+    /// Counts with `o200k_base`, used by GPT-4o and later models and by gpt-oss.
     #[must_use]
     pub fn o200k_base() -> Self {
         Self::new("o200k_base", tiktoken_rs::o200k_base_singleton())
     }
 
-    /// Counts by `cl100k_base`: GPT-4 and GPT-3.5; the vocabularies of Llama 3 and Qwen resemble it.
+    /// Counts with `cl100k_base`, used by GPT-4 and GPT-3.5; the vocabularies of Llama 3 and Qwen resemble it.
     #[must_use]
     pub fn cl100k_base() -> Self {
         Self::new("cl100k_base", tiktoken_rs::cl100k_base_singleton())
@@ -45,7 +44,7 @@ impl Tiktoken {
         Self { costs: Costs::default(), name, vocabulary }
     }
 
-    /// Adds other costs to the texts.
+    /// Sets the token overhead.
     #[must_use]
     pub fn with_costs(mut self, costs: Costs) -> Self {
         self.costs = costs;

@@ -1,12 +1,12 @@
-//! A conversation as text, for a model that is to summarise it.
+//! A conversation as text, for a model to summarize.
 
 use oa_types::{ContentBlock, Message};
 use serde_json::Value;
 
 use crate::counter::TokenCounter;
 
-/// Writes messages down, in parts of at most so many tokens each. No message takes more than half a part;
-/// what is longer is cut, and says so.
+/// Writes messages as text, in parts with a token limit. No message takes more than half a part; longer ones
+/// are cut and marked.
 pub(crate) fn parts<'a, C>(
     messages: impl IntoIterator<Item = &'a Message>,
     tokens: usize,
@@ -36,7 +36,7 @@ where
     parts.into_iter().map(|(part, _)| part).collect()
 }
 
-/// Returns the beginning of a text, of at most so many tokens.
+/// Returns the start of a text, within a token limit.
 pub(crate) fn clip<'a, C>(text: &'a str, tokens: usize, counter: &C) -> &'a str
 where
     C: TokenCounter + ?Sized,
@@ -47,7 +47,7 @@ where
         if count <= tokens || text.is_empty() {
             return text;
         }
-        // Shorter by a tenth at least, so that it comes to an end.
+        // Shorten by at least a tenth, so that the loop ends.
         let share = (text.len() as f64 * tokens as f64 / count as f64) as usize;
         let mut end = share.min(text.len() - text.len().div_ceil(10));
         while !text.is_char_boundary(end) {
@@ -76,7 +76,7 @@ fn told(message: &Message) -> String {
                     content => format!("result of {of}{failed}: {content}\n"),
                 }
             }
-            // Thinking and malformed calls are nothing to remember.
+            // Thinking and malformed calls are not worth remembering.
             _ => continue,
         };
         text.push_str(&line);
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(clip("some words", 0, &Estimator::new()), "");
         assert_eq!(clip("", 0, &Estimator::new()), "");
         assert_eq!(clip("some words", 2, &Estimator::new()), "some words");
-        // Not even for a counter that finds tokens in nothing.
+        // Even for a counter that counts tokens in an empty text.
         assert_eq!(clip("some words", 2, &counter_fn(|_: &str| 3)), "");
     }
 }

@@ -5,15 +5,14 @@ use oa_types::Message;
 use crate::counter::TokenCounter;
 use crate::exchange::{Exchange, exchanges, leading_system};
 
-/// Returns the last `keep` messages at most, in whole exchanges.
+/// Returns at most the last `keep` messages, in whole exchanges.
 ///
-/// The result begins with a prompt of the user, no call loses its result, and a conversation that
-/// servers accept stays one. If the last exchange alone has more than `keep` messages, its prompt stays
-/// with the latest of its answers; the prompt and the last answer with its results stay in any case,
-/// unless `keep` is 0.
+/// The result starts with a user prompt, no call loses its result, and a valid conversation stays valid. If the
+/// last exchange alone has more than `keep` messages, its prompt is kept with its latest answers; the prompt
+/// and the last answer with its results are always kept, unless `keep` is 0.
 ///
-/// With `preserve_system` the system's messages at the beginning stay and are not counted. Otherwise they go
-/// with the first message that goes. [`Truncation`] does the same by tokens, or message by message.
+/// With `preserve_system`, leading system messages are kept and not counted. Otherwise they are dropped with
+/// the first dropped message. [`Truncation`] can also limit tokens, or cut between any messages.
 ///
 /// # Examples
 ///
@@ -30,7 +29,7 @@ use crate::exchange::{Exchange, exchanges, leading_system};
 ///     Message::assistant(vec![TextBlock::new("3").into()]),
 ///     Message::user("And with 4?"),
 /// ];
-/// // Four would begin with a result.
+/// // Four messages would start with a result.
 /// let kept = truncate_messages(&messages, 4, true);
 /// assert_eq!(kept, [messages[0].clone(), messages[5].clone()]);
 /// ```
@@ -40,7 +39,7 @@ pub fn truncate_messages(messages: &[Message], keep: usize, preserve_system: boo
     truncation.last(messages, keep).apply(messages)
 }
 
-/// How a conversation is shortened: what [`truncate_messages`] does, with more to choose.
+/// Truncation with more options than [`truncate_messages`].
 ///
 /// # Examples
 ///
@@ -63,36 +62,36 @@ pub struct Truncation {
     unit: Unit,
 }
 
-/// What goes or stays as a whole.
+/// The unit that is kept or dropped as a whole.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unit {
-    /// A prompt and all that came of it.
+    /// A prompt and everything that followed from it.
     #[default]
     Exchange,
-    /// Any message: calls and results may be parted, and then servers refuse what is left.
+    /// Single messages. This may separate calls from results, which servers reject.
     Message,
 }
 
 impl Truncation {
-    /// Keeps whole exchanges and the system's messages.
+    /// Creates a truncation that keeps whole exchanges and the system messages.
     pub fn new() -> Self {
         Self { preserve_system: true, unit: Unit::default() }
     }
 
-    /// Lets the system's messages go like others.
+    /// Treats system messages like others.
     pub fn without_system(mut self) -> Self {
         self.preserve_system = false;
         self
     }
 
-    /// Changes what goes or stays as a whole.
+    /// Sets the unit that is kept or dropped as a whole.
     pub fn with_unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// Keeps the last `keep` messages at most; see [`truncate_messages`].
+    /// Keeps at most the last `keep` messages; see [`truncate_messages`].
     #[must_use]
     pub fn last(&self, messages: &[Message], keep: usize) -> Cut {
         let system = self.system(messages);
@@ -104,10 +103,10 @@ impl Truncation {
         self.cut(messages, &weights, keep)
     }
 
-    /// Keeps what is within so many tokens, by this counter.
+    /// Keeps as much as fits into `tokens`, by this counter.
     ///
-    /// The system's messages count, as far as they are preserved. They, the last prompt and the last answer
-    /// with its results stay in any case: if they alone are more, so is the result.
+    /// Preserved system messages count. They, the last prompt and the last answer with its results are always
+    /// kept, even if they exceed the limit.
     #[must_use]
     pub fn within<C>(&self, messages: &[Message], tokens: usize, counter: &C) -> Cut
     where
@@ -139,7 +138,7 @@ impl Truncation {
         if let Some(exchange) = kept.last() {
             return Cut::new([0..system, exchange.range().start..end], end);
         }
-        // Not even the last one fits. Without any prompt all is one exchange.
+        // Not even the last exchange fits. A conversation without prompts is one exchange.
         let whole = Exchange { prompt: system..system, rest: system..end };
         let (prompt, rest) = budget.within(exchanges.last().unwrap_or(&whole), messages);
         Cut::new([0..system, prompt, rest], end)
@@ -152,14 +151,14 @@ impl Default for Truncation {
     }
 }
 
-/// What may still be kept.
+/// The remaining budget.
 struct Budget<'a> {
     left: usize,
     weights: &'a [usize],
 }
 
 impl Budget<'_> {
-    /// Returns the prompt of an exchange and its latest rounds: of each the last one in any case.
+    /// Returns the prompt of an exchange and its latest rounds, always including the last.
     fn within(
         &mut self,
         exchange: &Exchange,
@@ -179,14 +178,14 @@ impl Budget<'_> {
         (said.unwrap_or(said_last)..prompt.end, from..rest.end)
     }
 
-    /// Spends what these messages cost, if it is there.
+    /// Spends the cost of these messages, if the budget allows.
     fn takes(&mut self, range: Range<usize>) -> bool {
         let rest = self.left.checked_sub(self.weight(range));
         self.left = rest.unwrap_or(self.left);
         rest.is_some()
     }
 
-    /// Spends what these messages cost, as far as it is there.
+    /// Spends the cost of these messages, as far as the budget allows.
     fn spend(&mut self, range: Range<usize>) {
         self.left = self.left.saturating_sub(self.weight(range));
     }
@@ -196,16 +195,16 @@ impl Budget<'_> {
     }
 }
 
-/// What stays of a conversation, and what goes, by the places of its messages.
+/// The kept and dropped messages of a conversation, as index ranges.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Cut {
     kept: Vec<Range<usize>>,
-    /// How many messages there were.
+    /// The number of messages in the conversation.
     length: usize,
 }
 
 impl Cut {
-    /// The ranges are in order, and may be empty or adjacent.
+    /// The ranges must be in order, and may be empty or adjacent.
     fn new<const N: usize>(ranges: [Range<usize>; N], length: usize) -> Self {
         let mut kept: Vec<Range<usize>> = Vec::with_capacity(N);
         for range in ranges.into_iter().filter(|range| !range.is_empty()) {
@@ -217,13 +216,13 @@ impl Cut {
         Self { kept, length }
     }
 
-    /// Returns what stays, in order.
+    /// Returns the kept ranges, in order.
     #[must_use]
     pub fn kept(&self) -> &[Range<usize>] {
         &self.kept
     }
 
-    /// Returns what goes, in order.
+    /// Returns the dropped ranges, in order.
     #[must_use]
     pub fn dropped(&self) -> Vec<Range<usize>> {
         let ends = self.kept.iter().map(|range| range.end);
@@ -232,14 +231,13 @@ impl Cut {
         gaps.filter(|gap| !gap.is_empty()).collect()
     }
 
-    /// Whether everything stays.
+    /// Returns true if everything is kept.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.dropped().is_empty()
     }
 
-    /// Returns copies of the messages that stay. Of a shorter conversation than the one that was asked
-    /// about, as many as there are.
+    /// Returns copies of the kept messages. Ranges beyond the end of a shorter conversation are ignored.
     #[must_use]
     pub fn apply(&self, messages: &[Message]) -> Vec<Message> {
         let within = |place: usize| place.min(messages.len());

@@ -13,26 +13,26 @@ use tokio::time::{self, Instant};
 
 use crate::ended::{Ended, panic_body};
 use crate::event::ToolRetry;
-use crate::mailbox::{Letter, Sender};
+use crate::queue::{QueuedEvent, Sender};
 use crate::result::micros;
 use crate::retry::RetryPolicy;
 
-/// One call on its way through attempts and pauses to its end.
+/// A call with everything needed to run it, including retries.
 pub(crate) struct Job {
     pub(crate) tool: Arc<dyn Tool>,
     pub(crate) input: Value,
-    /// The context of the call; each attempt has a signal of its own below it.
+    /// The context of the call; each attempt gets a child of its cancellation signal.
     pub(crate) cx: ToolContext,
-    /// How long one attempt may take.
+    /// The timeout of one attempt.
     pub(crate) timeout: Option<Duration>,
-    /// When the whole run is to be over.
+    /// The end of the run's time limit.
     pub(crate) deadline: Option<Instant>,
     pub(crate) retry: Option<RetryPolicy>,
     pub(crate) sender: Sender,
     pub(crate) record: Arc<Record>,
 }
 
-/// How far a job is, for whoever drops it.
+/// The progress of a job, readable after the job is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     attempts: AtomicU32,
@@ -40,7 +40,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// What becomes of a job that is dropped now.
+    /// Returns the result of a job that is dropped now.
     pub(crate) fn cancelled(&self) -> Ended {
         Ended { attempts: self.attempts(), duration: self.elapsed(), ..Ended::cancelled() }
     }
@@ -59,7 +59,7 @@ impl Record {
     }
 }
 
-/// Why an attempt has no result.
+/// The reason why an attempt has no result.
 enum Failure {
     Cancelled,
     Failed(ToolError),
@@ -83,7 +83,7 @@ impl Job {
 
     async fn attempts(&self) -> Result<Value, Failure> {
         loop {
-            // The last look before the tool's own code.
+            // The last check before the tool's code runs.
             if self.cx.is_cancelled() {
                 return Err(Failure::Cancelled);
             }
@@ -103,7 +103,7 @@ impl Job {
         let cancel = self.cx.cancel().child();
         let cx = self.cx.clone().with_cancel(cancel.clone());
         let (tool, input) = (Arc::clone(&self.tool), self.input.clone());
-        // Everything of the tool's happens in here, where panics are values.
+        // All of the tool's code runs in here, where panics become values.
         let mut result = pin!(Contained::new(Box::pin(async move {
             match tool.blocking() {
                 Some(handler) => Pooled::new(handler, input, cx).await,
@@ -122,11 +122,11 @@ impl Job {
         };
         match ended {
             Ok(Ok(Ok(Ok(result)))) => result.map_err(Failure::Failed),
-            // Its runtime shuts down.
+            // The runtime is shutting down.
             Ok(Ok(Err(_))) => Err(Failure::Cancelled),
             Ok(Ok(Ok(Err(panic))) | Err(panic)) => Err(Failure::Panicked(panic)),
             Err(_) => {
-                // Told first, dropped then.
+                // Signal before dropping, so that the tool can react.
                 cancel.cancel();
                 Err(match self.timeout {
                     Some(timeout) if until == limit => Failure::TimedOut(timeout),
@@ -136,7 +136,7 @@ impl Job {
         }
     }
 
-    /// The pause before another attempt, if there is to be one.
+    /// Returns the delay before another attempt, or `None` if there is none.
     fn pause(&self, attempts: u32, failure: &Failure) -> Option<Duration> {
         let policy = self.retry.as_ref().filter(|policy| attempts < policy.attempts)?;
         let is_worth_it = match failure {
@@ -159,7 +159,7 @@ impl Job {
             error: failure.text(),
             delay: micros::whole(delay),
         };
-        self.sender.mailbox.post(self.sender.call, Letter::Retry(retry));
+        self.sender.queue.post(self.sender.call, QueuedEvent::Retry(retry));
     }
 }
 
@@ -179,19 +179,19 @@ impl Failure {
             Self::Cancelled => "cancelled".to_owned(),
             Self::Failed(error) => error.to_string(),
             Self::Panicked(_) => "the tool panicked".to_owned(),
-            Self::RunTimedOut => "the time of the run is up".to_owned(),
+            Self::RunTimedOut => "the run's time limit is reached".to_owned(),
             Self::TimedOut(timeout) => format!("timed out after {timeout:?}"),
         }
     }
 }
 
-/// A blocking handler on the pool. A thread cannot be stopped: dropped before it has begun it is taken
-/// out of the queue, later it only hears its signal.
+/// A blocking handler on the blocking pool. A thread cannot be stopped: dropping this removes a handler that
+/// has not started from the queue; a running one only sees its signal.
 struct Pooled(JoinHandle<Result<Result<Value, ToolError>, Panic>>);
 
 impl Pooled {
     fn new(handler: BlockingHandler, input: Value, cx: ToolContext) -> Self {
-        // What it throws is dropped there and then, not by the pool.
+        // Catch the panic here so that the payload is not dropped by the pool.
         Self(task::spawn_blocking(move || contain(move || handler.run(input, cx))))
     }
 }
@@ -210,7 +210,7 @@ impl Drop for Pooled {
     }
 }
 
-/// A number of a text (FNV-1a), so that calls which fail together do not come back together.
+/// Hashes a text (FNV-1a), so that calls that fail together do not retry together.
 fn seed(text: &str) -> u64 {
     text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)

@@ -5,7 +5,7 @@ use oa_tools::{ArgumentError, Cancel, State};
 use crate::caps::Run;
 use crate::dependencies::Dependencies;
 
-/// What belongs to one batch: shared state, who may cancel it, whether tools may emit.
+/// The settings of one batch: shared state, cancellation, dependencies, and whether tools may emit.
 ///
 /// ```
 /// use oa_executor::{Batch, Dependencies};
@@ -24,12 +24,12 @@ pub struct Batch {
     pub(crate) emits: bool,
     pub(crate) dependencies: Dependencies,
     pub(crate) run: Run,
-    /// The calls whose input was prepared before.
+    /// The outcomes of calls whose input was prepared before the batch.
     pub(crate) prepared: HashMap<String, Result<(), ArgumentError>>,
 }
 
 impl Batch {
-    /// Creates a batch that shares nothing, lets tools emit, and is a run of its own.
+    /// Creates a batch without shared state or cancellation, with emissions, as a run of its own.
     pub fn new() -> Self {
         Self {
             state: State::new(),
@@ -41,25 +41,25 @@ impl Batch {
         }
     }
 
-    /// Sets what tools share.
+    /// Sets the state shared with the tools.
     pub fn state(mut self, state: State) -> Self {
         self.state = state;
         self
     }
 
-    /// Sets the signal that cancels it.
+    /// Sets the signal that cancels the batch.
     pub fn cancel(mut self, cancel: Cancel) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Turns progress, status, log and custom events of tools off, which then cost nothing.
+    /// Disables progress, status, log and custom events of tools; emitting then costs nothing.
     pub fn without_emissions(mut self) -> Self {
         self.emits = false;
         self
     }
 
-    /// Sets which calls wait for which. A call that waits for one which is not in the batch is not run.
+    /// Sets the dependencies between calls. A call that depends on one outside the batch is not run.
     pub fn dependencies(mut self, dependencies: Dependencies) -> Self {
         self.dependencies = dependencies;
         self
@@ -67,9 +67,9 @@ impl Batch {
 
     /// Sets the outcome of [preparing](oa_tools::Tool::prepare) a call's input before the batch.
     ///
-    /// With `Ok` the call runs with its input exactly as given; with the error it is not run and ends as
-    /// [`InvalidInput`](oa_types::Outcome::InvalidInput). Either way the executor does not prepare the input again, so
-    /// whatever approved the call has seen the input that runs. All other calls are prepared when they begin.
+    /// With `Ok` the call runs with its input exactly as given; with an error it does not run and ends as
+    /// [`InvalidInput`](oa_types::Outcome::InvalidInput). The executor does not prepare this input again, so
+    /// the input that was approved is the input that runs. Other calls are prepared when they start.
     pub fn prepared(
         mut self,
         call_id: impl Into<String>,
@@ -79,7 +79,7 @@ impl Batch {
         self
     }
 
-    /// Sets the run that it counts for.
+    /// Sets the run whose limits the batch counts toward.
     pub fn run(mut self, run: Run) -> Self {
         self.run = run;
         self

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// How many bytes of JSON a cache holds unless told otherwise.
+/// The default size limit, in bytes of JSON.
 const BYTES: usize = 16 << 20;
 
-/// Results of tools that are marked cacheable, by name and arguments.
+/// A cache for results of tools marked cacheable, keyed by name and arguments.
 ///
-/// Clones share the results. When there is no room, the least recently used one goes. Only what succeeded
-/// is kept, before it is truncated; equal calls that run at the same time all run. What a tool reads from
-/// its shared state is not part of the key: a tool whose result depends on it is not cacheable.
+/// Clones share the cache. It evicts the least recently used result when full. Only successful results are
+/// kept, before truncation; equal calls running at the same time all run. Shared state is not part of the key:
+/// a tool whose result depends on it is not cacheable.
 #[derive(Clone)]
 pub struct ToolCache {
     capacity: usize,
@@ -22,7 +22,7 @@ pub struct ToolCache {
 #[derive(Default)]
 struct Entries {
     by_key: HashMap<Key, Entry>,
-    /// The least recently used first.
+    /// Least recently used first.
     by_use: BTreeMap<u64, Key>,
     clock: u64,
     bytes: usize,
@@ -38,7 +38,7 @@ struct Entry {
 pub(crate) struct Key(Arc<(String, String)>);
 
 impl Key {
-    /// Arguments that are the same JSON have the same key, whatever the order of their members.
+    /// Equal JSON gives equal keys, regardless of member order.
     pub(crate) fn new(tool: &str, arguments: &Value) -> Self {
         let mut canonical = String::new();
         write(arguments, &mut canonical);
@@ -47,38 +47,38 @@ impl Key {
 }
 
 impl ToolCache {
-    /// Creates a cache of this many results, and 16 MiB at most.
+    /// Creates a cache of up to `capacity` results and 16 MiB.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity, max_bytes: BYTES, entries: Arc::default() }
     }
 
-    /// Sets how many bytes of JSON it holds at most.
+    /// Sets the size limit, in bytes of JSON.
     #[must_use]
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Returns how many results it may hold.
+    /// Returns the largest number of results.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Returns how many results it holds.
+    /// Returns the number of cached results.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().by_key.len()
     }
 
-    /// Returns whether it holds none.
+    /// Returns true if the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets everything.
+    /// Removes all results.
     pub fn clear(&self) {
         *self.lock() = Entries::default();
     }
@@ -126,7 +126,7 @@ impl Entries {
     }
 }
 
-/// Counts only: results may be secret.
+/// Shows counts only, because results may be secret.
 impl fmt::Debug for ToolCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolCache")
@@ -137,8 +137,8 @@ impl fmt::Debug for ToolCache {
     }
 }
 
-/// Writes JSON with the members of objects in order. A map keeps the order of insertion when anybody in
-/// the build asks for that.
+/// Writes canonical JSON, with sorted members. The `preserve_order` feature, which any crate in the build may
+/// enable, would otherwise keep the insertion order.
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {

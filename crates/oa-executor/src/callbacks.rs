@@ -10,9 +10,9 @@ use crate::event::{CallStart, ToolEvent};
 use crate::result::ExecutionResult;
 use crate::stream::BatchStream;
 
-/// What to call when a call starts or has ended, for those who would rather not match on events.
+/// Callbacks for starting and finished calls, as an alternative to matching on events.
 ///
-/// A callback that panics is not called again; the events go on.
+/// A callback that panics is not called again; the events continue.
 ///
 /// ```
 /// use oa_executor::Callbacks;
@@ -30,20 +30,20 @@ pub struct Callbacks {
 type Callback<T> = Box<dyn FnMut(&T) + Send>;
 
 impl Callbacks {
-    /// Creates callbacks that do nothing.
+    /// Creates an empty set of callbacks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is called when a call starts.
+    /// Sets the callback for a call that starts.
     #[must_use]
     pub fn on_start(mut self, callback: impl FnMut(&CallStart) + Send + 'static) -> Self {
         self.on_start = Some(Box::new(callback));
         self
     }
 
-    /// Sets what is called when a call has ended.
+    /// Sets the callback for a call that has ended.
     #[must_use]
     pub fn on_complete(mut self, callback: impl FnMut(&ExecutionResult) + Send + 'static) -> Self {
         self.on_complete = Some(Box::new(callback));
@@ -62,7 +62,7 @@ impl Callbacks {
 fn call<T>(slot: &mut Option<Callback<T>>, of: &T) {
     let Some(callback) = slot else { return };
     if contain(|| callback(of)).is_err() {
-        // What it left half done is not called again.
+        // Its state may be half-updated, so it is not called again.
         discard(slot.take());
     }
 }
@@ -73,8 +73,7 @@ impl fmt::Debug for Callbacks {
     }
 }
 
-/// The events of a batch, told to [`Callbacks`] on their way: what
-/// [`BatchStream::observe`] returns.
+/// The events of a batch, passed to [`Callbacks`] on the way; returned by [`BatchStream::observe`].
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct Observed {
@@ -82,30 +81,33 @@ pub struct Observed {
     callbacks: Callbacks,
 }
 
-impl Observed {
-    pub(crate) fn new(events: BatchStream, callbacks: Callbacks) -> Self {
-        Self { events, callbacks }
+impl BatchStream {
+    /// Tells callbacks of every start and completion that comes from now on.
+    pub fn observe(self, callbacks: Callbacks) -> Observed {
+        Observed { events: self, callbacks }
     }
+}
 
+impl Observed {
     /// Waits for the next event.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time.
+    /// If polled outside a tokio runtime, or in one without time enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<ToolEvent> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns the events themselves.
+    /// Returns the underlying stream.
     pub fn get_ref(&self) -> &BatchStream {
         &self.events
     }
 
-    /// Returns the events themselves, told to nobody from then on.
+    /// Returns the underlying stream, without the callbacks.
     pub fn into_inner(self) -> BatchStream {
         self.events
     }

@@ -4,43 +4,43 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What one run may take altogether. A run is one batch, or several that share a [`Run`].
+/// The limits of one run: one batch, or several that share a [`Run`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RunCaps {
-    /// How many calls may run. What is answered from the cache or not run at all does not count.
+    /// The largest number of calls. Calls answered from the cache or not run do not count.
     pub calls: Option<u32>,
-    /// How long they may take, from the first batch on. What runs then is timed out.
+    /// The longest time from the start of the first batch. Calls still running then time out.
     pub time: Option<Duration>,
 }
 
 impl RunCaps {
-    /// Creates caps that limit nothing.
+    /// Creates caps without limits.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Limits how many calls may run.
+    /// Limits the number of calls.
     #[must_use]
     pub fn calls(mut self, calls: u32) -> Self {
         self.calls = Some(calls);
         self
     }
 
-    /// Limits how long they may take.
+    /// Limits the time.
     #[must_use]
     pub fn time(mut self, time: Duration) -> Self {
         self.time = Some(time);
         self
     }
 
-    /// Counts one more call, or says why there may be none.
+    /// Counts another call, or returns why it must not run.
     pub(crate) fn admit(&self, run: &Run) -> Result<(), String> {
         if let Some(time) = self.time
             && self.deadline(run).is_some_and(|deadline| Instant::now() >= deadline)
         {
-            return Err(format!("the time of the run ({time:?}) is up"));
+            return Err(format!("the run's time limit of {time:?} is reached"));
         }
         let most = self.calls.unwrap_or(u32::MAX);
         let count = |calls: u32| (calls < most).then(|| calls + 1);
@@ -55,7 +55,7 @@ impl RunCaps {
     }
 }
 
-/// Several batches that count as one, for [`RunCaps`]. Clones are the same run.
+/// A group of batches that share [`RunCaps`]. Clones are the same run.
 #[derive(Clone, Debug, Default)]
 pub struct Run(Arc<Inner>);
 
@@ -66,13 +66,13 @@ struct Inner {
 }
 
 impl Run {
-    /// Creates a run; its time begins with its first batch.
+    /// Creates a run; its time starts with its first batch.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns how many calls have run or are running.
+    /// Returns the number of calls that have started.
     #[must_use]
     pub fn calls(&self) -> u32 {
         self.0.calls.load(Ordering::Relaxed)

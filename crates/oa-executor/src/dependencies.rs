@@ -2,15 +2,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Error;
 
-/// Which calls of a batch wait for which, by their ids. Never a circle: adding the dependency that would
-/// close one is refused.
+/// Dependencies between the calls of a batch, by id. Always acyclic: a dependency that would close a cycle is
+/// rejected.
 ///
 /// ```
 /// use oa_executor::Dependencies;
 ///
 /// let dependencies = Dependencies::new().run_after("send", "write")?.needs("log", "send")?;
 /// let error = dependencies.run_after("write", "log").unwrap_err();
-/// assert_eq!(error.to_string(), "the call write cannot wait for log, which waits for it");
+/// assert_eq!(error.to_string(), "call write cannot wait for log, which already waits for it");
 /// # Ok::<(), oa_executor::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -19,31 +19,31 @@ pub struct Dependencies(BTreeMap<String, Vec<Dependency>>);
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Dependency {
     pub(crate) on: String,
-    /// The other call must have succeeded.
+    /// True if the other call must succeed.
     pub(crate) needs_success: bool,
 }
 
 impl Dependencies {
-    /// Creates none.
+    /// Creates an empty set of dependencies.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has a call wait until another has ended, however it ends.
+    /// Makes a call wait until another has ended, with any outcome.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the other waits for it already, or is the same.
+    /// `InvalidInput` if it is the same call, or the other already waits for this one.
     pub fn run_after(self, call: &str, other: &str) -> Result<Self, Error> {
         self.add(call, other, false)
     }
 
-    /// Has a call wait until another has ended, and run only if that succeeded.
+    /// Makes a call wait until another has ended, and run only if that succeeded.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the other waits for it already, or is the same.
+    /// `InvalidInput` if it is the same call, or the other already waits for this one.
     pub fn needs(self, call: &str, other: &str) -> Result<Self, Error> {
         self.add(call, other, true)
     }
@@ -51,8 +51,8 @@ impl Dependencies {
     fn add(mut self, call: &str, other: &str, needs_success: bool) -> Result<Self, Error> {
         if self.waits(other, call) {
             let message = match call == other {
-                true => format!("the call {call} cannot wait for itself"),
-                false => format!("the call {call} cannot wait for {other}, which waits for it"),
+                true => format!("call {call} cannot wait for itself"),
+                false => format!("call {call} cannot wait for {other}, which already waits for it"),
             };
             return Err(Error::invalid_input(message));
         }
@@ -65,7 +65,7 @@ impl Dependencies {
         self.0.get(call).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Whether a call is another, or waits for it over any number of steps.
+    /// Returns true if a call is `other`, or waits for it directly or indirectly.
     fn waits(&self, call: &str, other: &str) -> bool {
         let mut seen = BTreeSet::new();
         let mut open = vec![call];

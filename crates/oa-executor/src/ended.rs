@@ -5,10 +5,10 @@ use oa_types::Outcome;
 use oa_types::contain::Panic;
 use serde_json::Value;
 
-/// How a call ended, before the model's eyes. The tool's name in a body is set by whoever knows it.
+/// The end of a call, before truncation. The tool's name in an error body is filled in later.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// The result, or why there is none.
+    /// The result, or an error body in its place.
     pub(crate) result: Result<Value, ErrorBody>,
     pub(crate) attempts: u32,
     pub(crate) duration: Duration,
@@ -49,7 +49,7 @@ impl Ended {
     }
 }
 
-/// What the model reads of a tool's panic.
+/// Returns the error body that the model reads after a panic.
 pub(crate) fn panic_body(panic: &Panic) -> ErrorBody {
     let body = ErrorBody::new("", "the tool panicked");
     match panic.excerpt().filter(|reason| !reason.is_empty()) {

@@ -1,17 +1,17 @@
 use std::fmt;
 
-/// What went wrong, for callers who act on it.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An option that cannot act.
+    /// An invalid option.
     Config,
-    /// Dependencies that go in a circle, or something that is no event.
+    /// Cyclic dependencies, or a malformed event.
     InvalidInput,
 }
 
-/// An error of setting the executor up, or of reading an event. Running a batch has none: what goes
-/// wrong with a call is that call's result.
+/// An error from configuring the executor or parsing an event. Running a batch has no errors: a failed call has
+/// a failed result.
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -28,11 +28,11 @@ impl Error {
     }
 
     pub(crate) fn unreadable(source: serde_json::Error) -> Self {
-        let message = "not an event of a tool".to_owned();
+        let message = "not a tool event".to_owned();
         Self { kind: ErrorKind::InvalidInput, message, source: Some(source) }
     }
 
-    /// Returns what went wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -9,23 +9,23 @@ use serde_json::Value;
 use crate::metrics::BatchMetrics;
 use crate::result::{ExecutionResult, micros};
 
-/// Something that happened in a batch.
+/// An event of a batch.
 ///
-/// Each call has exactly one start and, later, exactly one completion, also when it is not run: its
-/// [`attempts`](ExecutionResult::attempts) tell. What a tool emits lies between the two. One
-/// [`End`](Self::End) comes last.
+/// Each call has exactly one start and later one completion, even if it is not run (see
+/// [`attempts`](ExecutionResult::attempts)). Emissions of its tool lie between the two. One [`End`](Self::End)
+/// comes last.
 ///
-/// As JSON an event is an object with a `type`: see [`to_json`](Self::to_json).
+/// In JSON, an event is an object with a `type`: see [`to_json`](Self::to_json).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolEvent {
-    /// `tool_call_start`: a call is taken up.
+    /// `tool_call_start`: a call starts.
     CallStart(CallStart),
-    /// `tool_progress`: how far a tool is.
+    /// `tool_progress`: a progress report.
     Progress(ToolProgress),
-    /// `tool_status`: what a tool is doing.
+    /// `tool_status`: the tool's current activity.
     Status(ToolStatus),
-    /// `tool_log`: a line of a tool's log.
+    /// `tool_log`: a log line.
     Log(ToolLog),
     /// `tool_<name>`: anything else that a tool says.
     Custom(Box<ToolCustom>),
@@ -40,7 +40,7 @@ pub enum ToolEvent {
 }
 
 impl ToolEvent {
-    /// Returns the id of the call that it is about.
+    /// Returns the id of the call, for events about a call.
     #[must_use]
     pub fn call_id(&self) -> Option<&str> {
         Some(match self {
@@ -55,7 +55,7 @@ impl ToolEvent {
         })
     }
 
-    /// Returns the type's name: `tool_call_start` and so on.
+    /// Returns the event type, such as `tool_call_start`.
     #[must_use]
     pub fn event_type(&self) -> &str {
         match self {
@@ -91,84 +91,84 @@ impl ToolEvent {
     }
 }
 
-/// A call is taken up.
+/// A call starts.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallStart {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that is called.
+    /// The called name.
     pub tool_name: String,
-    /// The arguments that run, with defaults; as given if they do not fit or the call is cancelled before it
-    /// begins.
+    /// The arguments that run, with defaults; as given if they are invalid or the call is canceled before it
+    /// starts.
     pub input: Value,
 }
 
-/// How far a tool is.
+/// A progress report.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolProgress {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// How far it is.
+    /// The progress.
     #[serde(flatten)]
     pub progress: Progress,
 }
 
-/// What a tool is doing.
+/// The current activity of a tool.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolStatus {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// What it is doing.
+    /// The activity.
     pub status: String,
 }
 
-/// A line of a tool's log.
+/// A log line from a tool.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolLog {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// How much it matters.
+    /// The severity.
     pub level: LogLevel,
-    /// The line.
+    /// The message.
     pub message: String,
 }
 
-/// Anything that a tool says under a name of its own.
+/// Custom data from a tool.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolCustom {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// What is said.
+    /// The data.
     pub data: Value,
     pub(crate) event_type: String,
 }
 
-/// What custom events are called by, before their name.
+/// The prefix of custom event types.
 pub(crate) const CUSTOM: &str = "tool_";
 /// The longest name of a custom event, in characters.
 const NAME: usize = 64;
-/// Names that would be mistaken for events of our own.
+/// Names reserved for built-in events.
 const TAKEN: &[&str] =
     &["call_complete", "call_start", "log", "metrics", "progress", "retry", "status"];
 
 impl ToolCustom {
     /// Creates an event of type `tool_<name>`.
     ///
-    /// What is no letter, digit, `_` or `-` in the name becomes `_`, and a name of an event of our own
-    /// gets `custom_` before it.
+    /// Characters other than letters, digits, `_` and `-` become `_`, and a name of a built-in event gets the
+    /// prefix `custom_`.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,
@@ -191,19 +191,19 @@ impl ToolCustom {
     }
 }
 
-/// A tool failed and will be run again.
+/// A tool failed and will run again.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolRetry {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// The number of the attempt that failed, from 1.
+    /// The number of the failed attempt, starting at 1.
     pub attempt: u32,
-    /// Why it failed.
+    /// The error.
     pub error: String,
-    /// The pause before the next.
+    /// The delay before the next attempt.
     #[serde(rename = "delay_us", with = "micros")]
     pub delay: Duration,
 }
@@ -212,8 +212,8 @@ pub struct ToolRetry {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolsEnd {
-    /// One message for each call, in the order of the calls, ready for the conversation.
+    /// One message per call, in call order, ready to append to the conversation.
     pub tool_messages: Vec<Message>,
-    /// What is known of each call, in the order of the calls.
+    /// One result per call, in call order.
     pub execution_results: Vec<Arc<ExecutionResult>>,
 }

@@ -2,16 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use oa_tools::Registry;
-use oa_types::ToolUseBlock;
 
-use crate::batch::Batch;
 use crate::error::Error;
 use crate::options::ExecutorOptions;
-use crate::stream::BatchStream;
 
-/// Runs batches of tool calls. Clones share everything, and are cheap.
+/// Runs batches of tool calls. Cheap to clone; clones share everything.
 ///
-/// It runs what it is given: whether a call is allowed is decided before.
+/// Does not check permissions: it runs every call that it is given.
 ///
 /// ```
 /// use oa_executor::{Batch, ToolEvent, ToolExecutor};
@@ -52,17 +49,17 @@ struct Inner {
 }
 
 impl ToolExecutor {
-    /// Creates an executor of these tools with the default options.
+    /// Creates an executor for these tools with default options.
     #[must_use]
     pub fn new(tools: Registry) -> Self {
         Self(Arc::new(Inner { tools, options: ExecutorOptions::new() }))
     }
 
-    /// Creates an executor of these tools.
+    /// Creates an executor for these tools.
     ///
     /// # Errors
     ///
-    /// `Config` if an option cannot act: see [`ExecutorOptions::check`].
+    /// `Config` if an option is invalid: see [`ExecutorOptions::check`].
     pub fn with_options(tools: Registry, options: ExecutorOptions) -> Result<Self, Error> {
         options.check()?;
         Ok(Self(Arc::new(Inner { tools, options })))
@@ -78,14 +75,6 @@ impl ToolExecutor {
     #[must_use]
     pub fn options(&self) -> &ExecutorOptions {
         &self.0.options
-    }
-
-    /// Runs calls; everything that happens is an event of the stream.
-    ///
-    /// Nothing runs before the stream is polled. Timeouts, pauses, blocking handlers and
-    /// [spawned](crate::Placement::Spawned) tools need a tokio runtime.
-    pub fn execute_batch_streaming(&self, calls: Vec<ToolUseBlock>, batch: Batch) -> BatchStream {
-        BatchStream::new(self.clone(), calls, batch)
     }
 }
 

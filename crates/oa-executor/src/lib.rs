@@ -1,10 +1,6 @@
-//! Runs the tool calls of a model: in parallel, within bounds, everything an event.
+//! Runs a model's tool calls: in parallel, with limits, as a stream of events.
 //!
-//! [`ToolExecutor::execute_batch_streaming`] takes calls and returns a stream of [`ToolEvent`]: each call's
-//! start, what its tool emits while it runs, its completion, and one `tools_end` with messages for the
-//! conversation in the order of the calls. There is no second return value. What goes wrong with a
-//! call (an unknown tool, arguments that do not fit, an error, a panic, a timeout) is that call's
-//! result, which the model can read; the batch goes on.
+//! [`ToolExecutor::execute_batch_streaming`] takes calls and returns a stream of [`ToolEvent`]: each call's start, its tool's emissions, its completion, and one `tools_end` with the messages for the conversation in call order. If a call fails (unknown tool, invalid arguments, error, panic, timeout), the failure is that call's result, which the model can read, and the batch continues.
 //!
 //! ```
 //! use oa_executor::{Batch, ToolExecutor};
@@ -34,29 +30,29 @@
 //! # }
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever has a loop of their own. To write an agent, take the `open-agent` facade.
+//! To run tools in your own agent loop. To write an agent, use the `open-agent` facade.
 //!
-//! # What is not in it
+//! # Not included
 //!
-//! No hooks and no permissions: it receives calls that are allowed. No background tasks unless
-//! [`Placement::Spawned`] asks for them: tools run while the stream is polled, and are gone when it is dropped.
+//! No hooks or permissions: it runs every call that it is given. No background tasks unless
+//! [`Placement::Spawned`] is set: tools run while the stream is polled and are dropped with it.
 //!
 //! # Policies
 //!
-//! | question | answer | default |
+//! | what | type | default |
 //! | --- | --- | --- |
-//! | together or one by one | [`ExecutionMode`], `max_parallel`, [exclusive](oa_tools::Tool::is_exclusive) tools | 8 at once |
-//! | how many calls of one tool at once | [`max_parallel`](oa_tools::Tool::max_parallel) of the tool | no limit |
-//! | how many calls in a minute | [`CallRate`] | no limit |
-//! | how much the model sees | [`TruncationPolicy`] | 10,000 characters |
-//! | how long a tool may take | [`TimeoutPolicy`] | no limit |
-//! | what is tried again | [`RetryPolicy`] | nothing |
-//! | what is remembered | [`ToolCache`] | nothing |
-//! | what is left out | [`SkipPolicy`] | nothing |
-//! | what waits for what | [`Dependencies`] | nothing |
-//! | what a run may take | [`RunCaps`] over a [`Run`] | no limit |
+//! | parallelism | [`ExecutionMode`], `max_parallel`, [exclusive](oa_tools::Tool::is_exclusive) tools | 8 at once |
+//! | parallel calls of one tool | its [`max_parallel`](oa_tools::Tool::max_parallel) | no limit |
+//! | calls per minute | [`CallRate`] | no limit |
+//! | result size for the model | [`TruncationPolicy`] | 10,000 characters |
+//! | timeouts | [`TimeoutPolicy`] | none |
+//! | retries | [`RetryPolicy`] | none |
+//! | cached results | [`ToolCache`] | none |
+//! | skipped calls | [`SkipPolicy`] | none |
+//! | order of calls | [`Dependencies`] | none |
+//! | limits of a run | [`RunCaps`] with a [`Run`] | none |
 
 mod executor;
 mod stream;
@@ -65,9 +61,9 @@ mod batch;
 mod options;
 
 mod attempt;
-mod crew;
 mod ended;
-mod mailbox;
+mod queue;
+mod running;
 mod schedule;
 
 mod cache;
@@ -109,7 +105,7 @@ pub use crate::stream::BatchStream;
 pub use crate::timeout::TimeoutPolicy;
 pub use crate::truncation::TruncationPolicy;
 
-/// The README's example, as a test.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,38 +5,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::{ExecutionResult, micros};
 
-/// What a batch took.
+/// Metrics of a batch.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct BatchMetrics {
-    /// How many calls there were.
+    /// The number of calls.
     pub calls: u64,
-    /// How many succeeded, from the cache or not.
+    /// Calls that succeeded, cached or not.
     pub ok: u64,
-    /// How many failed or panicked.
+    /// Calls that failed or panicked.
     pub failed: u64,
-    /// How many took too long.
+    /// Calls that timed out.
     pub timed_out: u64,
-    /// How many were cancelled.
+    /// Calls that were canceled.
     pub cancelled: u64,
-    /// How many were refused: unknown tools and invalid arguments.
+    /// Calls rejected for an unknown tool or invalid arguments.
     pub refused: u64,
-    /// How many were left out.
+    /// Calls that were not run.
     pub not_run: u64,
-    /// How many were answered from the cache.
+    /// Calls answered from the cache.
     pub cached: u64,
-    /// How many results were truncated.
+    /// Results that were truncated.
     pub truncated: u64,
-    /// How many attempts there were beyond each call's first.
+    /// Attempts beyond the first of each call.
     pub retries: u64,
-    /// How many emissions were dropped because the reader was too slow.
+    /// Emissions dropped because the reader was too slow.
     pub dropped_events: u64,
-    /// How many calls ran at once at most.
+    /// The largest number of calls running at once.
     pub peak_parallel: u64,
-    /// How long the batch took, from its first event.
+    /// Duration of the batch, from its first event.
     #[serde(rename = "duration_us", with = "micros")]
     pub duration: Duration,
-    /// How long the calls took, summed up.
+    /// Sum of the durations of all calls.
     #[serde(rename = "busy_us", with = "micros")]
     pub busy: Duration,
 }

@@ -13,36 +13,36 @@ use crate::skip::SkipPolicy;
 use crate::timeout::TimeoutPolicy;
 use crate::truncation::TruncationPolicy;
 
-/// How many calls run at once unless told otherwise.
+/// The default number of calls running at once.
 const PARALLEL: usize = 8;
-/// How many emissions wait for the reader unless told otherwise.
+/// The default number of queued emissions.
 const EMISSIONS: usize = 1024;
 
-/// Whether the calls of a batch run together or one by one.
+/// Runs the calls of a batch in parallel or sequentially.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ExecutionMode {
-    /// Together, up to [`ExecutorOptions::max_parallel`].
+    /// In parallel, up to [`ExecutorOptions::max_parallel`].
     #[default]
     Parallel,
-    /// One by one, in the order of the calls.
+    /// One at a time, in call order.
     Sequential,
 }
 
-/// Where tools run.
+/// The task in which tools run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Placement {
-    /// In the task that reads the events: they move on while it waits for the next event, and are gone
-    /// the moment the stream is dropped. Handlers that block run on the blocking pool all the same.
+    /// In the task that polls the stream: tools make progress while it waits for the next event, and are
+    /// dropped with the stream. Blocking handlers still run on the blocking pool.
     #[default]
     Inline,
-    /// Each in a task of its own: they move on while the reader does something else, and on other
-    /// threads. Dropping the stream aborts the tasks, which the runtime does a moment later.
+    /// Each in its own task: tools make progress independently of the reader and on other threads. Dropping the
+    /// stream aborts the tasks, which takes effect shortly after.
     Spawned,
 }
 
-/// How batches are run: one policy for each question.
+/// Options for running batches.
 ///
 /// The fields are for reading; the methods of the same names set them.
 ///
@@ -61,35 +61,35 @@ pub enum Placement {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Whether calls run together.
+    /// Parallel or sequential execution.
     pub mode: ExecutionMode,
-    /// How many calls run at once at most; `None` is no limit.
+    /// The largest number of calls running at once; `None` for no limit.
     pub max_parallel: Option<usize>,
-    /// The number of calls that may begin in a minute; `None` is no limit.
+    /// The number of calls that may start per minute; `None` for no limit.
     pub rate: Option<CallRate>,
-    /// Where tools run.
+    /// The task in which tools run.
     pub placement: Placement,
-    /// How much of a result the model sees.
+    /// The size of results shown to the model.
     pub truncation: TruncationPolicy,
-    /// How long one run of a tool may take.
+    /// The timeouts of tools.
     pub timeouts: TimeoutPolicy,
-    /// Which failures are tried again.
+    /// The retry policy.
     pub retry: Option<RetryPolicy>,
-    /// Where results of cacheable tools are kept.
+    /// The cache for results of cacheable tools.
     pub cache: Option<ToolCache>,
-    /// Which calls are left out.
+    /// The policy that skips calls.
     pub skip: Option<SkipPolicy>,
-    /// What one run may take altogether.
+    /// The limits of one run.
     pub caps: RunCaps,
-    /// Whether each batch ends with its metrics.
+    /// True if each batch ends with its metrics.
     pub metrics: bool,
-    /// How many emissions of tools wait for the reader; the oldest goes when one more comes. Retries wait in
-    /// the same queue, and never go.
+    /// The largest number of queued emissions; the oldest is dropped when the queue is full. Retries share the
+    /// queue and are never dropped.
     pub emission_queue: usize,
 }
 
 impl ExecutorOptions {
-    /// Creates the defaults: eight calls at once, no timeout, 10,000 characters of each result.
+    /// Creates the default options: eight calls at once, no timeouts, 10,000 characters per result.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -108,77 +108,77 @@ impl ExecutorOptions {
         }
     }
 
-    /// Sets whether calls run together or one by one.
+    /// Sets parallel or sequential execution.
     #[must_use]
     pub fn mode(mut self, mode: ExecutionMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets how many calls run at once at most.
+    /// Sets the largest number of calls running at once.
     #[must_use]
     pub fn max_parallel(mut self, calls: usize) -> Self {
         self.max_parallel = Some(calls);
         self
     }
 
-    /// Lets any number of calls run at once.
+    /// Removes the limit on calls running at once.
     #[must_use]
     pub fn unlimited_parallel(mut self) -> Self {
         self.max_parallel = None;
         self
     }
 
-    /// Limits how many calls may begin in a minute; further ones wait.
+    /// Limits the calls that may start per minute; further calls wait.
     #[must_use]
     pub fn rate(mut self, rate: CallRate) -> Self {
         self.rate = Some(rate);
         self
     }
 
-    /// Sets where tools run.
+    /// Sets the task in which tools run.
     #[must_use]
     pub fn placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
     }
 
-    /// Sets how much of a result the model sees.
+    /// Sets the size of results shown to the model.
     #[must_use]
     pub fn truncation(mut self, truncation: TruncationPolicy) -> Self {
         self.truncation = truncation;
         self
     }
 
-    /// Sets how long one run of a tool may take, unless the tool sets that itself.
+    /// Sets the timeout for tools without one of their own.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeouts = self.timeouts.otherwise(timeout);
         self
     }
 
-    /// Sets how long one run of each tool may take.
+    /// Sets the timeouts of tools.
     #[must_use]
     pub fn timeouts(mut self, timeouts: TimeoutPolicy) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// Tries failed tools again.
+    /// Retries failed tools.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Keeps results of tools that are marked cacheable.
+    /// Caches results of tools marked cacheable.
     #[must_use]
     pub fn cache(mut self, cache: ToolCache) -> Self {
         self.cache = Some(cache);
         self
     }
 
-    /// Leaves out calls for which this returns a reason, given what has ended before, in the order of
+    /// Skips calls for which `reason` returns a reason, given the call and the results so far, in order of
     /// completion.
     #[must_use]
     pub fn skip_if<F>(mut self, reason: F) -> Self
@@ -189,48 +189,54 @@ impl ExecutorOptions {
         self
     }
 
-    /// Limits what one run may take altogether.
+    /// Sets the limits of one run.
     #[must_use]
     pub fn caps(mut self, caps: RunCaps) -> Self {
         self.caps = caps;
         self
     }
 
-    /// Ends each batch with its metrics, before `tools_end`.
+    /// Reports metrics at the end of each batch, before `tools_end`.
     #[must_use]
     pub fn with_metrics(mut self) -> Self {
         self.metrics = true;
         self
     }
 
-    /// Sets how many emissions wait for the reader.
+    /// Sets the largest number of queued emissions.
     #[must_use]
     pub fn emission_queue(mut self, emissions: usize) -> Self {
         self.emission_queue = emissions;
         self
     }
 
-    /// Checks that every option can act.
+    /// Checks the options.
     ///
     /// # Errors
     ///
-    /// `Config` for limits, attempts or times of zero.
+    /// `Config` if a limit, number of attempts or time is zero.
     pub fn check(&self) -> Result<(), Error> {
         let zeros = [
-            (self.max_parallel == Some(0), "no call may run at once: max_parallel is 0"),
+            (self.max_parallel == Some(0), "max_parallel must be at least 1"),
             (
                 self.rate.as_ref().is_some_and(|rate| rate.calls() == 0),
-                "no call may begin: the rate is 0",
+                "the call rate must be at least 1 per minute",
             ),
-            (self.emission_queue == 0, "no emission may wait: emission_queue is 0"),
-            (self.timeouts.has_zero(), "a timeout is 0"),
-            (self.retry.as_ref().is_some_and(|retry| retry.attempts == 0), "no attempt is allowed"),
+            (self.emission_queue == 0, "emission_queue must be at least 1"),
+            (self.timeouts.has_zero(), "a timeout must be longer than 0"),
+            (
+                self.retry.as_ref().is_some_and(|retry| retry.attempts == 0),
+                "the retry policy must allow at least 1 attempt",
+            ),
             (
                 self.cache.as_ref().is_some_and(|cache| cache.capacity() == 0),
-                "the cache holds nothing",
+                "the cache capacity must be at least 1",
             ),
-            (self.caps.calls == Some(0), "a run may have no call"),
-            (self.caps.time == Some(Duration::ZERO), "a run may take no time"),
+            (self.caps.calls == Some(0), "the call limit of a run must be at least 1"),
+            (
+                self.caps.time == Some(Duration::ZERO),
+                "the time limit of a run must be longer than 0",
+            ),
         ];
         match zeros.into_iter().find(|(is_zero, _)| *is_zero) {
             Some((_, message)) => Err(Error::config(message)),

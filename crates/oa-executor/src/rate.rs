@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The span in which calls are counted.
+/// The time window in which calls are counted.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A limit on the tool calls that begin in any 60 seconds. Clones are the same limit, whoever has them.
+/// A limit on the tool calls that start in any 60 seconds. Clones share the limit.
 ///
-/// A call beyond the limit waits, and begins as soon as the limit allows; calls begin in the order in which they were
-/// made. Only calls that run are counted, each once, however often it is retried.
+/// A call beyond the limit waits until the limit allows it; calls start in the order in which they were made.
+/// Only calls that run are counted, once each regardless of retries.
 ///
 /// ```
 /// use oa_executor::{CallRate, ExecutorOptions};
 ///
-/// // Agents that use the same paid API.
+/// // Two agents that share a paid API.
 /// let rate = CallRate::per_minute(30);
 /// let options = [(); 2].map(|()| ExecutorOptions::new().rate(rate.clone()));
 /// # assert_eq!(options[0].rate.as_ref().unwrap().calls(), 30);
@@ -30,20 +30,20 @@ struct Inner {
 }
 
 impl CallRate {
-    /// Creates a limit of so many calls in any 60 seconds.
+    /// Creates a limit of `calls` calls in any 60 seconds.
     #[must_use]
     pub fn per_minute(calls: u32) -> Self {
         let window = Window { most: calls.max(1) as usize, begins: VecDeque::new() };
         Self(Arc::new(Inner { calls, window: Mutex::new(window) }))
     }
 
-    /// Returns how many calls may begin in any 60 seconds.
+    /// Returns the number of calls that may start in any 60 seconds.
     #[must_use]
     pub fn calls(&self) -> u32 {
         self.0.calls
     }
 
-    /// Reserves the next time at which a call may begin.
+    /// Reserves the next free start time.
     pub(crate) fn reserve(&self, now: Instant) -> Slot {
         Slot { begin: self.window().reserve(now), rate: self.clone(), is_used: false }
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for CallRate {
     }
 }
 
-/// A time at which a call may begin. Others may have it if it is dropped unused.
+/// A reserved start time, released again if dropped unused.
 pub(crate) struct Slot {
     begin: Instant,
     rate: CallRate,
@@ -71,7 +71,7 @@ impl Slot {
         self.begin
     }
 
-    /// Takes note that the call begins.
+    /// Marks the reservation as used.
     pub(crate) fn use_up(mut self) {
         self.is_used = true;
     }
@@ -85,11 +85,11 @@ impl Drop for Slot {
     }
 }
 
-/// The times at which calls have begun or will, of which any 60 seconds have `most` at most.
+/// The reserved start times, with at most `most` in any 60 seconds.
 #[derive(Debug)]
 struct Window {
     most: usize,
-    /// In ascending order; those that no longer count are dropped, so there are `most` and those who wait.
+    /// Ascending. Expired times are removed, so it holds at most `most` plus the waiting calls.
     begins: VecDeque<Instant>,
 }
 
@@ -102,7 +102,7 @@ impl Window {
             Some(before) => self.begins[before] + MINUTE,
             None => now,
         };
-        // Not before whoever came first.
+        // Never before an earlier reservation: first come, first served.
         let last = self.begins.back().copied().unwrap_or(now);
         let begin = earliest.max(last).max(now);
         self.begins.push_back(begin);

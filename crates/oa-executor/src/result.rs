@@ -5,52 +5,51 @@ use oa_types::{Message, Outcome, ToolResultBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Everything about one call that has ended.
+/// The result of one call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ExecutionResult {
-    /// The id of the call.
+    /// The call id.
     pub call_id: String,
-    /// The name that was called.
+    /// The called name.
     pub tool_name: String,
-    /// The arguments that ran, with defaults; as given if they do not fit or the call was cancelled before it began.
+    /// The arguments that ran, with defaults; as given if they are invalid or the call was canceled before it
+    /// started.
     pub input: Value,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What the model sees: the result, perhaps truncated, or `{"error", "tool", "available"?, "reason"?}`.
+    /// The result for the model, possibly truncated, or `{"error", "tool", "available"?, "reason"?}`.
     pub result: Value,
-    /// Whether `result` is only the beginning.
+    /// True if `result` is truncated.
     pub truncated: bool,
-    /// The whole result, if `result` is only its beginning. Stays in the process: events that are written
-    /// out go without it.
+    /// The full result, if `result` is truncated. Not serialized.
     #[serde(skip)]
     pub full_result: Option<Arc<Value>>,
-    /// How long it ran, pauses between attempts included; in whole microseconds.
+    /// The run time in whole microseconds, including delays between attempts.
     #[serde(rename = "duration_us", with = "micros")]
     pub duration: Duration,
-    /// How often the tool was started: 0 if it was not run, or answered from the cache.
+    /// The number of attempts: 0 if the call was not run or was answered from the cache.
     pub attempts: u32,
-    /// Whether the result comes from the cache.
+    /// True if the result is from the cache.
     pub cached: bool,
-    /// How many of its emissions were dropped because the reader was too slow.
+    /// The number of this call's emissions that were dropped because the reader was too slow.
     pub dropped_events: u64,
 }
 
 impl ExecutionResult {
-    /// Returns whether the model is told that the call failed: every outcome but
-    /// [`Ok`](Outcome::Ok).
+    /// Returns true for every outcome but [`Ok`](Outcome::Ok): the model is told that the call failed.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.outcome.is_error()
     }
 
-    /// Returns the whole result, truncated or not.
+    /// Returns the full result, truncated or not.
     #[must_use]
     pub fn full(&self) -> &Value {
         self.full_result.as_deref().unwrap_or(&self.result)
     }
 
-    /// Returns the block that answers the call.
+    /// Returns the tool result block for the call.
     #[must_use]
     pub fn to_block(&self) -> ToolResultBlock {
         let mut block = ToolResultBlock::new(&*self.call_id, self.result.clone());
@@ -59,7 +58,7 @@ impl ExecutionResult {
         block
     }
 
-    /// Returns the message that answers the call.
+    /// Returns the tool message for the call.
     #[must_use]
     pub fn to_message(&self) -> Message {
         Message::tool(self.to_block())
@@ -81,7 +80,7 @@ pub(crate) mod micros {
         u64::deserialize(from).map(Duration::from_micros)
     }
 
-    /// Cuts off what is not written.
+    /// Rounds down to what is serialized.
     pub(crate) fn whole(duration: Duration) -> Duration {
         Duration::from_micros(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
     }

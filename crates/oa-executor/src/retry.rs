@@ -5,30 +5,30 @@ use std::time::Duration;
 use oa_tools::ToolError;
 use oa_types::contain::contain;
 
-/// Which failures of a tool are tried again, how often, and after what pause.
+/// A retry policy for failed tools: the number of attempts, the delays, and the errors that are retried.
 ///
-/// By default every failure is tried again, unless the tool [says](ToolError::retryable) that it would not
-/// help. Panics, and arguments that do not fit, are never tried again.
+/// By default all errors are retried unless the tool [opts out](ToolError::retryable). Panics and invalid
+/// arguments are never retried.
 ///
 /// ```
 /// use std::time::Duration;
 ///
 /// use oa_executor::RetryPolicy;
 ///
-/// let policy = RetryPolicy::new(5).first(Duration::from_secs(1)).most(Duration::from_secs(3));
+/// let policy = RetryPolicy::new(5).initial_delay(Duration::from_secs(1)).max_delay(Duration::from_secs(3));
 /// assert!(policy.delay(1, 7) <= Duration::from_secs(1));
 /// assert!(policy.delay(4, 7) <= Duration::from_secs(3));
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// How often a tool is run at most, the first time included.
+    /// The largest number of attempts, including the first.
     pub attempts: u32,
-    /// The longest pause before the second attempt; it doubles from attempt to attempt.
-    pub first: Duration,
-    /// The longest pause at all.
-    pub most: Duration,
-    /// Whether a timeout is tried again.
+    /// The upper bound of the delay before the second attempt; doubles with each attempt.
+    pub initial_delay: Duration,
+    /// The upper bound of all delays.
+    pub max_delay: Duration,
+    /// True if timeouts are retried.
     pub timeouts: bool,
     when: When,
 }
@@ -41,55 +41,55 @@ enum When {
 }
 
 impl RetryPolicy {
-    /// Creates a policy of this many attempts altogether, with pauses of up to 100 ms, 200 ms, and so on
-    /// up to 5 s.
+    /// Creates a policy with this many attempts in total and delays of up to 100 ms, 200 ms, and so on up to 5
+    /// s.
     #[must_use]
     pub fn new(attempts: u32) -> Self {
         Self {
             attempts,
-            first: Duration::from_millis(100),
-            most: Duration::from_secs(5),
+            initial_delay: Duration::from_millis(100),
+            max_delay: Duration::from_secs(5),
             timeouts: false,
             when: When::NotExcluded,
         }
     }
 
-    /// Sets the longest pause before the second attempt.
+    /// Sets the upper bound of the delay before the second attempt.
     #[must_use]
-    pub fn first(mut self, pause: Duration) -> Self {
-        self.first = pause;
+    pub fn initial_delay(mut self, delay: Duration) -> Self {
+        self.initial_delay = delay;
         self
     }
 
-    /// Sets the longest pause at all.
+    /// Sets the upper bound of all delays.
     #[must_use]
-    pub fn most(mut self, pause: Duration) -> Self {
-        self.most = pause;
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.max_delay = delay;
         self
     }
 
-    /// Tries timeouts again as well.
+    /// Retries timeouts too.
     #[must_use]
     pub fn with_timeouts(mut self) -> Self {
         self.timeouts = true;
         self
     }
 
-    /// Tries again only what the tool itself says is worth it.
+    /// Retries only errors that the tool marks as retryable.
     #[must_use]
     pub fn only_marked(mut self) -> Self {
         self.when = When::Marked;
         self
     }
 
-    /// Tries again only what this says is worth it. One that panics has not said so: the tool's error stands.
+    /// Retries only errors for which `when` returns true. If it panics, the error is not retried.
     #[must_use]
     pub fn when(mut self, when: impl Fn(&ToolError) -> bool + Send + Sync + 'static) -> Self {
         self.when = When::Asked(Arc::new(when));
         self
     }
 
-    /// Returns whether this error is worth another attempt.
+    /// Returns true if the error should be retried.
     #[must_use]
     pub fn retries(&self, error: &ToolError) -> bool {
         match &self.when {
@@ -99,19 +99,19 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the pause after the attempt of this number, from 1: between half of the longest and all
-    /// of it, spread by the seed.
+    /// Returns the delay after attempt number `attempt`, starting at 1: between half of its upper bound and all
+    /// of it, depending on the seed.
     #[must_use]
     pub fn delay(&self, attempt: u32, seed: u64) -> Duration {
         let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-        let longest = self.first.saturating_mul(doubled).min(self.most);
+        let longest = self.initial_delay.saturating_mul(doubled).min(self.max_delay);
         let spread = mix(seed ^ u64::from(attempt)) >> 40;
         let half = longest / 2;
         half + half.mul_f64(spread as f64 / (1_u64 << 24) as f64)
     }
 }
 
-/// Spreads a number over all 64 bits (the finaliser of SplitMix64).
+/// Spreads a number over all 64 bits (the finalizer of SplitMix64).
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -123,8 +123,8 @@ impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
             .field("attempts", &self.attempts)
-            .field("first", &self.first)
-            .field("most", &self.most)
+            .field("initial_delay", &self.initial_delay)
+            .field("max_delay", &self.max_delay)
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }

@@ -1,25 +1,25 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Which call may begin now: order, caps, barriers and dependencies, without any running.
+/// Decides which call may start next, from order, limits, barriers and dependencies. Does no work itself.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// Calls such that none comes before one that it waits for; otherwise as given.
+    /// The calls, sorted so that each follows its dependencies; otherwise in the given order.
     order: Vec<usize>,
-    /// What each call waits for.
+    /// The dependencies of each call.
     after: Vec<Vec<usize>>,
     is_barrier: Vec<bool>,
     phase: Vec<Phase>,
     most: usize,
     running: usize,
-    /// For each call the cap that it shares with others, if any.
+    /// For each call, the index of the cap that it shares with others, if any.
     shares: Vec<Option<usize>>,
     caps: Vec<Cap>,
-    /// Before this place in the order everything has ended.
+    /// All calls before this index in `order` have ended.
     head: usize,
 }
 
-/// How many calls of one tool run, and may.
+/// The limit on parallel calls of one tool, and how many are running.
 #[derive(Debug)]
 struct Cap {
     most: usize,
@@ -34,8 +34,7 @@ enum Phase {
 }
 
 impl Schedule {
-    /// Takes for each call whether it is a barrier and which calls it waits for, which must not be a
-    /// circle.
+    /// Creates a schedule from the barrier flags and the dependencies of all calls, which must be acyclic.
     pub(crate) fn new(is_barrier: Vec<bool>, after: Vec<Vec<usize>>, most: Option<usize>) -> Self {
         let count = after.len();
         Self {
@@ -51,7 +50,7 @@ impl Schedule {
         }
     }
 
-    /// Lets no more than `most` of these calls run at once, and at least one. A call has one cap.
+    /// Limits these calls to `most` running at once, but at least one. A call has at most one cap.
     pub(crate) fn cap(&mut self, calls: impl IntoIterator<Item = usize>, most: usize) {
         for call in calls {
             self.shares[call] = Some(self.caps.len());
@@ -59,10 +58,10 @@ impl Schedule {
         self.caps.push(Cap { most: most.max(1), running: 0 });
     }
 
-    /// Returns a call that may begin, which has begun then.
+    /// Starts and returns the next call that may start.
     ///
-    /// A barrier begins when everything before it in the order has ended, and nothing behind it begins
-    /// before it has ended itself. A call whose own cap is reached is passed over, and keeps its place.
+    /// A barrier starts when everything before it in the order has ended, and nothing after it starts before it
+    /// ends. A call whose cap is reached is skipped and keeps its position.
     pub(crate) fn begin_next(&mut self) -> Option<usize> {
         if self.running >= self.most {
             return None;
@@ -84,7 +83,7 @@ impl Schedule {
         None
     }
 
-    /// Takes note that a call begins, whatever stands against it.
+    /// Marks a call as started, regardless of limits.
     pub(crate) fn begin(&mut self, call: usize) {
         self.phase[call] = Phase::Running;
         self.running += 1;
@@ -93,7 +92,7 @@ impl Schedule {
         }
     }
 
-    /// Takes note that a call which had begun has ended.
+    /// Marks a started call as ended.
     pub(crate) fn end(&mut self, call: usize) {
         self.phase[call] = Phase::Ended;
         self.running -= 1;
@@ -130,7 +129,7 @@ impl Schedule {
     }
 }
 
-/// Sorts by dependencies, the first of those that are free coming first.
+/// Sorts topologically; among calls that are ready, the lowest index comes first.
 fn order(after: &[Vec<usize>]) -> Vec<usize> {
     let mut open: Vec<usize> = after.iter().map(Vec::len).collect();
     let mut before = vec![Vec::new(); after.len()];
@@ -157,7 +156,7 @@ fn order(after: &[Vec<usize>]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// Runs a schedule in waves: everything that may begin begins, then all of it ends.
+    /// Runs a schedule in waves: starts everything that may start, then ends all of it.
     #[track_caller]
     fn waves(barriers: &[usize], after: &[&[usize]], most: Option<usize>) -> Vec<Vec<usize>> {
         let is_barrier = (0..after.len()).map(|call| barriers.contains(&call)).collect();

@@ -5,15 +5,15 @@ use oa_types::ToolUseBlock;
 
 use crate::result::ExecutionResult;
 
-/// Which calls are left out, and why.
+/// A policy that skips calls.
 #[derive(Clone)]
 pub struct SkipPolicy(Arc<Reason>);
 
 type Reason = dyn Fn(&ToolUseBlock, &[Arc<ExecutionResult>]) -> Option<String> + Send + Sync;
 
 impl SkipPolicy {
-    /// Creates a policy of a closure that returns a reason to leave a call out, given the call with the
-    /// arguments as they would run, and what has ended before, in the order of completion.
+    /// Creates a policy from a closure that returns the reason for skipping a call, given the call with its
+    /// final arguments and the results so far, in order of completion.
     #[must_use]
     pub fn new<F>(reason: F) -> Self
     where
@@ -22,7 +22,7 @@ impl SkipPolicy {
         Self(Arc::new(reason))
     }
 
-    /// Returns why a call is left out, if it is.
+    /// Returns the reason for skipping a call, if it is skipped.
     #[must_use]
     pub fn reason(&self, call: &ToolUseBlock, ended: &[Arc<ExecutionResult>]) -> Option<String> {
         (self.0)(call, ended)

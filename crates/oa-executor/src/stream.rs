@@ -15,47 +15,46 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::attempt::Job;
 use crate::batch::Batch;
 use crate::cache::Key;
-use crate::callbacks::{Callbacks, Observed};
-use crate::crew::Crew;
 use crate::ended::Ended;
 use crate::event::{CallStart, ToolEvent, ToolsEnd};
 use crate::executor::ToolExecutor;
-use crate::mailbox::{Letter, Mailbox, Sender};
 use crate::metrics::BatchMetrics;
 use crate::options::ExecutionMode;
+use crate::queue::{EventQueue, QueuedEvent, Sender};
 use crate::rate::Slot;
 use crate::result::{ExecutionResult, micros};
+use crate::running::RunningTasks;
 use crate::schedule::Schedule;
 
-/// The events of a batch: what [`ToolExecutor::execute_batch_streaming`] returns.
+/// The events of a batch, returned by [`ToolExecutor::execute_batch_streaming`].
 ///
-/// For each call `tool_call_start`, what the tool emits, `tool_call_complete`; one `tools_end` last. A slow
-/// reader slows tools down, and loses the oldest of their emissions when too many wait; what the stream
-/// itself tells, `tool_retry` among it, is never lost. Panics of tools, policies and callbacks do not leave
-/// it.
+/// Yields `tool_call_start`, emissions of the tool and `tool_call_complete` for each call, and `tools_end`
+/// last. A slow reader slows tools down and loses their oldest emissions when the queue is full; events of the
+/// executor itself, such as `tool_retry`, are never lost. Panics of tools, policies and callbacks are
+/// contained.
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing: tools go on with the next one. Dropping the stream cancels
-/// what runs: contexts say so, then futures are dropped, all before the drop returns (see
-/// [`Placement`](crate::Placement) for tasks). Handlers on the blocking pool cannot be stopped; they
-/// are told.
+/// Dropping a pending [`next`](Self::next) loses nothing: the next call resumes. Dropping the stream cancels
+/// the running calls: their contexts are signaled, then their futures dropped, all before `drop` returns (for
+/// tasks, see [`Placement`](crate::Placement)). Handlers on the blocking pool are signaled but cannot be
+/// stopped.
 #[must_use = "streams do nothing unless polled"]
 pub struct BatchStream {
     executor: ToolExecutor,
     batch: Batch,
     calls: Vec<Call>,
     schedule: Schedule,
-    mailbox: Arc<Mailbox>,
-    crew: Crew,
-    /// The call that is next, and waits because of the rate of calls.
-    held: Option<Box<Held>>,
-    /// The batch's own signal, below that of whoever started it.
+    queue: Arc<EventQueue>,
+    running: RunningTasks,
+    /// The next call, delayed by the call rate.
+    delayed: Option<Box<Delayed>>,
+    /// The batch's own signal, a child of the caller's.
     cancel: Cancel,
     cancelled: Cancelled,
-    /// What the reader gets next.
+    /// Events for the reader.
     out: VecDeque<ToolEvent>,
-    /// Results in the order of completion.
+    /// Results in order of completion.
     ended: Vec<Arc<ExecutionResult>>,
     metrics: BatchMetrics,
     started: Option<Instant>,
@@ -65,12 +64,12 @@ pub struct BatchStream {
 struct Call {
     block: ToolUseBlock,
     result: Option<Arc<ExecutionResult>>,
-    /// Where its result is kept if it succeeds.
+    /// The cache key for its result.
     key: Option<Key>,
 }
 
-/// A call that is ready to run, and may not yet.
-struct Held {
+/// A call that is ready to run but delayed by the call rate.
+struct Delayed {
     place: usize,
     start: ToolEvent,
     job: Job,
@@ -78,8 +77,18 @@ struct Held {
     pause: Pin<Box<Sleep>>,
 }
 
+impl ToolExecutor {
+    /// Runs calls; everything that happens is an event of the stream.
+    ///
+    /// Nothing runs before the stream is polled. Timeouts, pauses, blocking handlers and
+    /// [spawned](crate::Placement::Spawned) tools need a tokio runtime.
+    pub fn execute_batch_streaming(&self, calls: Vec<ToolUseBlock>, batch: Batch) -> BatchStream {
+        BatchStream::new(self.clone(), calls, batch)
+    }
+}
+
 impl BatchStream {
-    pub(crate) fn new(executor: ToolExecutor, calls: Vec<ToolUseBlock>, batch: Batch) -> Self {
+    fn new(executor: ToolExecutor, calls: Vec<ToolUseBlock>, batch: Batch) -> Self {
         let options = executor.options();
         let is_barrier = |call: &ToolUseBlock| {
             options.mode == ExecutionMode::Sequential
@@ -104,22 +113,22 @@ impl BatchStream {
             of_tool.entry(&call.name).or_default().push(place);
         }
         for (name, places) in of_tool {
-            // A tool that panics when it is asked runs one call at a time.
+            // If asking for the limit panics, allow one call at a time.
             let most = |tool: &Arc<dyn Tool>| contain(|| tool.max_parallel()).unwrap_or(Some(1));
             if let Some(most) = executor.tools().get(name).and_then(most) {
                 schedule.cap(places, most);
             }
         }
-        let mailbox = Arc::new(Mailbox::new(calls.len(), options.emission_queue));
-        let crew = Crew::new(Arc::clone(&mailbox), options.placement);
+        let queue = Arc::new(EventQueue::new(calls.len(), options.emission_queue));
+        let running = RunningTasks::new(Arc::clone(&queue), options.placement);
         let cancel = batch.cancel.child();
         Self {
             batch,
             calls: calls.into_iter().map(|block| Call { block, result: None, key: None }).collect(),
             schedule,
-            mailbox,
-            crew,
-            held: None,
+            queue,
+            running,
+            delayed: None,
             cancelled: cancel.cancelled(),
             cancel,
             out: VecDeque::new(),
@@ -135,20 +144,20 @@ impl BatchStream {
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time.
+    /// If polled outside a tokio runtime, or in one without time enabled.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<ToolEvent> {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Waits for the end, and passes over what comes before.
+    /// Waits for the end of the batch, discarding all other events.
     ///
     /// # Panics
     ///
-    /// As [`next`](Self::next).
+    /// The same as [`next`](Self::next).
     ///
     /// # Cancel safety
     ///
@@ -162,27 +171,22 @@ impl BatchStream {
         self.tools_end()
     }
 
-    /// Tells callbacks of every start and completion that comes from now on.
-    pub fn observe(self, callbacks: Callbacks) -> Observed {
-        Observed::new(self, callbacks)
-    }
-
     /// Cancels the batch: what runs is dropped, what has not begun does not begin, and all are
     /// completed as cancelled.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// Returns the signal that cancels the batch, for others to give.
+    /// Returns the signal that cancels the batch.
     #[must_use]
     pub fn cancel_signal(&self) -> Cancel {
         self.cancel.clone()
     }
 
-    /// Takes up a call: it runs, or ends at once.
+    /// Starts a call, which runs, waits for the rate limit, or ends immediately.
     fn begin(&mut self, place: usize) {
         let prepared = self.prepare(place);
-        // The start tells the input that runs.
+        // Created after preparing, so that the event shows the input that runs.
         let start = self.start_event(place);
         let admitted = prepared.and_then(|tool| self.admit(place, tool));
         let (job, slot) = match admitted.and_then(|job| self.reserve(job)) {
@@ -195,19 +199,22 @@ impl BatchStream {
         match slot {
             Some(slot) if slot.begin() > Instant::now() => {
                 let pause = Box::pin(sleep_until(slot.begin()));
-                self.held = Some(Box::new(Held { place, start, job, slot, pause }));
+                self.delayed = Some(Box::new(Delayed { place, start, job, slot, pause }));
             }
             slot => self.run(place, start, job, slot),
         }
     }
 
-    /// Reserves the time at which a call may begin, if calls have a rate. A call whose time would come after the end of
-    /// its run does not wait for it.
+    /// Reserves a start time, if there is a call rate. A call that could not start before the end of its run is
+    /// not run.
     fn reserve(&self, job: Job) -> Result<(Job, Option<Slot>), Box<Ended>> {
         let Some(rate) = &self.executor.options().rate else { return Ok((job, None)) };
         let slot = rate.reserve(Instant::now());
         if job.deadline.is_some_and(|deadline| deadline <= slot.begin()) {
-            let reason = format!("the limit of {} calls per minute leaves no time", rate.calls());
+            let reason = format!(
+                "the rate limit of {} calls per minute delays it past the time limit of the run",
+                rate.calls()
+            );
             return Err(Ended::not_run(reason));
         }
         Ok((job, Some(slot)))
@@ -216,28 +223,28 @@ impl BatchStream {
     fn run(&mut self, place: usize, start: ToolEvent, job: Job, slot: Option<Slot>) {
         slot.into_iter().for_each(Slot::use_up);
         self.out.push_back(start);
-        self.crew.add(place, job);
+        self.running.add(place, job);
         let running = self.schedule.running() as u64;
         self.metrics.peak_parallel = self.metrics.peak_parallel.max(running);
     }
 
-    /// Runs the call that was held, once its time has come.
-    fn poll_held(&mut self, cx: &mut Context<'_>) {
-        if let Some(held) = &mut self.held
-            && held.pause.as_mut().poll(cx).is_ready()
-            && let Some(held) = self.held.take()
+    /// Runs the delayed call once its time has come.
+    fn poll_delayed(&mut self, cx: &mut Context<'_>) {
+        if let Some(delayed) = &mut self.delayed
+            && delayed.pause.as_mut().poll(cx).is_ready()
+            && let Some(delayed) = self.delayed.take()
         {
-            let Held { place, start, job, slot, .. } = *held;
+            let Delayed { place, start, job, slot, .. } = *delayed;
             self.run(place, start, job, Some(slot));
         }
     }
 
-    /// Finds a call's tool and prepares its input, unless that was done before the batch.
+    /// Looks up a call's tool and prepares its input, unless that was done before the batch.
     fn prepare(&mut self, place: usize) -> Result<Arc<dyn Tool>, Box<Ended>> {
         let tools = self.executor.tools();
         let block = &self.calls[place].block;
         let tool = tools.get(&block.name).ok_or_else(|| {
-            // A name is asked of its tool.
+            // Calling `name` runs foreign code, which may panic.
             let names = tools.iter().map(|tool| contain(|| tool.name()));
             Ended::unknown_tool(names.flatten())
         })?;
@@ -260,7 +267,7 @@ impl BatchStream {
         Ok(tool)
     }
 
-    /// Makes a job of a call with prepared input, or says how it ends without running.
+    /// Creates the job for a prepared call, or the result of a call that is not run.
     fn admit(&mut self, place: usize, tool: Arc<dyn Tool>) -> Result<Job, Box<Ended>> {
         let options = self.executor.options();
         let call = &mut self.calls[place];
@@ -284,7 +291,7 @@ impl BatchStream {
         let timeout = contain(|| options.timeouts.of(&block.name, &tool))
             .map_err(|panic| Ended::panicked(&panic))?;
         options.caps.admit(&self.batch.run).map_err(Ended::not_run)?;
-        let sender = || Sender { mailbox: Arc::clone(&self.mailbox), call: place };
+        let sender = || Sender { queue: Arc::clone(&self.queue), call: place };
         let mut cx = ToolContext::new(&*block.id, &*block.name)
             .with_cancel(self.cancel.child())
             .with_state(self.batch.state.clone());
@@ -303,18 +310,18 @@ impl BatchStream {
         })
     }
 
-    /// Says which dependency keeps a call from running.
+    /// Returns which dependency keeps a call from running, if any.
     fn unmet(&self, id: &str) -> Option<String> {
         self.batch.dependencies.of(id).iter().find_map(|dependency| {
             let on = &*dependency.on;
             let mut others = self.calls.iter().filter(|call| call.block.id == on).peekable();
             if others.peek().is_none() {
-                return Some(format!("it waits for the call {on}, which is not in this batch"));
+                return Some(format!("it depends on call {on}, which is not in this batch"));
             }
             let has_failed =
                 |call: &Call| call.result.as_ref().is_some_and(|result| result.is_error());
             (dependency.needs_success && others.any(has_failed))
-                .then(|| format!("it needs the call {on}, which did not succeed"))
+                .then(|| format!("it depends on call {on}, which did not succeed"))
         })
     }
 
@@ -327,10 +334,10 @@ impl BatchStream {
         })
     }
 
-    /// Ends a call that has begun.
+    /// Ends a call that has started.
     fn complete(&mut self, place: usize, ended: Ended) {
-        let (letters, dropped_events) = self.mailbox.close(place);
-        self.deliver(letters);
+        let (events, dropped_events) = self.queue.close(place);
+        self.deliver(events);
         let options = self.executor.options();
         let call = &mut self.calls[place];
         let mut truncated = false;
@@ -381,22 +388,22 @@ impl BatchStream {
         self.out.push_back(ToolEvent::CallComplete(result));
     }
 
-    fn deliver(&mut self, letters: Vec<(usize, Letter)>) {
-        for (place, letter) in letters {
+    fn deliver(&mut self, events: Vec<(usize, QueuedEvent)>) {
+        for (place, event) in events {
             let ToolUseBlock { id, name, .. } = &self.calls[place].block;
-            self.out.push_back(match letter {
-                Letter::Emission(emission) => {
+            self.out.push_back(match event {
+                QueuedEvent::Emission(emission) => {
                     ToolEvent::emitted(id.clone(), name.clone(), emission)
                 }
-                Letter::Retry(retry) => ToolEvent::Retry(retry),
+                QueuedEvent::Retry(retry) => ToolEvent::Retry(retry),
             });
         }
     }
 
-    /// Ends all calls that have not ended, in their order.
+    /// Ends all remaining calls, in call order.
     fn cancel_rest(&mut self) {
-        if let Some(held) = self.held.take() {
-            self.out.push_back(held.start);
+        if let Some(delayed) = self.delayed.take() {
+            self.out.push_back(delayed.start);
         }
         for place in 0..self.calls.len() {
             if self.schedule.has_ended(place) {
@@ -407,7 +414,7 @@ impl BatchStream {
                 let start = self.start_event(place);
                 self.out.push_back(start);
             }
-            let ended = self.crew.dismiss(place);
+            let ended = self.running.cancel(place);
             self.complete(place, ended);
         }
     }
@@ -440,8 +447,8 @@ impl Stream for BatchStream {
             this.started = Some(Instant::now());
             this.batch.run.started();
         }
-        // Before looking: what comes later wakes us.
-        this.mailbox.listen(cx.waker());
+        // Register the waker before checking the queue, so that no wakeup is lost.
+        this.queue.listen(cx.waker());
         loop {
             if let Some(event) = this.out.pop_front() {
                 return Poll::Ready(Some(event));
@@ -457,17 +464,17 @@ impl Stream for BatchStream {
                 this.cancel_rest();
                 continue;
             }
-            this.poll_held(cx);
-            while this.held.is_none()
+            this.poll_delayed(cx);
+            while this.delayed.is_none()
                 && let Some(place) = this.schedule.begin_next()
             {
                 this.begin(place);
-                this.poll_held(cx);
+                this.poll_delayed(cx);
             }
             if this.out.is_empty() {
-                let ended = this.crew.poll();
-                let letters = this.mailbox.take_letters();
-                this.deliver(letters);
+                let ended = this.running.poll();
+                let events = this.queue.take_events();
+                this.deliver(events);
                 match ended {
                     Poll::Ready((place, ended)) => this.complete(place, ended),
                     Poll::Pending if this.out.is_empty() => return Poll::Pending,
@@ -481,7 +488,7 @@ impl Stream for BatchStream {
 impl Drop for BatchStream {
     fn drop(&mut self) {
         if !self.is_over {
-            // Told first, dropped then.
+            // Signal before the fields are dropped.
             self.cancel.cancel();
         }
     }
@@ -492,7 +499,7 @@ impl fmt::Debug for BatchStream {
         f.debug_struct("BatchStream")
             .field("calls", &self.calls.len())
             .field("ended", &self.ended.len())
-            .field("crew", &self.crew)
+            .field("running", &self.running)
             .finish_non_exhaustive()
     }
 }

@@ -3,10 +3,9 @@ use std::time::Duration;
 
 use oa_tools::Tool;
 
-/// How long one run of a tool may take.
+/// The timeouts of tools.
 ///
-/// What is set here for a tool by name counts before what the tool says itself, and that before the
-/// rest's.
+/// A timeout set here by name takes precedence over the tool's own, and that over the default set here.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TimeoutPolicy {
     otherwise: Option<Duration>,
@@ -14,27 +13,27 @@ pub struct TimeoutPolicy {
 }
 
 impl TimeoutPolicy {
-    /// Creates a policy without limits of its own: tools' own limits hold.
+    /// Creates a policy without timeouts; the tools' own still apply.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Limits tools of which nothing else is known.
+    /// Sets the default, for tools without another timeout.
     #[must_use]
     pub fn otherwise(mut self, timeout: Duration) -> Self {
         self.otherwise = Some(timeout);
         self
     }
 
-    /// Limits the tool of this name.
+    /// Sets the timeout of the tool with this name.
     #[must_use]
     pub fn tool(mut self, name: impl Into<String>, timeout: Duration) -> Self {
         self.by_name.insert(name.into(), timeout);
         self
     }
 
-    /// Returns what holds for a tool that was called by this name.
+    /// Returns the timeout of a tool called by this name.
     #[must_use]
     pub fn of(&self, name: &str, tool: &dyn Tool) -> Option<Duration> {
         self.by_name.get(name).copied().or_else(|| tool.timeout()).or(self.otherwise)

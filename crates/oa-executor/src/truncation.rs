@@ -2,14 +2,14 @@ use std::io;
 
 use serde_json::Value;
 
-/// What the model sees of a result unless told otherwise, in characters.
+/// The default limit, in characters.
 const CHARS: usize = 10_000;
 
-/// How much of a result the model sees.
+/// A limit on the size of results shown to the model.
 ///
-/// Cut at a character, with a note of how much was left out; the full result stays in the
-/// [`ExecutionResult`](crate::ExecutionResult). A result that is not text is measured as the JSON that the model
-/// would read, and is text once it is cut.
+/// Cuts at a character boundary and adds a note with the number of omitted characters; the full result stays in
+/// [`ExecutionResult`](crate::ExecutionResult). A result that is not text is measured as JSON, and becomes text
+/// when cut.
 ///
 /// ```
 /// use oa_executor::TruncationPolicy;
@@ -24,7 +24,7 @@ const CHARS: usize = 10_000;
 pub struct TruncationPolicy(Option<usize>);
 
 impl TruncationPolicy {
-    /// Creates a policy that keeps this many characters. The note comes on top.
+    /// Creates a policy that keeps this many characters, plus the note.
     #[must_use]
     pub fn max_chars(chars: usize) -> Self {
         Self(Some(chars))
@@ -36,13 +36,13 @@ impl TruncationPolicy {
         Self(None)
     }
 
-    /// Returns how many characters are kept; `None` is all.
+    /// Returns the limit in characters; `None` for no limit.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         self.0
     }
 
-    /// Returns what is left of a value with its note, or nothing if the value stays as it is.
+    /// Returns the truncated value with its note, or `None` if the value fits.
     #[must_use]
     pub fn cut(&self, value: &Value) -> Option<String> {
         let mut head = Head { limit: self.0?, kept: Vec::new(), chars: 0 };
@@ -56,7 +56,7 @@ impl TruncationPolicy {
         Some(format!("{kept}\n[{left_out} of {} characters left out]", head.chars))
     }
 
-    /// Cuts a text in place.
+    /// Truncates a text in place; returns true if it was cut.
     pub(crate) fn cut_text(&self, text: &mut String) -> bool {
         let value = Value::String(std::mem::take(text));
         let cut = self.cut(&value);
@@ -77,7 +77,7 @@ impl Default for TruncationPolicy {
     }
 }
 
-/// Keeps the first characters of what is written, and counts all.
+/// A writer that keeps the first characters and counts them all.
 struct Head {
     limit: usize,
     kept: Vec<u8>,
@@ -88,7 +88,7 @@ impl Head {
     fn push(&mut self, bytes: &[u8]) {
         let mut end = bytes.len();
         for (at, byte) in bytes.iter().enumerate() {
-            // Bytes that go on with a character begin with the bits 10.
+            // UTF-8 continuation bytes start with the bits 10.
             if byte & 0b1100_0000 != 0b1000_0000 {
                 self.chars += 1;
                 if self.chars == self.limit + 1 {

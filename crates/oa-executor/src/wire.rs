@@ -11,22 +11,22 @@ use crate::event::{CUSTOM, ToolCustom, ToolEvent};
 impl ToolEvent {
     /// Returns the event as JSON: `{"type": "tool_progress", "call_id": "...", ...}`.
     ///
-    /// [Full results](crate::ExecutionResult::full_result) of truncated calls are not part of it.
+    /// [Full results](crate::ExecutionResult::full_result) of truncated calls are not included.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("values with text keys always serialise")
+        serde_json::to_string(self).expect("values with text keys always serialize")
     }
 
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Parses JSON written by [`to_json`](Self::to_json).
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if it is no event.
+    /// `InvalidInput` if it is not a tool event.
     pub fn from_json(json: &[u8]) -> Result<Self, Error> {
         serde_json::from_slice(json).map_err(Error::unreadable)
     }
 
-    /// Appends the event to an event stream: `event: tool_progress\ndata: {...}\n\n`.
+    /// Appends the event to an SSE stream: `event: tool_progress\ndata: {...}\n\n`.
     ///
     /// ```
     /// use oa_executor::{ToolCustom, ToolEvent};
@@ -49,17 +49,17 @@ impl ToolEvent {
         frame.write_to(out).expect("types of events hold no line breaks");
     }
 
-    /// Reads an event of an event stream.
+    /// Parses a server-sent event.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if its data is no event.
+    /// `InvalidInput` if its data is not a tool event.
     pub fn from_sse(event: &oa_sse::Event<'_>) -> Result<Self, Error> {
         Self::from_json(event.raw_data())
     }
 }
 
-/// What an event says, beside its type.
+/// The members of an event, with its type.
 #[derive(Serialize)]
 struct Tagged<'a, T> {
     #[serde(rename = "type")]
@@ -106,7 +106,7 @@ impl<'de> Deserialize<'de> for ToolEvent {
 
         let mut members = Map::deserialize(from)?;
         let Some(Value::String(event_type)) = members.remove("type") else {
-            return Err(D::Error::custom("an event of a tool has a type"));
+            return Err(D::Error::custom("a tool event must have a string `type`"));
         };
         Ok(match &*event_type {
             "tool_call_complete" => Self::CallComplete(Arc::new(read(members)?)),
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for ToolEvent {
             "tools_end" => Self::End(read(members)?),
             other => {
                 let Some(name) = other.strip_prefix(CUSTOM) else {
-                    return Err(D::Error::custom(format_args!("unknown type of event: {other}")));
+                    return Err(D::Error::custom(format_args!("unknown event type: {other}")));
                 };
                 let Custom::<String, Value> { call_id, tool_name, data } = read(members)?;
                 Self::Custom(ToolCustom::new(call_id, tool_name, name, data).into())

@@ -7,7 +7,7 @@ use crate::event::{
     PreToolUseEvent, UserPromptSubmitEvent,
 };
 
-/// What a hook decides about its event.
+/// The decision of a hook about its event.
 ///
 /// | | before a tool | after a tool | before a prompt |
 /// | --- | --- | --- | --- |
@@ -17,10 +17,9 @@ use crate::event::{
 /// | [`modify_result`](HookDecision::modify_result) | | yes | |
 /// | [`modify_prompt`](HookDecision::modify_prompt) | | | yes |
 ///
-/// # Senseless decisions do not compile
+/// # Invalid decisions do not compile
 ///
-/// What has happened cannot be blocked, and has no input to change any more; only its result can be
-/// replaced:
+/// A finished call cannot be blocked, and its input can no longer change; only its result can be replaced:
 ///
 /// ```
 /// # use oa_hooks::{HookDecision, Hooks};
@@ -35,7 +34,7 @@ use crate::event::{
 /// Hooks::new().add_post_tool_use(|_| async { Some(HookDecision::modify_input("x".into(), "no")) });
 /// ```
 ///
-/// A call that is to come has an input and no result yet:
+/// An upcoming call has an input but no result:
 ///
 /// ```
 /// # use oa_hooks::{HookDecision, Hooks};
@@ -51,7 +50,7 @@ use crate::event::{
 /// Hooks::new().add_pre_tool_use(|_| async { Some(HookDecision::modify_prompt("x", "no")) });
 /// ```
 ///
-/// A prompt is text and concerns no tool:
+/// A prompt is text and involves no tool:
 ///
 /// ```
 /// # use oa_hooks::{HookDecision, Hooks};
@@ -67,7 +66,7 @@ use crate::event::{
 /// Hooks::new().add_user_prompt_submit(|_| async { Some(HookDecision::modify_result("x".into(), "no")) });
 /// ```
 ///
-/// A decision about one event does not count for another:
+/// A decision about one event is not valid for another:
 ///
 /// ```
 /// # use oa_hooks::{HookDecision, Hooks, PreToolUseEvent};
@@ -81,62 +80,62 @@ use crate::event::{
 /// ```
 #[must_use = "a decision does nothing until a hook returns it"]
 pub struct HookDecision<E: HookEvent> {
-    verdict: Verdict<E::Changed>,
+    outcome: HookOutcome<E::Changed>,
 }
 
 impl<E: HookEvent> HookDecision<E> {
-    /// Lets things take their course, which is also what `None` does: the next hook is asked.
+    /// Lets the event proceed; the next hook is asked. Returning `None` does the same.
     pub fn allow() -> Self {
-        Self { verdict: Verdict::Allow }
+        Self { outcome: HookOutcome::Allow }
     }
 
-    /// The same as [`allow`](Self::allow), by the name that it had in the earlier SDK.
+    /// The same as [`allow`](Self::allow), under the name used by the earlier SDK.
     pub fn continue_() -> Self {
         Self::allow()
     }
 
-    /// Returns what was decided.
+    /// Returns the outcome that this decision stands for.
     #[must_use]
-    pub fn verdict(&self) -> &Verdict<E::Changed> {
-        &self.verdict
+    pub fn outcome(&self) -> &HookOutcome<E::Changed> {
+        &self.outcome
     }
 
-    /// Returns what was decided, by value.
+    /// Converts the decision into its outcome.
     #[must_use]
-    pub fn into_verdict(self) -> Verdict<E::Changed> {
-        self.verdict
+    pub fn into_outcome(self) -> HookOutcome<E::Changed> {
+        self.outcome
     }
 
     fn modify(value: E::Changed, reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Modify(Change { value, reason: reason.into() }) }
+        Self { outcome: HookOutcome::Modify(Change { value, reason: reason.into() }) }
     }
 }
 
 impl<E: Blockable> HookDecision<E> {
-    /// Refuses the call or the prompt. The model is told the reason for a call, the user that for a prompt.
+    /// Refuses the call or prompt. The model reads the reason for a call, the user the reason for a prompt.
     pub fn block(reason: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Block { reason: reason.into() } }
+        Self { outcome: HookOutcome::Block { reason: reason.into() } }
     }
 }
 
 impl HookDecision<PreToolUseEvent> {
-    /// Runs the tool with other arguments, completed and checked like those of the model. The model is not told; the
-    /// conversation keeps its own, and a call that was shown already was shown with those. Hooks behind this one are
-    /// not asked; rules and permissions are, about the new arguments.
+    /// Runs the tool with different arguments, completed and checked like the model's. The model is not told:
+    /// history keeps its original arguments, and so do events that already showed the call. Later hooks are not
+    /// asked; permission rules check the new arguments.
     pub fn modify_input(input: Value, reason: impl Into<String>) -> Self {
         Self::modify(input, reason)
     }
 }
 
 impl HookDecision<PostToolUseEvent> {
-    /// Shows the model another result. Hooks behind this one are not asked.
+    /// Shows the model a different result. Later hooks are not asked.
     pub fn modify_result(result: Value, reason: impl Into<String>) -> Self {
         Self::modify(result, reason)
     }
 }
 
 impl HookDecision<UserPromptSubmitEvent> {
-    /// Sends another prompt. Hooks behind this one are not asked.
+    /// Sends a different prompt. Later hooks are not asked.
     pub fn modify_prompt(prompt: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::modify(prompt.into(), reason)
     }
@@ -144,60 +143,60 @@ impl HookDecision<UserPromptSubmitEvent> {
 
 impl<E: HookEvent> Clone for HookDecision<E> {
     fn clone(&self) -> Self {
-        Self { verdict: self.verdict.clone() }
+        Self { outcome: self.outcome.clone() }
     }
 }
 
 impl<E: HookEvent> PartialEq for HookDecision<E> {
     fn eq(&self, other: &Self) -> bool {
-        self.verdict == other.verdict
+        self.outcome == other.outcome
     }
 }
 
 impl<E: HookEvent> fmt::Debug for HookDecision<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("HookDecision").field(&self.verdict).finish()
+        f.debug_tuple("HookDecision").field(&self.outcome).finish()
     }
 }
 
-/// What all hooks of a point say together.
+/// The combined outcome of all hooks at one point.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "whoever acts on a verdict must know every one")]
-pub enum Verdict<T> {
-    /// Nobody objects.
+#[expect(clippy::exhaustive_enums, reason = "callers must handle every outcome")]
+pub enum HookOutcome<T> {
+    /// No hook objects.
     Allow,
     /// It must not happen.
     Block {
-        /// Why, in the hook's words.
+        /// The hook's reason.
         reason: String,
     },
-    /// It happens, with something else in its place.
+    /// It happens with a replaced value.
     Modify(Change<T>),
 }
 
-/// What takes the place of an input, a prompt or a result.
+/// A replacement for an input, a prompt or a result.
 #[derive(Clone, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_structs, reason = "a change is what it is to, and why")]
+#[expect(clippy::exhaustive_structs, reason = "a change is a value and a reason")]
 pub struct Change<T> {
-    /// What takes the place.
+    /// The replacement.
     pub value: T,
-    /// Why, in the hook's words.
+    /// The hook's reason.
     pub reason: String,
 }
 
-/// An event that hooks decide about. Sealed: the points are those of the agent.
+/// An event that hooks decide about. Sealed.
 pub trait HookEvent: sealed::Sealed + Clone + Send + 'static {
-    /// What a decision can change.
+    /// The value that a decision can replace.
     type Changed: Clone + fmt::Debug + PartialEq + Send + 'static;
 
-    /// The name of the point.
+    /// The name of the hook point.
     const NAME: &'static str;
 }
 
-/// An event that is about something to come, which can still be blocked. Sealed.
+/// An event that has not happened yet, so it can be blocked. Sealed.
 #[diagnostic::on_unimplemented(
-    message = "a decision about `{Self}` cannot block: it has happened",
-    note = "`HookDecision::modify_result` shows the model another result"
+    message = "a decision about `{Self}` cannot block, because it has already happened",
+    note = "use `HookDecision::modify_result` to show the model a different result"
 )]
 pub trait Blockable: HookEvent {}
 
@@ -226,10 +225,10 @@ impl Blockable for UserPromptSubmitEvent {}
 mod sealed {
     use super::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 
-    /// What dispatch needs to know of an event, and nobody else.
+    /// The part of an event that dispatch needs.
     #[expect(unnameable_types, reason = "that is what seals it")]
     pub trait Sealed {
-        /// The tool that the event is about, if it is about one.
+        /// The tool that the event concerns, if any.
         fn tool(&self) -> Option<&str>;
     }
 

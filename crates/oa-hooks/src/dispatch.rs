@@ -2,36 +2,35 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::decision::{Change, HookEvent, Verdict};
+use crate::decision::{Change, HookEvent, HookOutcome};
 use crate::error::Error;
 use crate::event::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
 use crate::hooks::Hooks;
 
-/// What an agent asks.
+/// The hook points of an agent.
 ///
-/// `sleep` stands in for a clock, which this crate does not have: it returns a future that completes after
-/// the given time. It is called once for each hook that has a timeout. `tokio::time::sleep` fits as it
-/// is. Hooks run on the task that polls, one after the other; a panic of theirs does not leave these
-/// functions (unless the program aborts on panics).
+/// `sleep` replaces a clock, which this crate does not have: it returns a future that completes after the given
+/// time, such as `tokio::time::sleep`. It is called once for each hook with a timeout. Hooks run sequentially
+/// on the polling task. Their panics are caught (unless the program aborts on panic).
 impl Hooks {
-    /// Asks the hooks whether a tool may run, and with what.
+    /// Asks the hooks whether a tool may run, and with which input.
     ///
-    /// A hook that panics blocks the call, with the panic's message in the reason.
+    /// A hook that panics blocks the call; the reason contains the panic message.
     ///
     /// # Errors
     ///
-    /// `Failed` and `TimedOut`: a hook could not decide. The tool must not run, and the turn ends.
+    /// `Failed` and `TimedOut` if a hook could not decide. The tool must not run, and the turn ends.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the hook that runs; no further hook is asked.
+    /// Dropping the future drops the running hook; no further hook is asked.
     ///
     /// # Examples
     ///
     /// ```
     /// # use std::{pin::pin, task::{Context, Poll, Waker}};
-    /// use oa_hooks::{History, HookDecision, Hooks, PreToolUseEvent, Verdict};
+    /// use oa_hooks::{History, HookDecision, Hooks, PreToolUseEvent, HookOutcome};
     /// use serde_json::json;
     ///
     /// let hooks = Hooks::new()
@@ -41,8 +40,8 @@ impl Hooks {
     /// // With tokio: `hooks.pre_tool_use(event, tokio::time::sleep)`.
     /// let never = |_| std::future::pending();
     /// let event = PreToolUseEvent::new("add", json!({"a": 1}), "call_1", History::default());
-    /// let verdict = hooks.pre_tool_use(event, never).await?;
-    /// assert_eq!(verdict, Verdict::Block { reason: "nothing is allowed today".into() });
+    /// let outcome = hooks.pre_tool_use(event, never).await?;
+    /// assert_eq!(outcome, HookOutcome::Block { reason: "nothing is allowed today".into() });
     /// # Ok::<(), oa_hooks::Error>(())
     /// # };
     /// # let polled = pin!(check).poll(&mut Context::from_waker(Waker::noop()));
@@ -52,28 +51,30 @@ impl Hooks {
         &self,
         event: PreToolUseEvent,
         sleep: S,
-    ) -> Result<Verdict<Value>, Error>
+    ) -> Result<HookOutcome<Value>, Error>
     where
         S: Fn(Duration) -> F + Send + Sync,
         F: Future<Output = ()> + Send,
     {
-        let verdict = first_verdict(&self.pre_tool_use, event, &sleep).await;
-        verdict.or_else(|error| match error.panic_message() {
-            Some(message) => Ok(Verdict::Block { reason: format!("a hook panicked: {message}") }),
+        let outcome = first_outcome(&self.pre_tool_use, event, &sleep).await;
+        outcome.or_else(|error| match error.panic_message() {
+            Some(message) => {
+                Ok(HookOutcome::Block { reason: format!("a hook panicked: {message}") })
+            }
             None => Err(error),
         })
     }
 
-    /// Asks the hooks what the model is to see in place of a result; `None` is the result as it is.
+    /// Asks the hooks for a result to show the model instead; `None` keeps the original.
     ///
     /// # Errors
     ///
-    /// `Failed`, `Panicked` and `TimedOut`: a hook could not decide. The result stays as it is, and
-    /// the turn ends.
+    /// `Failed`, `Panicked` and `TimedOut` if a hook could not decide. The result stays unchanged, and the turn
+    /// ends.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the hook that runs; no further hook is asked.
+    /// Dropping the future drops the running hook; no further hook is asked.
     pub async fn post_tool_use<S, F>(
         &self,
         event: PostToolUseEvent,
@@ -83,41 +84,41 @@ impl Hooks {
         S: Fn(Duration) -> F + Send + Sync,
         F: Future<Output = ()> + Send,
     {
-        match first_verdict(&self.post_tool_use, event, &sleep).await? {
-            Verdict::Modify(change) => Ok(Some(change)),
-            // What has happened is not blocked: no decision about this event says so.
-            Verdict::Allow | Verdict::Block { .. } => Ok(None),
+        match first_outcome(&self.post_tool_use, event, &sleep).await? {
+            HookOutcome::Modify(change) => Ok(Some(change)),
+            // No decision about this event blocks, because the call has already happened.
+            HookOutcome::Allow | HookOutcome::Block { .. } => Ok(None),
         }
     }
 
-    /// Asks the hooks whether a prompt may be sent, and which.
+    /// Asks the hooks whether a prompt may be sent, and with which text.
     ///
     /// # Errors
     ///
-    /// `Failed`, `Panicked` and `TimedOut`: a hook could not decide. The prompt must not be sent.
+    /// `Failed`, `Panicked` and `TimedOut` if a hook could not decide. The prompt must not be sent.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the hook that runs; no further hook is asked.
+    /// Dropping the future drops the running hook; no further hook is asked.
     pub async fn user_prompt_submit<S, F>(
         &self,
         event: UserPromptSubmitEvent,
         sleep: S,
-    ) -> Result<Verdict<String>, Error>
+    ) -> Result<HookOutcome<String>, Error>
     where
         S: Fn(Duration) -> F + Send + Sync,
         F: Future<Output = ()> + Send,
     {
-        first_verdict(&self.user_prompt_submit, event, &sleep).await
+        first_outcome(&self.user_prompt_submit, event, &sleep).await
     }
 }
 
-/// Asks one after the other until one decides something.
-async fn first_verdict<E, S, F>(
+/// Asks the hooks in order until one decides. The event is cloned for every hook but the last.
+async fn first_outcome<E, S, F>(
     handlers: &[Handler<E>],
     event: E,
     sleep: &S,
-) -> Result<Verdict<E::Changed>, Error>
+) -> Result<HookOutcome<E::Changed>, Error>
 where
     E: HookEvent,
     S: Fn(Duration) -> F + Sync,
@@ -125,11 +126,11 @@ where
 {
     let concerned = handlers.iter().filter(|handler| handler.concerns(event.tool()));
     let concerned: Vec<_> = concerned.collect();
-    let Some((last, others)) = concerned.split_last() else { return Ok(Verdict::Allow) };
+    let Some((last, others)) = concerned.split_last() else { return Ok(HookOutcome::Allow) };
     for handler in others {
-        let verdict = handler.ask(event.clone(), sleep).await?;
-        if verdict != Verdict::Allow {
-            return Ok(verdict);
+        let outcome = handler.ask(event.clone(), sleep).await?;
+        if outcome != HookOutcome::Allow {
+            return Ok(outcome);
         }
     }
     last.ask(event, sleep).await

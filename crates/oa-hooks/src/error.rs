@@ -4,7 +4,7 @@ use std::time::Duration;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a hook failed.
+/// The way a hook failed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -12,11 +12,11 @@ pub enum ErrorKind {
     Failed,
     /// It panicked.
     Panicked,
-    /// It took longer than its timeout.
+    /// It timed out.
     TimedOut,
 }
 
-/// A hook did not decide. What it was to guard must not go on as if it had agreed.
+/// An error of a hook that could not decide. Treat it as a refusal, never as consent.
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -52,7 +52,7 @@ impl Error {
         Self { inner: Box::new(Inner { added, failure, point }) }
     }
 
-    /// Returns how the hook failed.
+    /// Returns the way the hook failed.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.inner.failure {
@@ -62,20 +62,19 @@ impl Error {
         }
     }
 
-    /// Returns the name of the point at which the hook was asked, such as
-    /// [`HOOK_PRE_TOOL_USE`](crate::HOOK_PRE_TOOL_USE).
+    /// Returns the name of the hook point, such as [`HOOK_PRE_TOOL_USE`](crate::HOOK_PRE_TOOL_USE).
     #[must_use]
     pub fn point(&self) -> &'static str {
         self.inner.point
     }
 
-    /// Returns where in the program the hook was added.
+    /// Returns the source location at which the hook was added.
     #[must_use]
     pub fn location(&self) -> &'static Location<'static> {
         self.inner.added
     }
 
-    /// Returns the message of a panic.
+    /// Returns the panic message, if the hook panicked.
     pub(crate) fn panic_message(&self) -> Option<&str> {
         match &self.inner.failure {
             Failure::Panicked(message) => Some(message),
@@ -98,11 +97,11 @@ impl fmt::Debug for Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { added, failure, point } = &*self.inner;
-        write!(f, "the {point} hook of {added} ")?;
+        write!(f, "the {point} hook added at {added} ")?;
         match failure {
             Failure::Failed(_) => f.write_str("failed"),
             Failure::Panicked(message) => write!(f, "panicked: {message}"),
-            Failure::TimedOut(limit) => write!(f, "took longer than {limit:?}"),
+            Failure::TimedOut(limit) => write!(f, "timed out after {limit:?}"),
         }
     }
 }
@@ -118,16 +117,16 @@ impl std::error::Error for Error {
 
 type Added = &'static Location<'static>;
 
-/// Why a fallible hook cannot decide: any error or string, by `?` or `into()`.
+/// The error of a fallible hook, converted from any error or string by `?` or `into()`.
 ///
-/// It stays with hooks: because every error becomes one it is no `std::error::Error` itself, and leaves
-/// dispatch as the source of an [`Error`].
+/// Because every error converts into it, it does not implement `std::error::Error` itself; dispatch returns it
+/// as the source of an [`Error`].
 pub struct HookError {
     source: Source,
 }
 
 impl HookError {
-    /// Creates an error of these words, or around another error.
+    /// Creates an error from a message or another error.
     #[must_use]
     pub fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self { source: error.into() }

@@ -1,30 +1,30 @@
 use oa_types::{History, Outcome};
 use serde_json::Value;
 
-/// The name of the point before a tool runs.
+/// The name of the hook point before a tool runs.
 pub const HOOK_PRE_TOOL_USE: &str = "pre_tool_use";
-/// The name of the point after a tool has answered.
+/// The name of the hook point after a tool returned.
 pub const HOOK_POST_TOOL_USE: &str = "post_tool_use";
-/// The name of the point before a prompt is sent.
+/// The name of the hook point before a prompt is sent.
 pub const HOOK_USER_PROMPT_SUBMIT: &str = "user_prompt_submit";
 
-/// The model asks for a tool, and it has not run yet.
+/// A tool call that has not run yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PreToolUseEvent {
     /// The tool's name.
     pub tool_name: String,
-    /// The arguments that would run: the model's, with defaults filled in and values converted by the tool's schema.
-    /// As the model wrote them if they do not fit it.
+    /// The arguments that would run: the model's, with defaults filled in and values converted according to the
+    /// tool's schema; unchanged if they do not match the schema.
     pub tool_input: Value,
-    /// The call's id.
+    /// The call id.
     pub tool_use_id: String,
-    /// The conversation; it ends with the model's message that holds the call.
+    /// The conversation, ending with the assistant message that contains the call.
     pub history: History,
 }
 
 impl PreToolUseEvent {
-    /// Creates an event about one call.
+    /// Creates an event for one call.
     #[must_use]
     pub fn new(
         tool_name: impl Into<String>,
@@ -41,27 +41,26 @@ impl PreToolUseEvent {
     }
 }
 
-/// A call was answered, by its tool or by whatever kept the tool from running.
+/// A finished call, whether the tool ran or something kept it from running.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PostToolUseEvent {
     /// The tool's name.
     pub tool_name: String,
-    /// The arguments that the tool ran with, or those that were denied. As the model wrote them for a call that ended
-    /// before anybody decided about it.
+    /// The arguments that ran or were denied; the model's own if the call ended before a decision.
     pub tool_input: Value,
-    /// The call's id.
+    /// The call id.
     pub tool_use_id: String,
-    /// The answer, as the model will see it if no hook changes it.
+    /// The result, as the model will see it unless a hook changes it.
     pub tool_result: Value,
-    /// What became of the call.
+    /// The outcome of the call.
     pub outcome: Outcome,
-    /// The conversation; it includes the result.
+    /// The conversation, including the result.
     pub history: History,
 }
 
 impl PostToolUseEvent {
-    /// Creates an event about one call and its answer.
+    /// Creates an event for one call and its result.
     #[must_use]
     pub fn new(
         tool_name: impl Into<String>,
@@ -82,18 +81,18 @@ impl PostToolUseEvent {
     }
 }
 
-/// The user has said something, and the model has not seen it yet.
+/// A prompt that was not sent yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct UserPromptSubmitEvent {
-    /// What the user said.
+    /// The prompt text.
     pub prompt: String,
-    /// The conversation before it.
+    /// The conversation before the prompt.
     pub history: History,
 }
 
 impl UserPromptSubmitEvent {
-    /// Creates an event about one prompt.
+    /// Creates an event for one prompt.
     #[must_use]
     pub fn new(prompt: impl Into<String>, history: impl Into<History>) -> Self {
         Self { prompt: prompt.into(), history: history.into() }

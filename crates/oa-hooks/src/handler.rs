@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use oa_types::contain::{Contained, Panic};
 
-use crate::decision::{HookDecision, HookEvent, Verdict};
+use crate::decision::{HookDecision, HookEvent, HookOutcome};
 use crate::error::{Error, HookError};
 
-/// What a hook answers: a decision, none, or that it cannot say.
-pub(crate) type Answer<E> = Result<Option<HookDecision<E>>, HookError>;
+/// The result of a hook: a decision, no opinion, or an error.
+pub(crate) type HookResult<E> = Result<Option<HookDecision<E>>, HookError>;
 
 pub(crate) type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// One hook: the closure, and when it is asked.
+/// A registered hook: the closure, its timeout and its tools.
 pub(crate) struct Handler<E: HookEvent> {
     added: &'static Location<'static>,
-    call: Arc<dyn Fn(E) -> Running<Answer<E>> + Send + Sync>,
+    call: Arc<dyn Fn(E) -> Running<HookResult<E>> + Send + Sync>,
     timeout: Option<Duration>,
-    /// The only tools that it is asked about; `None` is all.
+    /// The tools that the hook is limited to; `None` means all.
     tools: Option<BTreeSet<String>>,
 }
 
@@ -31,23 +31,23 @@ impl<E: HookEvent> Handler<E> {
     pub(crate) fn new<F, Fut>(handler: F) -> Self
     where
         F: Fn(E) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Answer<E>> + Send + 'static,
+        Fut: Future<Output = HookResult<E>> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let call = move |event| -> Running<Answer<E>> {
+        let call = move |event| -> Running<HookResult<E>> {
             let handler = Arc::clone(&handler);
-            // The closure, too, runs inside of the future, where its panic is caught.
+            // Call the closure inside the future too, where its panic is caught.
             Box::pin(async move { handler(event).await })
         };
         Self { added: Location::caller(), call: Arc::new(call), timeout: None, tools: None }
     }
 
-    /// Lowers the timeout to `limit`.
+    /// Lowers the timeout to at most `limit`.
     pub(crate) fn limit_time(&mut self, limit: Duration) {
         self.timeout = Some(self.timeout.map_or(limit, |timeout| timeout.min(limit)));
     }
 
-    /// Lowers the tools to those of `names`.
+    /// Restricts the hook to tools in `names`.
     pub(crate) fn limit_tools(&mut self, names: &BTreeSet<String>) {
         match &mut self.tools {
             Some(tools) => tools.retain(|tool| names.contains(tool)),
@@ -55,7 +55,7 @@ impl<E: HookEvent> Handler<E> {
         }
     }
 
-    /// Whether it is asked about events of this tool; a prompt is about none.
+    /// Returns true if the hook is asked about events of this tool. A prompt involves no tool.
     pub(crate) fn concerns(&self, tool: Option<&str>) -> bool {
         match (&self.tools, tool) {
             (Some(tools), Some(tool)) => tools.contains(tool),
@@ -63,8 +63,12 @@ impl<E: HookEvent> Handler<E> {
         }
     }
 
-    /// Asks the hook.
-    pub(crate) async fn ask<S, F>(&self, event: E, sleep: &S) -> Result<Verdict<E::Changed>, Error>
+    /// Runs the hook.
+    pub(crate) async fn ask<S, F>(
+        &self,
+        event: E,
+        sleep: &S,
+    ) -> Result<HookOutcome<E::Changed>, Error>
     where
         S: Fn(Duration) -> F + Sync,
         F: Future<Output = ()> + Send,
@@ -75,7 +79,9 @@ impl<E: HookEvent> Handler<E> {
             None => Ok(answer.await),
         };
         match answered {
-            Ok(Ok(Ok(decision))) => Ok(decision.map_or(Verdict::Allow, HookDecision::into_verdict)),
+            Ok(Ok(Ok(decision))) => {
+                Ok(decision.map_or(HookOutcome::Allow, HookDecision::into_outcome))
+            }
             Ok(Ok(Err(error))) => Err(Error::failed(E::NAME, self.added, error)),
             Ok(Err(panic)) => Err(Error::panicked(E::NAME, self.added, message_of(&panic))),
             Err(limit) => Err(Error::timed_out(E::NAME, self.added, limit)),
@@ -104,7 +110,7 @@ impl<E: HookEvent> fmt::Debug for Handler<E> {
     }
 }
 
-/// Waits for an answer until `end`; an answer that is there in the same moment counts.
+/// Waits for an answer until `end`. An answer ready at the same moment counts.
 pub(crate) async fn within<T>(
     answer: impl Future<Output = T>,
     end: impl Future<Output = ()>,
@@ -118,7 +124,7 @@ pub(crate) async fn within<T>(
     .await
 }
 
-/// What a panic said, as the model is told it.
+/// Returns a panic message as the model reads it.
 pub(crate) fn message_of(panic: &Panic) -> String {
     panic.excerpt().unwrap_or_else(|| "no message".to_owned())
 }

@@ -8,28 +8,28 @@ use crate::handler::Handler;
 
 /// The hooks of an agent, in order.
 ///
-/// At each point the hooks are asked one after the other, and the first that decides something is
-/// followed. `None` and [`continue_`](HookDecision::continue_) decide nothing: a logger in front does
-/// not switch off the gate behind it.
+/// At each point the hooks run in order, and the first decision wins. `None` and
+/// [`continue_`](HookDecision::continue_) are not decisions, so a logging hook does not disable the gates after
+/// it.
 ///
-/// **A hook that modifies decides: hooks behind it are not asked.** Put gates before what rewrites
-/// arguments, and hide everything that is to be hidden in one hook.
+/// **Modifying is a decision, so later hooks are not asked.** Put gates before hooks that rewrite arguments,
+/// and do all redaction in one hook.
 ///
-/// # The input that a hook sees
+/// # The input that hooks see
 ///
-/// A hook before a tool sees the input that would run: the tool has filled in defaults and converted values. An input
-/// that a hook puts in its place is completed in the same way before rules and permissions look at it, and the tool
-/// runs with exactly what the last of them saw.
+/// A hook before a tool sees the input that would run: the tool has filled in defaults and converted values.
+/// Input replaced by a hook is completed the same way before permission rules see it, and the tool runs with
+/// exactly what the last of them saw.
 ///
-/// An input that does not fit the tool's schema reaches the hooks as the model wrote it, and a hook may replace it by one
-/// that fits. If none does, lists, rules and mode may still deny the call, but nobody is asked for permission: the call
-/// does not run, and the model reads which argument is wrong.
+/// Input that does not match the tool's schema reaches the hooks as the model wrote it, and a hook may replace
+/// it with valid input. If none does, lists, rules and mode may still deny the call, but the user is not asked:
+/// the call does not run, and the model reads which argument is wrong.
 ///
-/// Every hook gets the event by value, to take apart as it likes. The conversation in it is shared;
-/// the rest is copied for every hook but the last.
+/// Each hook receives the event by value and may take it apart. The conversation inside is shared; the rest is
+/// cloned for every hook but the last.
 ///
-/// [`for_tools`](Self::for_tools) and [`with_timeout`](Self::with_timeout) are about the hooks added so
-/// far, and [`merge`](Self::merge) puts groups together:
+/// [`for_tools`](Self::for_tools) and [`with_timeout`](Self::with_timeout) apply to the hooks added so far, and
+/// [`merge`](Self::merge) combines groups:
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,7 +52,7 @@ use crate::handler::Handler;
 /// assert!(hooks.has_pre_tool_use("shell"));
 /// ```
 ///
-/// Cloning shares the closures.
+/// Clones share the closures.
 #[derive(Clone, Debug, Default)]
 #[must_use = "hooks do nothing until an agent has them"]
 pub struct Hooks {
@@ -62,14 +62,14 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Creates no hooks.
+    /// Creates an empty set of hooks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a hook that is asked before a tool runs, and may block the call or change its input.
+    /// Adds a hook that runs before a tool call and may block it or change its input.
     ///
-    /// If it panics the call is blocked.
+    /// A panic blocks the call.
     #[track_caller]
     pub fn add_pre_tool_use<F, Fut>(self, handler: F) -> Self
     where
@@ -82,7 +82,7 @@ impl Hooks {
         })
     }
 
-    /// Adds a hook that is asked before a tool runs, and may fail, which ends the turn.
+    /// Adds a fallible hook that runs before a tool call. An error ends the turn.
     #[track_caller]
     pub fn try_add_pre_tool_use<F, Fut>(mut self, handler: F) -> Self
     where
@@ -95,9 +95,9 @@ impl Hooks {
         self
     }
 
-    /// Adds a hook that is asked when a call was answered, and may change the result.
+    /// Adds a hook that runs after a tool call and may change the result.
     ///
-    /// If it panics the result is kept and the turn ends with an error.
+    /// A panic keeps the result and ends the turn with an error.
     #[track_caller]
     pub fn add_post_tool_use<F, Fut>(self, handler: F) -> Self
     where
@@ -110,8 +110,7 @@ impl Hooks {
         })
     }
 
-    /// Adds a hook that is asked when a call was answered, and may fail, which keeps the result and
-    /// ends the turn.
+    /// Adds a fallible hook that runs after a tool call. An error keeps the result and ends the turn.
     #[track_caller]
     pub fn try_add_post_tool_use<F, Fut>(mut self, handler: F) -> Self
     where
@@ -124,9 +123,9 @@ impl Hooks {
         self
     }
 
-    /// Adds a hook that is asked before a prompt is sent, and may block or change it.
+    /// Adds a hook that runs before a prompt is sent and may block or change it.
     ///
-    /// If it panics the prompt is not sent.
+    /// If it panics, the prompt is not sent.
     #[track_caller]
     pub fn add_user_prompt_submit<F, Fut>(self, handler: F) -> Self
     where
@@ -139,7 +138,7 @@ impl Hooks {
         })
     }
 
-    /// Adds a hook that is asked before a prompt is sent, and may fail: then the prompt is not sent.
+    /// Adds a fallible hook that runs before a prompt is sent. If it fails, the prompt is not sent.
     #[track_caller]
     pub fn try_add_user_prompt_submit<F, Fut>(mut self, handler: F) -> Self
     where
@@ -152,8 +151,8 @@ impl Hooks {
         self
     }
 
-    /// Limits the hooks added so far to these tools; where they were limited before, to those that
-    /// are in both. A prompt concerns no tool: its hooks are asked all the same.
+    /// Restricts the hooks added so far to these tools; repeated restrictions intersect. Prompt hooks are not
+    /// affected.
     pub fn for_tools<I>(mut self, names: I) -> Self
     where
         I: IntoIterator<Item: Into<String>>,
@@ -164,11 +163,10 @@ impl Hooks {
         self
     }
 
-    /// Limits the time that each of the hooks added so far may take; where it was limited before, the
-    /// shorter time counts.
+    /// Sets a timeout for each of the hooks added so far; the shorter of several applies.
     ///
-    /// One that takes longer has failed. Only a hook that awaits can be stopped: one that blocks its
-    /// thread is done when it is done.
+    /// A hook that exceeds it has failed. Only a hook that awaits can be stopped; one that blocks its thread
+    /// runs to its end.
     pub fn with_timeout(mut self, limit: Duration) -> Self {
         self.post_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
         self.pre_tool_use.iter_mut().for_each(|handler| handler.limit_time(limit));
@@ -176,7 +174,7 @@ impl Hooks {
         self
     }
 
-    /// Adds all hooks of `other` behind those that are here.
+    /// Appends all hooks of `other`.
     pub fn merge(mut self, other: Self) -> Self {
         let Self { post_tool_use, pre_tool_use, user_prompt_submit } = other;
         self.post_tool_use.extend(post_tool_use);
@@ -185,26 +183,26 @@ impl Hooks {
         self
     }
 
-    /// Returns whether there is no hook at all.
+    /// Returns true if there are no hooks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { post_tool_use, pre_tool_use, user_prompt_submit } = self;
         post_tool_use.is_empty() && pre_tool_use.is_empty() && user_prompt_submit.is_empty()
     }
 
-    /// Returns whether any hook is asked before this tool runs. Where none is, no event need be made.
+    /// Returns true if a hook runs before this tool. If not, the event need not be created.
     #[must_use]
     pub fn has_pre_tool_use(&self, tool_name: &str) -> bool {
         self.pre_tool_use.iter().any(|handler| handler.concerns(Some(tool_name)))
     }
 
-    /// Returns whether any hook is asked about results of this tool.
+    /// Returns true if a hook runs after this tool.
     #[must_use]
     pub fn has_post_tool_use(&self, tool_name: &str) -> bool {
         self.post_tool_use.iter().any(|handler| handler.concerns(Some(tool_name)))
     }
 
-    /// Returns whether any hook is asked about prompts.
+    /// Returns true if a hook runs before prompts.
     #[must_use]
     pub fn has_user_prompt_submit(&self) -> bool {
         !self.user_prompt_submit.is_empty()

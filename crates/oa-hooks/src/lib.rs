@@ -1,27 +1,27 @@
-//! Hooks of an agent: closures that are asked before a tool runs, after it has answered, and before a
-//! prompt is sent, and that may block or change what is to come.
+//! Hooks for agents: closures that run before a tool call, after it, and before a prompt is sent, and that may
+//! block or change it.
 //!
-//! [`Hooks`] holds them in order, and its `pre_tool_use`, `post_tool_use` and `user_prompt_submit` ask
-//! them: the first decision wins, and whoever cannot decide (an error, a panic, a timeout) does not
-//! count as agreeing. [`HookDecision`] is generic over its event, so that a decision which makes no
-//! sense there does not compile.
+//! [`Hooks`] holds them in order and runs them with `pre_tool_use`, `post_tool_use` and `user_prompt_submit`.
+//! The first decision wins, and a hook that fails (error, panic, timeout) never counts as consent.
+//! [`HookDecision`] is generic over its event, so a decision that does not fit the event does not compile.
 //!
-//! [`Permissions`] say which tools may be used, and with what: by lists, rules and modes, and by asking.
+//! [`Permissions`] decide which tools may be called with which arguments: by lists, rules, a mode and a
+//! callback.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever has a loop of their own and wants its gates in this form. To run an agent, take the facade
-//! `open-agent` and give the hooks to its options.
+//! To add gates to your own agent loop. To run an agent, use the facade `open-agent` and pass the hooks to its
+//! options.
 //!
 //! ```
 //! # use std::{pin::pin, task::{Context, Poll, Waker}};
-//! use oa_hooks::{Change, History, HookDecision, Hooks, PreToolUseEvent, Verdict};
+//! use oa_hooks::{Change, History, HookDecision, Hooks, PreToolUseEvent, HookOutcome};
 //! use serde_json::json;
 //!
 //! let hooks = Hooks::new()
 //!     .add_pre_tool_use(|event| async move {
 //!         println!("{} is called with {}", event.tool_name, event.tool_input);
-//!         None // passes, and so does `Some(HookDecision::allow())`
+//!         None // no opinion, like `Some(HookDecision::allow())`
 //!     })
 //!     .add_pre_tool_use(|event| async move {
 //!         let path = event.tool_input["path"].as_str()?;
@@ -35,11 +35,11 @@
 //!
 //! # let check = async {
 //! let event = PreToolUseEvent::new("read", json!({"path": "a.txt"}), "call_1", History::default());
-//! // The second argument stands in for a clock, for hooks with a timeout: `tokio::time::sleep`, say.
+//! // The second argument is the clock for hooks with a timeout, such as `tokio::time::sleep`.
 //! match hooks.pre_tool_use(event, |_| std::future::pending()).await? {
-//!     Verdict::Allow => println!("runs as it is"),
-//!     Verdict::Block { reason } => println!("does not run: {reason}"),
-//!     Verdict::Modify(Change { value, reason }) => println!("runs with {value}: {reason}"),
+//!     HookOutcome::Allow => println!("runs as it is"),
+//!     HookOutcome::Block { reason } => println!("does not run: {reason}"),
+//!     HookOutcome::Modify(Change { value, reason }) => println!("runs with {value}: {reason}"),
 //! }
 //! # Ok::<(), oa_hooks::Error>(())
 //! # };
@@ -47,7 +47,7 @@
 //! # assert!(matches!(polled, Poll::Ready(Ok(()))));
 //! ```
 //!
-//! # What happens when a hook fails
+//! # Failing hooks
 //!
 //! | | before a tool | after a tool | before a prompt |
 //! | --- | --- | --- | --- |
@@ -55,9 +55,9 @@
 //! | panic | the call is blocked | an error, the result stays | an error |
 //! | timeout | an error | an error, the result stays | an error |
 //!
-//! # Not in it
+//! # Not included
 //!
-//! No clock, no runtime, no task: a timeout is marked here and measured by whoever asks.
+//! No clock, runtime or tasks: timeouts are declared here and measured by the caller.
 
 mod event;
 
@@ -75,7 +75,7 @@ mod error;
 
 pub use oa_types::{History, Message, MessageRole, Outcome};
 
-pub use crate::decision::{Blockable, Change, HookDecision, HookEvent, Verdict};
+pub use crate::decision::{Blockable, Change, HookDecision, HookEvent, HookOutcome};
 pub use crate::error::{Error, ErrorKind, HookError};
 pub use crate::event::{
     HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, PostToolUseEvent,
@@ -87,7 +87,7 @@ pub use crate::permission::{Permission, PermissionRequest};
 pub use crate::permissions::{CATEGORY_READ, PermissionMode, Permissions};
 pub use crate::rule::ToolRule;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

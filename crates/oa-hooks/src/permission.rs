@@ -1,30 +1,30 @@
 use oa_types::History;
 use serde_json::Value;
 
-/// What may become of a call.
+/// A decision about a call.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Permission {
-    /// It runs.
+    /// The call runs.
     Allow,
-    /// It runs, with this input in place of its own. Defaults are filled in, and the input is held to the tool's schema
-    /// and to the rules that deny calls.
+    /// The call runs with this input instead. Defaults are filled in, and the input must match the tool's
+    /// schema and pass the rules that deny calls.
     AllowWith(Value),
-    /// It does not run; the model reads why.
+    /// The call does not run; the model reads this reason.
     Deny(String),
-    /// Nobody can say yet. The turn ends, and goes on when somebody has.
+    /// There is no decision yet. The turn pauses until one is made.
     Later,
 }
 
 impl Permission {
-    /// Creates a denial with its reason, for the model.
+    /// Creates a denial with a reason for the model.
     #[must_use]
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::Deny(reason.into())
     }
 }
 
-/// A call that waits for permission.
+/// A call that needs permission.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PermissionRequest {
@@ -32,16 +32,16 @@ pub struct PermissionRequest {
     pub tool_name: String,
     /// The input that would run, with defaults filled in.
     pub tool_input: Value,
-    /// The call's id.
+    /// The call id.
     pub tool_use_id: String,
-    /// What the tool says it does: `read`, say.
+    /// The tool's category, such as `read`.
     pub category: Option<String>,
-    /// The conversation; it ends with the model's message that holds the call.
+    /// The conversation, ending with the assistant message that contains the call.
     pub history: History,
 }
 
 impl PermissionRequest {
-    /// Creates a request about one call.
+    /// Creates a request for one call.
     #[must_use]
     pub fn new(
         tool_name: impl Into<String>,
@@ -58,7 +58,7 @@ impl PermissionRequest {
         }
     }
 
-    /// Says what the tool does.
+    /// Sets the tool's category.
     #[must_use]
     pub fn with_category(mut self, category: Option<impl Into<String>>) -> Self {
         self.category = category.map(Into::into);

@@ -9,24 +9,24 @@ use crate::handler::{Running, message_of, within};
 use crate::permission::{Permission, PermissionRequest};
 use crate::rule::{Effect, Pattern, ToolRule};
 
-/// The category of tools that only look.
+/// The category of tools that only read.
 pub const CATEGORY_READ: &str = "read";
 
-/// What holds for calls that no rule is about.
+/// The default for calls that no rule matches.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum PermissionMode {
     /// They run.
     AllowAll,
-    /// Calls of tools whose category is `read` run; somebody is asked about the others.
+    /// Calls of tools in category `read` run; the user is asked about others.
     AllowReads,
-    /// Somebody is asked.
+    /// The user is asked.
     Ask,
-    /// Nothing runs, whatever rules say: the model is to make a plan.
+    /// No call runs, whatever the rules say: the model should write a plan.
     Plan,
 }
 
-/// Who may use which tool, and with what.
+/// The permission settings of an agent: lists, rules, a mode and a callback.
 ///
 /// ```
 /// # use std::{pin::pin, task::{Context, Poll, Waker}};
@@ -60,12 +60,12 @@ pub struct Permissions {
     allowed: Option<Vec<Pattern>>,
     disallowed: Vec<Pattern>,
     rules: Vec<ToolRule>,
-    asked: Option<Asked>,
+    callback: Option<Callback>,
     timeout: Option<(Duration, Permission)>,
     asks_at_once: bool,
 }
 
-type Asked = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
+type Callback = Arc<dyn Fn(PermissionRequest) -> Running<Permission> + Send + Sync>;
 
 impl Permissions {
     /// Allows everything.
@@ -73,20 +73,20 @@ impl Permissions {
         Self::default()
     }
 
-    /// Allows these tools and no others; a name may end in `*`. What was allowed before stays so.
+    /// Allows these tools and no others, in addition to any allowed before. A name may end in `*`.
     pub fn allow_only(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed.get_or_insert_default().extend(tools.into_iter().map(Pattern::new));
         self
     }
 
-    /// Forbids these tools; a name may end in `*`.
+    /// Forbids these tools. A name may end in `*`.
     pub fn disallow(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.disallowed.extend(tools.into_iter().map(Pattern::new));
         self
     }
 
-    /// Sets what happens to calls that no rule is about. By default they run, unless
-    /// [`can_use_tool`](Self::can_use_tool) is set: then it is asked.
+    /// Sets the default for calls that no rule matches. Without it they run or, if
+    /// [`can_use_tool`](Self::can_use_tool) is set, it is asked.
     pub fn mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
         self
@@ -98,50 +98,49 @@ impl Permissions {
         self
     }
 
-    /// Sets the callback that is asked about calls that lists, rules and mode neither allow nor deny. If it panics the
-    /// call is denied. Without it such calls wait: [`Permission::Later`].
-    pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
+    /// Sets the callback that is asked about calls that lists, rules and mode neither allow nor deny. A panic
+    /// denies the call. Without a callback such calls wait: [`Permission::Later`].
+    pub fn can_use_tool<F, Fut>(mut self, callback: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Permission> + Send + 'static,
     {
-        let asked = Arc::new(asked);
-        self.asked = Some(Arc::new(move |request| {
-            let asked = Arc::clone(&asked);
-            // The closure, too, runs inside of the future, where its panic is caught.
-            Box::pin(async move { asked(request).await })
+        let callback = Arc::new(callback);
+        self.callback = Some(Arc::new(move |request| {
+            let callback = Arc::clone(&callback);
+            // Call the closure inside the future too, where its panic is caught.
+            Box::pin(async move { callback(request).await })
         }));
         self
     }
 
-    /// Uses `unanswered` if no answer comes within `limit`. By default an answer may take as long as it
-    /// likes.
+    /// Sets a time limit for the callback, and the decision used when it expires. By default there is no limit.
     pub fn timeout(mut self, limit: Duration, unanswered: Permission) -> Self {
         self.timeout = Some((limit, unanswered));
         self
     }
 
-    /// Sets whether the questions of one answer are asked at the same time. By default they are asked one after
-    /// another, in the order of the calls.
+    /// Sets whether the callback is asked about all calls of one answer at once. By default it is asked in call
+    /// order, one at a time.
     pub fn ask_at_once(mut self, at_once: bool) -> Self {
         self.asks_at_once = at_once;
         self
     }
 
-    /// Returns whether the questions of one answer are asked at the same time.
+    /// Returns true if the callback is asked about all calls of one answer at once.
     #[must_use]
     pub fn asks_at_once(&self) -> bool {
         self.asks_at_once
     }
 
-    /// Whether a tool is offered to the model: not if it never runs.
+    /// Returns true if a tool is offered to the model; tools that can never run are not.
     #[must_use]
     pub fn offers(&self, tool: &str) -> bool {
         let names = |patterns: &[Pattern]| patterns.iter().any(|pattern| pattern.fits(tool));
         self.allowed.as_deref().is_none_or(names) && !names(&self.disallowed)
     }
 
-    /// Whether every call runs, and nobody is asked.
+    /// Returns true if every call runs without asking.
     #[must_use]
     pub fn allow_everything(&self) -> bool {
         self.allowed.is_none()
@@ -150,19 +149,19 @@ impl Permissions {
             && self.effective_mode() == PermissionMode::AllowAll
     }
 
-    /// Whether more than the lists of names is set: the rest acts only where calls are run for the caller.
+    /// Returns true if more than the name lists is set. The rest only affects calls that run automatically.
     #[must_use]
     pub fn decide_about_calls(&self) -> bool {
-        self.mode.is_some() || !self.rules.is_empty() || self.asked.is_some()
+        self.mode.is_some() || !self.rules.is_empty() || self.callback.is_some()
     }
 
-    /// Finds what could not act.
+    /// Checks for settings that have no effect.
     ///
     /// # Errors
     ///
-    /// What it is, in words: a timeout without anybody to be asked, or somebody who is never asked.
+    /// A message that names the setting: a time limit without a callback, or a callback that is never asked.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.asked.is_none() {
+        if self.callback.is_none() {
             if self.asks_at_once {
                 return Err("can_use_tool_at_once has no effect without can_use_tool");
             }
@@ -174,13 +173,13 @@ impl Permissions {
         let some_ask = self.rules.iter().any(|rule| rule.effect() == Effect::Ask);
         match self.mode {
             Some(PermissionMode::AllowAll) if !some_ask => {
-                Err("can_use_tool has no effect if all is allowed and no rule asks")
+                Err("can_use_tool has no effect because every call is allowed and no rule asks")
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns the names of tools in the lists and rules, as they were given.
+    /// Returns the tool names in the lists and rules, as given.
     pub fn listed(&self) -> impl Iterator<Item = &str> {
         let lists = self.allowed.iter().flatten().chain(&self.disallowed);
         lists.map(Pattern::as_str).chain(self.rules.iter().filter_map(ToolRule::tools))
@@ -191,36 +190,36 @@ impl Permissions {
         self.rules.iter().filter_map(ToolRule::category)
     }
 
-    /// Returns the names of the tools that are allowed, as they were given; `None` if all are.
+    /// Returns the allowed tool names, as given; `None` if all are allowed.
     #[must_use]
     pub fn allowed(&self) -> Option<Vec<&str>> {
         Some(self.allowed.as_ref()?.iter().map(Pattern::as_str).collect())
     }
 
-    /// Returns the names of the tools that are forbidden, as they were given.
+    /// Returns the forbidden tool names, as given.
     #[must_use]
     pub fn disallowed(&self) -> Vec<&str> {
         self.disallowed.iter().map(Pattern::as_str).collect()
     }
 
-    /// Returns whether there is somebody to be asked: whether [`can_use_tool`](Self::can_use_tool) is set.
+    /// Returns true if [`can_use_tool`](Self::can_use_tool) is set.
     #[must_use]
     pub fn asks(&self) -> bool {
-        self.asked.is_some()
+        self.callback.is_some()
     }
 
-    /// Decides what needs no asking; `None` if somebody is to be asked.
+    /// Decides without asking; `None` if the callback must be asked.
     #[must_use]
     pub fn known(&self, tool: &str, input: &Value, category: Option<&str>) -> Option<Permission> {
         if !self.offers(tool) {
             return Some(Permission::deny("this tool is not allowed"));
         }
         if self.mode == Some(PermissionMode::Plan) {
-            return Some(Permission::deny("only a plan is wanted now: nothing is run"));
+            return Some(Permission::deny("no tools run in plan mode: answer with a plan"));
         }
         let effects = self.rules.iter().filter_map(|rule| rule.effect_on(tool, category, input));
         match (effects.max(), self.effective_mode()) {
-            (Some(Effect::Deny), _) => Some(Permission::deny("a rule forbids this call")),
+            (Some(Effect::Deny), _) => Some(Permission::deny("a permission rule denies this call")),
             (Some(Effect::Allow), _) | (None, PermissionMode::AllowAll) => Some(Permission::Allow),
             (None, PermissionMode::AllowReads) if category == Some(CATEGORY_READ) => {
                 Some(Permission::Allow)
@@ -229,10 +228,10 @@ impl Permissions {
         }
     }
 
-    /// Returns why a call is denied without asking: by the lists, the mode or a rule.
+    /// Returns the reason if the lists, the mode or a rule deny the call.
     ///
-    /// It wins over any approval, so whoever runs calls asks for it when a call is about to run, too: rules, mode or
-    /// input may have changed since the call was permitted.
+    /// This overrides any approval, so check it again right before a call runs: rules, mode or input may have
+    /// changed since the call was approved.
     #[must_use]
     pub fn denies(&self, tool: &str, input: &Value, category: Option<&str>) -> Option<String> {
         match self.known(tool, input, category) {
@@ -241,12 +240,12 @@ impl Permissions {
         }
     }
 
-    /// Decides, and asks if need be. `sleep` stands in for a clock: it returns a future that completes
+    /// Decides, asking the callback if needed. `sleep` replaces a clock: it returns a future that completes
     /// after the given time, as for [`Hooks`](crate::Hooks::pre_tool_use).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the future of what is asked.
+    /// Dropping the future drops the callback's future.
     pub async fn decide<S, F>(&self, request: PermissionRequest, sleep: S) -> Permission
     where
         S: Fn(Duration) -> F + Send + Sync,
@@ -256,8 +255,8 @@ impl Permissions {
         if let Some(known) = self.known(tool_name, tool_input, category.as_deref()) {
             return known;
         }
-        let Some(asked) = &self.asked else { return Permission::Later };
-        let answer = Contained::new(asked(request));
+        let Some(callback) = &self.callback else { return Permission::Later };
+        let answer = Contained::new(callback(request));
         let answered = match &self.timeout {
             None => answer.await,
             Some((limit, unanswered)) => match within(answer, sleep(*limit)).await {
@@ -266,15 +265,15 @@ impl Permissions {
             },
         };
         answered.unwrap_or_else(|panic| {
-            Permission::Deny(format!("asking panicked: {}", message_of(&panic)))
+            Permission::Deny(format!("the permission callback panicked: {}", message_of(&panic)))
         })
     }
 
-    /// Returns what holds for calls that no rule is about, also where nothing was said of it.
+    /// Returns the default for calls that no rule matches, including the implied one.
     #[must_use]
     pub fn effective_mode(&self) -> PermissionMode {
         let unsaid =
-            if self.asked.is_some() { PermissionMode::Ask } else { PermissionMode::AllowAll };
+            if self.callback.is_some() { PermissionMode::Ask } else { PermissionMode::AllowAll };
         self.mode.unwrap_or(unsaid)
     }
 }
@@ -286,7 +285,7 @@ impl fmt::Debug for Permissions {
             .field("allowed", &self.allowed)
             .field("disallowed", &self.disallowed)
             .field("rules", &self.rules)
-            .field("asks", &self.asked.is_some())
+            .field("asks", &self.callback.is_some())
             .field("timeout", &self.timeout)
             .field("asks_at_once", &self.asks_at_once)
             .finish()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use oa_types::contain::contain;
 use serde_json::Value;
 
-/// What a rule says of the calls it is about. Of several that fit a call the strictest counts.
+/// The effect of a rule. The strictest of all matching rules applies.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Effect {
     Allow,
@@ -12,11 +12,11 @@ pub(crate) enum Effect {
     Deny,
 }
 
-/// Allows, denies or asks about the calls of a tool or of a category of tools, or some of them by their arguments.
+/// A rule that allows, denies or asks about calls, by tool name or category and optionally by arguments.
 ///
-/// A name may end in `*`, which stands for any end. Categories are compared as they are; a tool without one fits no rule
-/// about categories. If several rules fit a call, the strictest wins, in whatever order they were added: deny, then
-/// ask, then allow.
+/// A name may end in `*` to match any suffix. Categories are compared exactly; a tool without a category
+/// matches no category rule. If several rules match, the strictest wins regardless of order: deny, then ask,
+/// then allow.
 ///
 /// ```
 /// use oa_hooks::ToolRule;
@@ -42,7 +42,7 @@ pub struct ToolRule {
 type Condition = Arc<dyn Fn(&Value) -> bool + Send + Sync>;
 
 impl ToolRule {
-    /// Returns the name that it was given, if it is about tools by name.
+    /// Returns the tool name pattern, if the rule is about tools.
     pub(crate) fn tools(&self) -> Option<&str> {
         match &self.subject {
             Subject::Category(_) => None,
@@ -50,7 +50,7 @@ impl ToolRule {
         }
     }
 
-    /// Returns the category that it is about, if it is about one.
+    /// Returns the category, if the rule is about one.
     pub(crate) fn category(&self) -> Option<&str> {
         match &self.subject {
             Subject::Category(category) => Some(category),
@@ -58,32 +58,32 @@ impl ToolRule {
         }
     }
 
-    /// Runs calls of these tools without asking.
+    /// Allows calls to these tools without asking.
     pub fn allow(tools: impl Into<String>) -> Self {
         Self::new(Subject::Tools(Pattern::new(tools)), Effect::Allow)
     }
 
-    /// Asks about calls of these tools.
+    /// Asks about calls to these tools.
     pub fn ask(tools: impl Into<String>) -> Self {
         Self::new(Subject::Tools(Pattern::new(tools)), Effect::Ask)
     }
 
-    /// Denies calls of these tools.
+    /// Denies calls to these tools.
     pub fn deny(tools: impl Into<String>) -> Self {
         Self::new(Subject::Tools(Pattern::new(tools)), Effect::Deny)
     }
 
-    /// Runs calls of tools of this category without asking.
+    /// Allows calls to tools in this category without asking.
     pub fn allow_category(category: impl Into<String>) -> Self {
         Self::new(Subject::Category(category.into()), Effect::Allow)
     }
 
-    /// Asks about calls of tools of this category.
+    /// Asks about calls to tools in this category.
     pub fn ask_category(category: impl Into<String>) -> Self {
         Self::new(Subject::Category(category.into()), Effect::Ask)
     }
 
-    /// Denies calls of tools of this category.
+    /// Denies calls to tools in this category.
     pub fn deny_category(category: impl Into<String>) -> Self {
         Self::new(Subject::Category(category.into()), Effect::Deny)
     }
@@ -92,8 +92,8 @@ impl ToolRule {
         Self { subject, effect, when: None }
     }
 
-    /// Limits the rule to calls whose arguments fulfill this condition. A condition that panics never allows a call:
-    /// rules that ask or deny apply, and rules that allow do not.
+    /// Restricts the rule to calls whose arguments meet a condition. A panicking condition never allows a call:
+    /// rules that ask or deny then match, and rules that allow do not.
     pub fn when(mut self, condition: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         self.when = Some(Arc::new(condition));
         self
@@ -103,7 +103,7 @@ impl ToolRule {
         self.effect
     }
 
-    /// What it says of a call, if anything.
+    /// Returns the rule's effect on a call, if it matches.
     pub(crate) fn effect_on(
         &self,
         tool: &str,
@@ -134,14 +134,14 @@ impl fmt::Debug for ToolRule {
     }
 }
 
-/// The tools that a rule is about.
+/// The tools that a rule matches.
 #[derive(Clone, Debug)]
 enum Subject {
     Category(String),
     Tools(Pattern),
 }
 
-/// A tool's name, or how it begins.
+/// A tool name or a prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern(String);
 

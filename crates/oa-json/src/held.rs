@@ -7,50 +7,49 @@
 
 use serde_json::{Map, Value};
 
-/// The depth to which `serde_json` reads.
+/// The nesting limit of `serde_json`.
 const DEPTH: usize = 128;
 
 const VALUE: usize = size_of::<Value>();
 
-/// The memory of a list with its first item, in bytes: it has room for four.
+/// A list and its first item. `Vec` allocates room for four.
 pub const LIST: usize = 4 * VALUE;
 
-/// The memory of each further item of a list, in bytes: a list may have twice the room that it needs.
+/// Each further item of a list, whose capacity may be twice its length.
 pub const ITEM: usize = 2 * VALUE;
 
-/// True if maps keep the order of their members, as they do with the feature `preserve_order`: each is a list and
-/// a hash table then, and a B-tree otherwise.
+/// True if maps keep the order of their members (the `preserve_order` feature): each map is then a list plus a
+/// hash table, otherwise a B-tree.
 const IS_ORDERED: bool = size_of::<Map<String, Value>>() > 3 * size_of::<usize>();
 
-/// A member in the list of such a map, with its hash.
+/// A member in the list of an ordered map, with its hash.
 const ENTRY: usize = size_of::<usize>() + size_of::<String>() + VALUE;
 
-/// A place in the table: an index and a byte of control.
+/// A bucket of the hash table: an index and a control byte.
 const BUCKET: usize = size_of::<usize>() + 1;
 
-/// Such a map with room for so many members; the table has a few bytes more at its end.
+/// The size of an ordered map with room for this many members. The table has a few more bytes at its end.
 const fn ordered(members: usize, buckets: usize) -> usize {
     members * ENTRY + buckets * BUCKET + 32
 }
 
-/// How many members cost no more than the first: a node of a B-tree has room for eleven, and a table of sixteen
-/// places for fourteen.
+/// Members that fit into the first allocation: a B-tree node holds eleven, a table of sixteen buckets fourteen.
 const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
 
-/// The memory of an object and its first eleven members, in bytes.
+/// An object and its first eleven members.
 pub const OBJECT: usize =
     if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
 
-/// The memory of each further member of an object, in bytes: a list and its table may have twice the room that they
-/// need; nodes may be half empty, and other nodes point to them.
+/// Each further member of an object. The list and table may have twice the room they need; B-tree nodes may be
+/// half empty, and other nodes point to them.
 pub const MEMBER: usize = if IS_ORDERED { 2 * ENTRY + 4 * BUCKET } else { OBJECT / 4 };
 
-/// The most memory that a byte of JSON can take, in bytes.
-pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
+/// The most memory that one byte of JSON can take.
+pub const MAX_PER_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJECT / 3 };
 
-/// Returns an upper bound on the memory of the value that `json` spells, in bytes.
+/// Returns an upper bound, in bytes, on the memory of the value that `json` spells.
 ///
-/// For text that is not JSON it bounds what is built until that is noticed.
+/// For text that is not valid JSON, the bound covers what a parser builds before it notices.
 ///
 /// ```
 /// use oa_json::held;
@@ -60,7 +59,7 @@ pub const MOST_A_BYTE: usize = if 1 + LIST > OBJECT / 3 { 1 + LIST } else { OBJE
 /// ```
 #[must_use]
 pub fn by_json(json: &str) -> usize {
-    // Each byte may be of a string or of a number.
+    // Each byte may belong to a string or a number.
     let mut held = json.len();
     let mut members = [0_usize; DEPTH];
     let mut depth = 0;
@@ -93,12 +92,12 @@ pub fn by_json(json: &str) -> usize {
     held
 }
 
-/// Returns whether the value that `json` spells takes at most so many bytes of memory.
+/// Returns true if the value that `json` spells takes at most `bytes` bytes of memory.
 ///
 /// Text that fits by far is not read: its length decides, or the number of its brackets, commas and colons.
 #[must_use]
 pub fn fits(json: &str, bytes: usize) -> bool {
-    json.len() <= bytes / MOST_A_BYTE || by_signs(json) <= bytes || by_json(json) <= bytes
+    json.len() <= bytes / MAX_PER_BYTE || by_signs(json) <= bytes || by_json(json) <= bytes
 }
 
 /// Returns a larger bound than [`by_json`], which is found faster: what stands in strings counts as well, and each
@@ -114,12 +113,12 @@ fn by_signs(json: &str) -> usize {
     held
 }
 
-/// Returns an upper bound on the memory of a value, in bytes, itself not included.
+/// Returns an upper bound on the heap memory of a value, in bytes, excluding the value itself.
 #[must_use]
 pub fn by_value(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 0,
-        // With `arbitrary_precision` it is text.
+        // With the `arbitrary_precision` feature a number is stored as text.
         Value::Number(number) if size_of_val(number) > 16 => number.to_string().len(),
         Value::Number(_) => 0,
         Value::String(text) => text.capacity(),
@@ -128,7 +127,7 @@ pub fn by_value(value: &Value) -> usize {
     }
 }
 
-/// Returns an upper bound on the memory of the members of an object, in bytes.
+/// Returns an upper bound on the memory of an object's members, in bytes.
 #[must_use]
 pub fn by_members(members: &Map<String, Value>) -> usize {
     let members = members.iter().zip(1..);
@@ -138,16 +137,16 @@ pub fn by_members(members: &Map<String, Value>) -> usize {
     members.map(member).sum()
 }
 
-/// Returns an upper bound on the memory of a member of this name, in bytes, its value not included.
+/// Returns an upper bound on the memory of a member with this name in a map, in bytes, excluding its value.
 #[must_use]
 pub fn member(name: &str) -> usize {
     OBJECT + name.len()
 }
 
-/// Returns the memory that a map grows by with a member, in bytes: the first, the second, and so on.
+/// Returns how much a map grows by when it gains its `count`-th member.
 pub(crate) fn by_member(count: usize) -> usize {
     match count {
-        // A table begins with four places, and doubles when seven of eight are taken.
+        // A table starts with four buckets and doubles when seven eighths are taken.
         1 if IS_ORDERED => ordered(3, 4),
         4 if IS_ORDERED => ordered(7, 8) - ordered(3, 4),
         8 if IS_ORDERED => OBJECT - ordered(7, 8),

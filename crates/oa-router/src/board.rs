@@ -1,4 +1,5 @@
-//! Who goes where, who waits, and who is turned away: all of it in one place, without a clock.
+//! Decides which server a request goes to, which requests wait, and which are rejected. The whole state is
+//! here, without a clock.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,50 +13,51 @@ use crate::policy::Policy;
 use crate::seat::{Grant, Seat, Verdict};
 use crate::set::Set;
 
-/// A place in the line; the smaller came first. A request keeps its own when it goes on to another server.
+/// A position in the queue; lower numbers came first. A request keeps its ticket when it moves on to another
+/// server.
 pub(crate) type Ticket = u64;
 
-/// What the board goes by.
+/// The settings of the board.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
     pub(crate) policy: Policy,
-    /// How many may wait.
+    /// The largest number of waiting requests.
     pub(crate) queue: usize,
-    /// How long one may wait.
+    /// The longest wait.
     pub(crate) longest_wait: Duration,
-    /// How many conversations are remembered, if any.
+    /// The number of remembered conversations, if any.
     pub(crate) sticky: Option<usize>,
     /// How long a conversation waits for its own server.
     pub(crate) patience: Duration,
 }
 
-/// What somebody wants.
+/// A request for a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wish {
     pub(crate) conversation: u64,
-    /// Servers that have failed it already.
+    /// The servers that have already failed the request.
     pub(crate) tried: Set,
-    /// From an earlier wish of the same request.
+    /// The ticket from an earlier attempt of the same request.
     pub(crate) ticket: Option<Ticket>,
 }
 
-/// What comes of a wish.
+/// The board's response to a wish.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Go(Grant),
-    /// Ask [`Board::poll`], at the latest then.
+    /// Call [`Board::poll`] again, at this time at the latest.
     Wait(Ticket, Instant),
     No(Refusal),
 }
 
-/// Why somebody is turned away.
+/// The reason for rejecting a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
-    /// Whoever was not tried yet is left alone.
+    /// All untried servers have open circuits.
     LeftAlone,
-    /// There is no room, and so many wait already.
+    /// No server has room, and this many requests are already waiting.
     QueueFull(usize),
-    /// There was no room for so long.
+    /// No server had room for this long.
     Waited(Duration),
 }
 
@@ -67,9 +69,9 @@ pub(crate) struct Board {
     choice: Choice,
     next_ticket: Ticket,
     waiting: BTreeMap<Ticket, Waiting>,
-    /// How many of them have no answer yet.
+    /// The number of waiting requests without a response.
     in_line: usize,
-    /// Who was left alone when the line was last gone through.
+    /// The servers with open circuits when the queue was last served.
     left_alone: Set,
     wakes: Vec<Waker>,
 }
@@ -77,15 +79,15 @@ pub(crate) struct Board {
 #[derive(Debug)]
 struct Waiting {
     wish: Wish,
-    /// The server that it would rather wait for, and until when.
+    /// The conversation's own server, and until when to wait for it.
     own: Option<(usize, Instant)>,
     deadline: Instant,
     waker: Option<Waker>,
-    /// What it has not been told yet.
+    /// The response not yet collected.
     answer: Option<Result<Grant, Refusal>>,
 }
 
-/// Where somebody could go.
+/// The possible servers for a request.
 enum Found {
     Go(Grant),
     Later,
@@ -107,12 +109,12 @@ impl Board {
         }
     }
 
-    /// Takes a wish.
+    /// Requests a server.
     pub(crate) fn ask(&mut self, wish: Wish, now: Instant) -> Answer {
-        // Whoever waits goes first.
+        // Requests already waiting go first.
         self.serve(now);
         let is_full = self.in_line >= self.rules.queue;
-        // Where nobody may wait, a conversation does not wait for its own server either.
+        // If no request may wait, a conversation does not wait for its own server either.
         let own = self.own(&wish, if is_full { Duration::ZERO } else { self.rules.patience }, now);
         match self.find(wish.tried, own, now) {
             Found::Go(grant) => return Answer::Go(grant),
@@ -133,7 +135,7 @@ impl Board {
         Answer::Wait(ticket, again)
     }
 
-    /// Tells somebody who waits how it stands.
+    /// Returns the state of a waiting request.
     pub(crate) fn poll(&mut self, ticket: Ticket, waker: &Waker, now: Instant) -> Answer {
         self.serve(now);
         let refused = Answer::No(Refusal::Waited(self.rules.longest_wait));
@@ -156,7 +158,7 @@ impl Board {
         Answer::Wait(ticket, again)
     }
 
-    /// Lets somebody go who no longer waits.
+    /// Removes a request that no longer waits.
     pub(crate) fn leave(&mut self, ticket: Ticket, now: Instant) {
         match self.waiting.remove(&ticket).map(|waiting| waiting.answer) {
             Some(Some(Ok(grant))) => self.done(grant, Verdict::GivenUp, None, now),
@@ -165,7 +167,7 @@ impl Board {
         }
     }
 
-    /// Notes that an answer has begun: the conversation has a server of its own now.
+    /// Records that an answer has started: the conversation now belongs to that server.
     pub(crate) fn began(&mut self, grant: Grant, conversation: u64, now: Instant) {
         self.seats[grant.server].breaker.began(grant.pass);
         if let Some(memory) = &mut self.memory {
@@ -174,7 +176,7 @@ impl Board {
         self.serve(now);
     }
 
-    /// Notes that a request is over, in one way or another, and what is to be told of a failure.
+    /// Records the end of a request, and the message of a failure.
     pub(crate) fn done(
         &mut self,
         grant: Grant,
@@ -186,7 +188,7 @@ impl Board {
         self.serve(now);
     }
 
-    /// How long it is until some server is no longer left alone.
+    /// Returns the time until the first open circuit allows a trial.
     pub(crate) fn earliest(&self, now: Instant) -> Duration {
         let left = |seat: &Seat| match seat.breaker.health(now) {
             Health::Open { left } => left,
@@ -199,22 +201,22 @@ impl Board {
         &self.seats
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub(crate) fn in_line(&self) -> usize {
         self.in_line
     }
 
-    /// How many conversations are remembered.
+    /// Returns the number of remembered conversations.
     pub(crate) fn remembered(&self) -> usize {
         self.memory.as_ref().map_or(0, Memory::len)
     }
 
-    /// Who has an answer now. To be woken once the board is let go.
+    /// Takes the wakers of requests that now have a response. Wake them after releasing the board's lock.
     pub(crate) fn take_wakes(&mut self) -> Vec<Waker> {
         std::mem::take(&mut self.wakes)
     }
 
-    /// The server whose prompt cache is warm for somebody.
+    /// Returns the server that has the conversation's prompt in its cache, if any.
     fn own(&mut self, wish: &Wish, wait: Duration, now: Instant) -> Option<(usize, Instant)> {
         let server = self.memory.as_mut()?.recall(wish.conversation)?;
         Some((server, now + wait))
@@ -247,7 +249,7 @@ impl Board {
         match self.rules.policy {
             Policy::Failover => free.iter().next(),
             Policy::LeastBusy => {
-                // Beside one without a cap, a share of a cap says nothing.
+                // Shares are comparable only if every server has a cap.
                 let by_share = self.seats.iter().all(|seat| seat.cap.is_some());
                 self.choice.pick(free, |server| {
                     let seat = &self.seats[server];
@@ -261,7 +263,7 @@ impl Board {
         Some(Grant { server, pass: self.seats[server].enter(now)? })
     }
 
-    /// Goes through the line in order and lets everybody go who can.
+    /// Serves the queue in order, granting a server to every request that can have one.
     fn serve(&mut self, now: Instant) {
         if self.in_line == 0 {
             return;
@@ -270,7 +272,7 @@ impl Board {
         let before = std::mem::replace(&mut self.left_alone, alone);
         let mut last = Bound::Unbounded;
         loop {
-            // With no room, only news of who is left alone can change anything.
+            // Without room, only a change in open circuits can matter.
             let is_full = !self.seats.iter().any(|seat| seat.has_room(now));
             if is_full && self.left_alone == before {
                 return;
@@ -294,7 +296,7 @@ impl Board {
         }
     }
 
-    /// Who is left alone.
+    /// Returns the servers with open circuits.
     fn alone(&self, now: Instant) -> Set {
         let alone = |server: &usize| {
             self.seats[*server].breaker.open_until().is_some_and(|until| now < until)
@@ -302,7 +304,7 @@ impl Board {
         (0..self.seats.len()).filter(alone).collect()
     }
 
-    /// When something may have changed by time alone.
+    /// Returns the time at which the state may change without an event.
     fn look_again(&self, waiting: &Waiting, now: Instant) -> Instant {
         let patience = waiting.own.map(|(_, until)| until);
         let open = self.seats.iter().filter_map(|seat| seat.breaker.open_until());

@@ -1,14 +1,14 @@
-//! Whether a server is asked: the circuit, as a state machine without a clock.
+//! A circuit breaker for one server: a state machine without a clock.
 
 use std::time::{Duration, Instant};
 
-/// How many requests a server has at once when it is no longer held back after a trial.
+/// The limit on concurrent requests at which a recovering server counts as recovered.
 const WARM: u32 = 32;
 
-/// A time that is as good as never, and can be added to any other.
+/// Practically forever, but safe to add to any time.
 const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-/// When a server is left alone, and for how long.
+/// The settings of a circuit breaker.
 ///
 /// ```
 /// use std::time::Duration;
@@ -21,18 +21,18 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct BreakerConfig {
-    /// How many failures in a row open the circuit. 3 by default.
+    /// Consecutive failures that open the circuit. 3 by default.
     pub failures: u32,
-    /// How long it is open the first time; each failed trial doubles it. 1 second by default.
+    /// How long it stays open the first time; each failed trial doubles it. 1 second by default.
     pub open_for: Duration,
-    /// The longest it is open. 30 seconds by default.
+    /// The longest it stays open. 30 seconds by default.
     pub max_open: Duration,
-    /// The longest `Retry-After` that is honoured. 10 minutes by default.
+    /// The longest `Retry-After` that is honored. 10 minutes by default.
     pub max_retry_after: Duration,
 }
 
 impl BreakerConfig {
-    /// Opens after this many failures in a row; the rest is as by default.
+    /// Creates settings with this number of consecutive failures and defaults otherwise.
     #[must_use]
     pub fn new(failures: u32) -> Self {
         Self {
@@ -43,37 +43,37 @@ impl BreakerConfig {
         }
     }
 
-    /// Sets how long the circuit is open the first time.
+    /// Sets how long the circuit stays open the first time.
     #[must_use]
     pub fn open_for(mut self, time: Duration) -> Self {
         self.open_for = time;
         self
     }
 
-    /// Sets the longest time for which it is open.
+    /// Sets the longest time it stays open.
     #[must_use]
     pub fn max_open(mut self, time: Duration) -> Self {
         self.max_open = time;
         self
     }
 
-    /// Sets the longest `Retry-After` that is honoured.
+    /// Sets the longest `Retry-After` that is honored.
     #[must_use]
     pub fn max_retry_after(mut self, time: Duration) -> Self {
         self.max_retry_after = time;
         self
     }
 
-    /// What cannot work about it.
+    /// Returns what is invalid, if anything.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         if self.failures == 0 {
-            return Some("a breaker that opens after 0 failures is never closed");
+            return Some("the breaker's failures must be at least 1");
         }
         if self.open_for.is_zero() {
-            return Some("a breaker that opens for no time leaves no server alone");
+            return Some("the breaker's open_for must be longer than 0");
         }
         (self.max_open < self.open_for)
-            .then_some("the breaker's max_open is shorter than its open_for")
+            .then_some("the breaker's max_open must not be shorter than its open_for")
     }
 }
 
@@ -83,28 +83,28 @@ impl Default for BreakerConfig {
     }
 }
 
-/// The circuit of one server: it opens after failures, lets one trial through after a while, and closes
-/// when that goes well.
+/// The circuit breaker of one server: it opens after failures, allows one trial after a while, and closes if
+/// the trial succeeds.
 ///
-/// Without a clock: the time is given from outside. Ask [`permit`](Self::permit) before a request, tell
-/// [`began`](Self::began) when the first piece of its answer is there and [`done`](Self::done) when it is
-/// over, once for each pass.
+/// It has no clock; the caller passes the time. Call [`permit`](Self::permit) before a request,
+/// [`began`](Self::began) when the first piece of its answer arrives, and [`done`](Self::done) when it is over,
+/// once per pass.
 ///
-/// - *Closed*: everybody passes. [`BreakerConfig::failures`] in a row, or one with a `Retry-After`, open
-///   it. A whole answer ends a row, if it was asked for after the row began: a server that fails may still
-///   finish what it has.
-/// - *Open*: nobody passes. The time doubles from [`open_for`](BreakerConfig::open_for) to
-///   [`max_open`](BreakerConfig::max_open); a `Retry-After` is taken instead, up to its own bound.
-/// - *Half open*, when the time is up: one passes, as a trial. If it fails the circuit opens again for
-///   twice as long; if it is given up the next one is the trial; when its answer has begun the circuit
+/// - *Closed*: requests pass. [`BreakerConfig::failures`] in a row, or one with a `Retry-After`, open it. A
+///   complete answer ends a row of failures if it was requested after the row began, because a failing server
+///   may still finish earlier answers.
+/// - *Open*: no request passes. The time doubles from [`open_for`](BreakerConfig::open_for) to
+///   [`max_open`](BreakerConfig::max_open); a `Retry-After` replaces it, up to its own limit.
+/// - *Half open*, when the time is up: one request passes as a trial. If it fails, the circuit opens again for
+///   twice as long; if it is given up, the next request is the trial; once its answer starts, the circuit
 ///   closes.
 ///
-/// After that the server is not buried: it gets two requests at once, and one more for each answer that
-/// begins, until there are 32 and the bound falls. Until one answer has come to its end a single failure
-/// opens the circuit again, for twice as long.
+/// A recovering server is not flooded: it may have two concurrent requests, plus one for each answer that
+/// starts, up to 32, when the limit is removed. Until one answer completes, a single failure opens the circuit
+/// again, for twice as long.
 ///
-/// What passed before the circuit last opened says nothing about now, and changes nothing; only the
-/// `Retry-After` of such a one lengthens the time.
+/// Requests that passed before the circuit last opened say nothing about its current state and change nothing,
+/// except that their `Retry-After` may extend the time.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ impl Default for BreakerConfig {
 ///
 /// let mut breaker = Breaker::new(BreakerConfig::new(1));
 /// let mut now = Instant::now();
-/// let pass = breaker.permit(now).expect("it begins closed");
+/// let pass = breaker.permit(now).expect("it starts closed");
 /// breaker.done(pass, Outcome::Failed { retry_after: None }, now);
 /// assert!(breaker.permit(now).is_none());
 ///
@@ -128,19 +128,19 @@ impl Default for BreakerConfig {
 pub struct Breaker {
     config: BreakerConfig,
     state: State,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
-    /// How many had passed when the row began.
+    /// The value of `passed` when the row of failures began.
     row_began: u64,
-    /// How many have passed, ever.
+    /// The total number of passes.
     passed: u64,
-    /// How often it opened since the last whole answer.
+    /// The number of times it opened since the last complete answer.
     openings: u32,
-    /// How many may run at once after a trial.
+    /// The limit on concurrent requests while recovering.
     room: Option<u32>,
-    /// How many run of this generation.
+    /// The number of running requests of this generation.
     running: u32,
-    /// Counts the openings for ever.
+    /// Increases each time the circuit opens.
     generation: u64,
 }
 
@@ -151,7 +151,7 @@ enum State {
     Open { until: Instant },
 }
 
-/// The right to ask once, from [`Breaker::permit`].
+/// The permission for one request, from [`Breaker::permit`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "tell the breaker by `done` how it went"]
 pub struct Pass {
@@ -159,32 +159,32 @@ pub struct Pass {
     number: u64,
 }
 
-/// What came of a request, as its server's circuit sees it.
+/// The result of a request, as its circuit breaker sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The server did its part: a whole answer, or a refusal that is the request's own fault.
+    /// The server responded correctly: a complete answer, or a rejection caused by the request.
     Answered,
     /// The server failed.
     Failed {
-        /// How long it asks to be left alone.
+        /// The `Retry-After` of the server, if any.
         retry_after: Option<Duration>,
     },
-    /// Nobody knows: it was given up, or failed in a way that says nothing of the server.
+    /// Unknown: the request was given up, or failed for a reason unrelated to the server.
     GivenUp,
 }
 
-/// How a server's circuit stands.
+/// The state of a server's circuit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Health {
-    /// It is asked.
+    /// The server is used.
     Healthy,
-    /// One request is on its way to find out whether it works again, or the next one will be.
+    /// A trial request is running, or the next request will be one.
     Trial,
-    /// It is left alone.
+    /// The server is not used.
     Open {
-        /// For this long.
+        /// The remaining time.
         left: Duration,
     },
 }
@@ -206,7 +206,7 @@ impl Breaker {
         }
     }
 
-    /// Lets a request through, if one may go now.
+    /// Returns a pass if a request may be sent now.
     pub fn permit(&mut self, now: Instant) -> Option<Pass> {
         if !self.permits(now) {
             return None;
@@ -219,7 +219,7 @@ impl Breaker {
         Some(Pass { generation: self.generation, number: self.passed })
     }
 
-    /// Notes that an answer has begun.
+    /// Records that an answer has started.
     pub fn began(&mut self, pass: Pass) {
         if pass.generation != self.generation {
             return;
@@ -231,7 +231,7 @@ impl Breaker {
         }
     }
 
-    /// Notes that a request is over.
+    /// Records the end of a request.
     pub fn done(&mut self, pass: Pass, outcome: Outcome, now: Instant) {
         let is_current = pass.generation == self.generation;
         if is_current {
@@ -266,7 +266,7 @@ impl Breaker {
         }
     }
 
-    /// Returns whether [`permit`](Self::permit) would let a request through.
+    /// Returns true if [`permit`](Self::permit) would return a pass.
     #[must_use]
     pub fn permits(&self, now: Instant) -> bool {
         match self.state {
@@ -276,7 +276,7 @@ impl Breaker {
         }
     }
 
-    /// Returns until when nobody passes; `None` unless it is open. After that time one may try.
+    /// Returns the time of the next trial; `None` unless the circuit is open.
     #[must_use]
     pub fn open_until(&self) -> Option<Instant> {
         match self.state {
@@ -285,7 +285,7 @@ impl Breaker {
         }
     }
 
-    /// Returns how it stands.
+    /// Returns the state of the circuit.
     #[must_use]
     pub fn health(&self, now: Instant) -> Health {
         match self.state {

@@ -8,15 +8,16 @@ use crate::board::{Board, Rules};
 use crate::breaker::{Breaker, BreakerConfig};
 use crate::desk::Desk;
 use crate::policy::Policy;
-use crate::router::{Router, Shared};
+use crate::router::Router;
 use crate::seat::Seat;
 use crate::server::Server;
 use crate::set::MOST_SERVERS;
+use crate::shared::Shared;
 
-/// As good as for ever, and can be added to any time.
+/// Practically forever, but safe to add to any time.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-/// Puts a [`Router`] together. What is wrong is reported by [`build`](Self::build).
+/// A builder for [`Router`]. Mistakes are reported by [`build`](Self::build).
 #[derive(Clone, Debug, Default)]
 #[must_use = "a router comes into being by `build`"]
 pub struct RouterBuilder {
@@ -37,8 +38,15 @@ enum Sticky {
     To(usize),
 }
 
+impl Router {
+    /// Begins without a server.
+    pub fn builder() -> RouterBuilder {
+        RouterBuilder::default()
+    }
+}
+
 impl RouterBuilder {
-    /// Adds a server; up to 64. The order counts for [`Policy::Failover`].
+    /// Adds a server; at most 64. With [`Policy::Failover`] the order is the priority.
     pub fn endpoint(mut self, server: impl Into<Server>) -> Self {
         self.servers.push(server.into());
         self
@@ -54,24 +62,24 @@ impl RouterBuilder {
         self
     }
 
-    /// Says who is asked first; [`Policy::Failover`] by default.
+    /// Sets the policy for choosing servers; [`Policy::Failover`] by default.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Sets the default cap: how many answers may be in progress at each server that has no
-    /// [cap of its own](Server::cap), at least 1. A request takes its place when it is sent and gives it
-    /// back when its answer has ended or was dropped. Without bound by default. A default that every
-    /// server overrides is an error at [`build`](Self::build).
+    /// Sets the default cap: the largest number of answers in progress at a server without its own
+    /// [cap](Server::cap), at least 1. A request occupies a place from when it is sent until its answer ends or
+    /// is dropped. Unlimited by default. A default that every server overrides is an error at
+    /// [`build`](Self::build).
     pub fn cap(mut self, answers: usize) -> Self {
         self.cap = Some(answers);
         self
     }
 
-    /// Bounds how many requests may wait for a server with room; the next one is an error of kind
-    /// `Unavailable`, which may be retried. They go in the order in which they came, each to the first
-    /// server that it can use. 256 by default; with 0 nobody waits.
+    /// Sets the largest number of requests waiting for a server with room; beyond it, requests fail with a
+    /// retryable error of kind `Unavailable`. Requests are served in order of arrival, each by the first server
+    /// that it can use. 256 by default; with 0 no request waits.
     pub fn queue(mut self, requests: usize) -> Self {
         self.queue = Some(requests);
         self
@@ -84,16 +92,16 @@ impl RouterBuilder {
         self
     }
 
-    /// Sends a conversation to the server that answered it last, where its prompt is in the cache, as long
-    /// as that server is healthy. This many conversations are remembered; the least recently used one is
-    /// forgotten first. 4,096 by default with [`Policy::LeastBusy`]. With [`Policy::Failover`] it is off by default,
-    /// so that everything returns to the first server once that is back.
+    /// Sends a conversation to the server that answered it last and has its prompt cached, while that server is
+    /// healthy. Remembers this many conversations, forgetting the least recently used. 4,096 by default with
+    /// [`Policy::LeastBusy`]. Off by default with [`Policy::Failover`], so that all conversations return to the
+    /// first server when it recovers.
     pub fn sticky(mut self, conversations: usize) -> Self {
         self.sticky = Some(Sticky::To(conversations));
         self
     }
 
-    /// Sends each request of a conversation wherever the policy says.
+    /// Lets the policy choose a server for each request of a conversation.
     pub fn not_sticky(mut self) -> Self {
         self.sticky = Some(Sticky::Never);
         self
@@ -107,26 +115,26 @@ impl RouterBuilder {
         self
     }
 
-    /// Sets when a server is left alone, and for how long.
+    /// Sets the circuit breaker settings.
     pub fn breaker(mut self, config: BreakerConfig) -> Self {
         self.breaker = config;
         self
     }
 
-    /// Seeds the draws of [`Policy::LeastBusy`], so that a simulation can be repeated. Random by default.
+    /// Seeds the random choices of [`Policy::LeastBusy`], for reproducible simulations. Random by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Checks everything.
+    /// Validates the settings and builds the router.
     ///
     /// # Errors
     ///
-    /// `Config` for what cannot work or has no effect: no server or more than 64, two of one name, a cap of 0,
-    /// a default cap that every server overrides, stickiness to 0 conversations, patience without
-    /// stickiness or without a queue, a longest wait without a queue or of 0, a seed for a policy that draws
-    /// nothing, a breaker that never closes.
+    /// `Config` for settings that are invalid or have no effect: no server or more than 64, duplicate names, a cap
+    /// of 0, a default cap that every server overrides, stickiness to 0 conversations, patience without stickiness
+    /// or without a queue, a longest wait of 0 or without a queue, a seed for a policy without random choices, an
+    /// invalid breaker.
     pub fn build(self) -> Result<Router> {
         if let Some(fault) = self.fault() {
             return Err(Error::config(fault));
@@ -154,7 +162,7 @@ impl RouterBuilder {
         Ok(Router(Arc::new(Shared { desk, services, names })))
     }
 
-    /// What cannot work.
+    /// Returns the first mistake, if any.
     fn fault(&self) -> Option<String> {
         let servers = &self.servers;
         let named = |at: usize| servers[at].name.as_ref();
@@ -166,21 +174,24 @@ impl RouterBuilder {
         };
         let has_queue = self.queue != Some(0);
         let faults = [
-            (servers.is_empty(), "a router needs a server: set endpoint"),
-            (servers.len() > MOST_SERVERS, "a router has at most 64 servers"),
+            (servers.is_empty(), "a router needs at least one server: add one with endpoint"),
+            (servers.len() > MOST_SERVERS, "a router can have at most 64 servers"),
             (
                 self.cap == Some(0) || servers.iter().any(|server| server.cap == Some(0)),
-                "a cap of 0 lets no request through",
+                "cap must be at least 1",
             ),
             (
                 self.cap.is_some() && servers.iter().all(|server| server.cap.is_some()),
-                "cap has no effect: each server has a cap of its own",
+                "cap has no effect: every server has its own",
             ),
             (
                 matches!(self.sticky, Some(Sticky::To(0))),
-                "sticky to 0 conversations has no effect: say not_sticky",
+                "sticky must be at least 1: use not_sticky to disable it",
             ),
-            (self.patience.is_some() && !sticks, "patience has no effect: nothing is sticky"),
+            (
+                self.patience.is_some() && !sticks,
+                "patience has no effect without sticky conversations",
+            ),
             (self.patience.is_some() && !has_queue, "patience has no effect without a queue"),
             (
                 self.longest_wait.is_some() && !has_queue,
@@ -192,7 +203,7 @@ impl RouterBuilder {
             ),
             (
                 self.seed.is_some() && self.policy != Policy::LeastBusy,
-                "seed has no effect: nothing is drawn",
+                "seed has no effect with this policy",
             ),
         ];
         let fault = faults.into_iter().find_map(|(is_wrong, fault)| is_wrong.then_some(fault));
@@ -206,7 +217,7 @@ fn at_most(wait: Option<Timeout>, default: Duration) -> Duration {
     wait.map_or(Some(default), Timeout::duration).map_or(FOREVER, |wait| wait.min(FOREVER))
 }
 
-/// What servers are called; those that would be called the same are numbered.
+/// Returns the servers' names, numbering duplicates.
 fn names(servers: &[Server]) -> Vec<String> {
     let label = |at: usize| servers[at].label();
     let name = |at: usize| match (0..at).filter(|other| label(*other) == label(at)).count() {

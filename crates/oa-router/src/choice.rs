@@ -1,4 +1,4 @@
-//! Who is the least busy, as tower's balance has it: of two that are drawn, the one with less to do.
+//! Finds the least busy server with tower's balancer: of two random servers, the one with the lower load.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,27 +19,27 @@ use tower::util::rng::HasherRng;
 
 use crate::set::Set;
 
-/// A balance that is asked for a server, and not for an answer.
+/// A balancer that is asked for a server rather than for an answer.
 ///
-/// Its services are the servers' places, which answer at once. It is told which of them count before each
-/// draw: to it they come and go. So nothing waits in it, nothing is buffered, and no error can be lost.
+/// Its services are the servers' indices and respond immediately. Before each choice it is told which servers
+/// are available, as discovery events. So nothing waits in it, nothing is buffered, and no error can be lost.
 pub(crate) struct Choice {
     balance: Balance<News, ()>,
     news: News,
-    /// Those that the balance has been told of.
+    /// The servers that the balancer currently knows.
     known: Set,
     loads: Vec<Arc<AtomicU64>>,
 }
 
-/// A server's place, and how busy it is.
+/// A server's index and its load.
 #[derive(Debug)]
 struct Candidate {
     server: usize,
-    /// The bits of a float.
+    /// The load as the bits of a float.
     load: Arc<AtomicU64>,
 }
 
-/// Who comes and who goes.
+/// The queue of discovery events.
 #[derive(Clone, Debug, Default)]
 struct News(Arc<Mutex<VecDeque<Change<usize, Candidate>>>>);
 
@@ -51,7 +51,7 @@ impl Choice {
         Self { balance, news, known: Set::default(), loads }
     }
 
-    /// Picks one of these; `None` if there is none.
+    /// Picks one of these servers; `None` if there are none.
     pub(crate) fn pick(&mut self, of: Set, load: impl Fn(usize) -> f64) -> Option<usize> {
         let first = of.iter().next()?;
         if of.iter().nth(1).is_none() {
@@ -116,12 +116,12 @@ impl Stream for News {
     type Item = Result<Change<usize, Candidate>, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        // Nobody waits for more: it is asked at each draw.
+        // No waker is registered, because every choice polls again.
         self.lock().pop_front().map_or(Poll::Pending, |change| Poll::Ready(Some(Ok(change))))
     }
 }
 
-/// Draws the same for the same seed.
+/// A random number generator with a fixed seed.
 #[derive(Clone, Debug)]
 struct Seeded(u64);
 

@@ -1,4 +1,4 @@
-//! The board, shared: with a lock, a clock, and wakers that are called outside of the lock.
+//! The shared board, with a lock and a clock. Wakers are called outside the lock.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ impl Desk {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the line.
+    /// Dropping the future leaves the queue.
     pub(crate) async fn place(
         self: &Arc<Self>,
         wish: Wish,
@@ -55,10 +55,10 @@ impl Desk {
     }
 }
 
-/// A place in the line.
+/// A position in the queue.
 struct Place<'a> {
     desk: &'a Desk,
-    /// None once there was an answer.
+    /// `None` after the request got a response.
     ticket: Option<Ticket>,
     timer: Pin<Box<Sleep>>,
 }
@@ -97,7 +97,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The right to ask a server, until its answer has ended. Dropping it gives the answer up.
+/// The permission to use a server until its answer ends. Dropping it gives the answer up.
 #[derive(Debug)]
 pub(crate) struct Lease {
     desk: Arc<Desk>,
@@ -109,7 +109,7 @@ impl Lease {
         self.grant
     }
 
-    /// Gives it back after an answer, or a failure.
+    /// Releases the server after an answer or a failure.
     pub(crate) fn end(mut self, failure: Option<&Error>) -> Verdict {
         let verdict = failure.map_or(Verdict::Answered, judge);
         let words = failure.filter(|_| verdict != Verdict::Refused).map(excerpt);

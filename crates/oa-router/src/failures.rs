@@ -1,4 +1,4 @@
-//! One error from those of several servers.
+//! Combines the errors of several servers into one.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use oa_chat::{Error, ErrorKind};
 
 use crate::board::Refusal;
 
-/// How many servers an error tells of by name.
+/// The largest number of servers named in an error.
 const MOST_NAMED: usize = 8;
-/// How long one server's words may be, in characters.
+/// The longest message of one server, in characters.
 const LONGEST_WORDS: usize = 120;
 
-/// A server and how it failed.
+/// A server and its error.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) server: usize,
     pub(crate) error: Error,
 }
 
-/// Why a server was not asked.
+/// The reason why a server was not used.
 #[derive(Clone, Debug)]
 pub(crate) enum Untried {
-    /// For how much longer, and its last failure.
+    /// Its circuit is open for this long, after this failure.
     LeftAlone(Duration, Option<String>),
     NoRoom,
 }
 
-/// The most telling of the errors, in words that tell all of them: a server that said something comes
-/// before one that broke off, and that before one that could not be reached. It may be retried if any of
-/// them may, or if somebody was not asked: not before `earliest`, when the first server may be asked again.
+/// Returns the most relevant error with a message about all of them. An error response ranks above a broken
+/// answer, and that above a failed connection. The error is retryable if any of them is, or if a server was not
+/// used; `earliest` is the time until a server can be used again.
 pub(crate) fn sum_up(
     failures: Vec<Failure>,
     untried: &[(usize, Untried)],
@@ -50,7 +50,7 @@ pub(crate) fn sum_up(
     let telling = failures.into_iter().map(|failure| failure.error).max_by_key(rank);
     match telling {
         None => Error::unavailable(words, wait),
-        // With one server there is nothing to add to what it said.
+        // With only one server, its own error says everything.
         Some(error) => {
             let error = if names.len() == 1 { error } else { error.with_message(words) };
             if is_retryable { error.retryable_after(wait) } else { error }
@@ -65,7 +65,7 @@ pub(crate) fn excerpt(error: &Error) -> String {
         words.truncate(end);
         words.push('…');
     }
-    // One line, whatever somebody sends along.
+    // Keep it on one line, whatever the server sent.
     words.replace(char::is_control, " ")
 }
 

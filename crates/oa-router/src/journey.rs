@@ -1,4 +1,4 @@
-//! One request on its way from server to server.
+//! The path of one request from server to server.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::breaker::Health;
 use crate::desk::Lease;
 use crate::failures::{Failure, Untried, sum_up};
 use crate::judge::{judge, may_go_on};
-use crate::router::Shared;
 use crate::set::Set;
+use crate::shared::Shared;
 
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<AnswerStream>> + Send>>;
 
@@ -29,11 +29,11 @@ impl Journey {
         Self { shared, request, tried: Set::default(), failures: Vec::new(), ticket: None }
     }
 
-    /// Asks one server after the other, until one answers.
+    /// Tries one server after the other until one answers.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future leaves the line, or closes the connection, and gives back what was taken.
+    /// Dropping the future leaves the queue or closes the connection, and releases the server.
     pub(crate) fn go_on(mut self) -> Answering {
         Box::pin(async move {
             loop {
@@ -48,7 +48,7 @@ impl Journey {
                 };
                 let Some(server) = lease.grant().map(|grant| grant.server) else { continue };
                 let mut service = self.shared.services[server].clone();
-                // It is always ready.
+                // The service is always ready.
                 match service.call(self.request.clone()).await {
                     Ok(answer) => return Ok(self.watch(answer, lease, server)),
                     Err(error) if may_go_on(lease.end(Some(&error))) => self.note(server, error),
@@ -58,7 +58,7 @@ impl Journey {
         })
     }
 
-    /// Follows an answer to its end, and goes on elsewhere if it breaks before it has begun.
+    /// Watches an answer until its end, and tries another server if it breaks before it has started.
     fn watch(mut self, mut answer: AnswerStream, lease: Lease, server: usize) -> AnswerStream {
         let (shared, conversation) = (Arc::clone(&self.shared), self.request.conversation());
         if let Some(grant) = lease.grant() {

@@ -1,4 +1,4 @@
-//! What an error says of the server that made it, and whether another may do better.
+//! Judges what an error means for the server that caused it, and whether another server may do better.
 
 use oa_chat::{Error, ErrorKind, TimeoutKind};
 
@@ -6,20 +6,20 @@ use crate::seat::Verdict;
 
 /// Judges a failure.
 ///
-/// | verdict | errors | the next server |
+/// | verdict | errors | another server |
 /// | --- | --- | --- |
-/// | `Failed` | no connection; a connection that breaks; silence; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is asked |
-/// | `Unfit` | 403, 404, redirects, a 500 about a template: this server, with this request | is asked |
-/// | `Refused` | other 4xx, context overflow, options, limits, `total_timeout` | is not: it would say the same, or nobody waits |
+/// | `Failed` | no connection; a broken connection; silence; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
+/// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
+/// | `Refused` | other 4xx, context overflow, options, limits, `total_timeout` | is not tried: it would answer the same, or too late |
 pub(crate) fn judge(error: &Error) -> Verdict {
     let failed = Verdict::Failed { retry_after: error.retry_after() };
     match error.kind() {
         ErrorKind::Timeout if error.timeout() == Some(TimeoutKind::Total) => Verdict::Refused,
         ErrorKind::Connect | ErrorKind::Stream | ErrorKind::Timeout => failed,
-        // A router inside this one.
+        // An error of a nested router.
         ErrorKind::Unavailable => failed,
         ErrorKind::Api => match status(error) {
-            // A 500 that will be one next time is about the request (QUIRKS row 103).
+            // A 500 that cannot be retried is caused by the request (QUIRKS row 103).
             Some(500) if error.status().is_some() && !error.is_retryable() => Verdict::Unfit,
             None | Some(401 | 402 | 408 | 409 | 425 | 429 | 500..) => failed,
             Some(403 | 404 | 300..=399) => Verdict::Unfit,
@@ -29,13 +29,13 @@ pub(crate) fn judge(error: &Error) -> Verdict {
     }
 }
 
-/// The HTTP status, or the one that stands in an error inside a stream.
+/// Returns the HTTP status, or the one in an error reported in a stream.
 fn status(error: &Error) -> Option<u16> {
     let code = || error.api_code()?.parse().ok().filter(|code| (300..600).contains(code));
     error.status().or_else(code)
 }
 
-/// Whether another server may answer what this one did not.
+/// Returns true if another server may be tried.
 pub(crate) fn may_go_on(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Failed { .. } | Verdict::Unfit)
 }

@@ -1,8 +1,8 @@
-//! Several model servers behind one agent: a chat service that asks whichever can answer.
+//! Several model servers behind one agent: a chat service that uses whichever server can answer.
 //!
-//! A [`Router`] is made of endpoints, and is what one of them is: a tower service from
-//! [`ChatRequest`](oa_chat::ChatRequest) to [`AnswerStream`](oa_chat::AnswerStream), which
-//! an agent's `chat_service` accepts.
+//! A [`Router`] consists of endpoints and is itself such a service: a tower service from
+//! [`ChatRequest`](oa_client::ChatRequest) to [`AnswerStream`](oa_client::AnswerStream), to be passed to
+//! [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
 //!
 //! ```
 //! use oa_chat::Endpoint;
@@ -35,43 +35,43 @@
 //! # }
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Nobody who takes the facade: there it is the module `router`, behind the feature of that name.
-//! [`Breaker`] is for those who have several of something else.
+//! Rarely: the facade has it as the module `router`, behind the feature of that name. [`Breaker`] is also
+//! useful on its own.
 //!
-//! # Who is asked
+//! # Choice of server
 //!
-//! A request goes to a server that is healthy, has room, and has not failed it yet:
+//! A request goes to a server that is healthy, has room, and has not failed this request:
 //!
-//! 1. the one that answered its conversation last, if that is remembered
-//!    ([`sticky`](RouterBuilder::sticky)). If it is busy, the request waits for it for
-//!    [`patience`](RouterBuilder::patience); if it is unhealthy, the request moves at once;
-//! 2. else whichever the [`Policy`] says.
+//! 1. the server that last answered the conversation, if remembered ([`sticky`](RouterBuilder::sticky)). If it
+//!   is busy, the request waits for up to [`patience`](RouterBuilder::patience); if it is unhealthy, the
+//!   request moves immediately;
+//! 2. otherwise, the server chosen by the [`Policy`].
 //!
-//! If none has room it waits in one line for all, in the order of arrival; a place that comes free goes at
-//! once to the first who can use it. A place is held from the sending of a request until its answer has
-//! ended or was dropped.
+//! If no server has room, the request waits in one queue for all servers, in order of arrival; freed capacity
+//! goes immediately to the first request that can use it. A request occupies a place from when it is sent until
+//! its answer ends or is dropped.
 //!
-//! # When another one is asked
+//! # Failover
 //!
-//! | what a server does | the next one is asked | counts against its health |
+//! | server's response | try another | counts against its health |
 //! | --- | --- | --- |
-//! | no connection, a broken one, another protocol, silence beyond `first_token_timeout` | yes | yes |
+//! | no connection, a broken one, another protocol, silence longer than `first_token_timeout` | yes | yes |
 //! | 408, 409, 425, 429, 5xx, an error reported in the stream, an empty success | yes | yes |
-//! | 401, 402: its key is refused, whoever asks | yes | yes |
-//! | 403, 404, redirects, a 500 about a template: it has no such model, or cannot do this | yes | no |
-//! | other 4xx, a context overflow, limits, `total_timeout`: the request's own | no | no |
-//! | anything after the first piece of the answer was handed out | no | yes, unless the request's own |
+//! | 401, 402: the router's key is rejected | yes | yes |
+//! | 403, 404, redirects, a 500 about a template: no such model, or not capable | yes | no |
+//! | other 4xx, context overflow, limits, `total_timeout`: caused by the request | no | no |
+//! | anything after the first piece of the answer was delivered | no | yes, unless caused by the request |
 //!
-//! That takes no time but that of the servers: there is no pause. The agent's
-//! [`RetryConfig`](oa_chat::RetryConfig) is a layer around the whole: when all have failed, it is what
-//! waits and asks again, and it is told when the first server can be asked again.
+//! There is no delay between servers. The agent's [`RetryConfig`](oa_client::RetryConfig) wraps the whole
+//! router: when all servers have failed, it waits and tries again, knowing when the first server will be
+//! available.
 //!
 //! # Health
 //!
-//! Each server has a circuit, see [`Breaker`] for its rules and [`BreakerConfig`] for its times. With all
-//! circuits open nobody is asked, and the error says so.
+//! Each server has a circuit breaker: see [`Breaker`] for its rules and [`BreakerConfig`] for its times. If all
+//! circuits are open, no server is used and the error says so.
 //!
 //! # Limits
 //!
@@ -85,27 +85,27 @@
 //! | how long a conversation waits for its server | 2 seconds | [`patience`](RouterBuilder::patience) |
 //! | failures in a row that open a circuit | 3 | [`BreakerConfig::failures`] |
 //! | how long it is open, the first time and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
-//! | a `Retry-After` that is honoured | 600 seconds | [`BreakerConfig::max_retry_after`] |
+//! | a `Retry-After` that is honored | 600 seconds | [`BreakerConfig::max_retry_after`] |
 //! | requests at once after a trial | 2, and one more for each answer that begins, up to 32 | fixed |
 //! | words about one server in an error, and how many are named | 120 characters, 8 | fixed |
 //!
-//! # Why the balance stands where it stands
+//! # Design of the balancer
 //!
 //! [`Policy::LeastBusy`] is tower's [`balance::p2c`](tower::balance::p2c) over tower's
-//! [`Load`](tower::load::Load); the load is the answers in progress, because one is not over when its head is
-//! there. A `Balance` cannot be cloned and does not look at requests. The usual way to share it is
-//! [`tower::buffer`](https://docs.rs/tower/0.5/tower/buffer/index.html): a task that takes requests one
-//! after the other. That would be a task of ours that somebody has to
-//! own; a request for a busy server at its head would hold up all behind it; an error of one becomes that
-//! of all; and neither a conversation's own server nor those that have failed a request can be told to it.
-//! So no request goes through the balance. Who has room, who waits and who is healthy stands on one board
-//! behind a lock that is held for a few microseconds; where several servers could take a request, the balance
-//! is told by its discovery that just these are there, and says which. Waiting is a future: dropping it
-//! leaves the line.
+//! [`Load`](tower::load::Load); the load is the number of answers in progress, because an answer is not
+//! complete when its head arrives. A `Balance` cannot be cloned and does not inspect requests. It is usually
+//! shared with [`tower::buffer`](https://docs.rs/tower/0.5/tower/buffer/index.html), a task that handles
+//! requests one at a time. That would need a background task with an owner; a request for a busy server would
+//! block all requests behind it; one error would fail all of them; and it could not consider a conversation's
+//! own server or the servers that already failed a request. So requests do not pass through the balancer. One
+//! board, behind a lock held for microseconds, tracks room, waiting requests and health. When several servers
+//! could take a request, the balancer's discovery is told exactly these, and it picks one. Waiting is a future:
+//! dropping it leaves the queue.
 //!
 //! # Stability
 //!
-//! Names, defaults and the tables above change only with a line in the changelog. Texts are for people.
+//! Names, defaults and the tables above change only with a line in the changelog. Messages may change at any
+//! time.
 
 mod builder;
 mod policy;
@@ -117,6 +117,7 @@ mod desk;
 mod failures;
 mod journey;
 mod judge;
+mod shared;
 
 mod board;
 mod breaker;
@@ -132,7 +133,7 @@ pub use crate::router::Router;
 pub use crate::server::Server;
 pub use crate::status::ServerStatus;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,13 +1,13 @@
-//! Which server answered which conversation last.
+//! Remembers the last server of each conversation.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// A bounded map from conversations to servers: the one that was not used for longest goes.
+/// A bounded map from conversations to servers that evicts the least recently used.
 #[derive(Debug)]
 pub(crate) struct Memory {
     most: usize,
     servers: HashMap<u64, Place>,
-    /// Conversations by when they were last used.
+    /// Conversations by last use.
     by_use: BTreeMap<u64, u64>,
     uses: u64,
 }

@@ -1,14 +1,12 @@
-/// Who is asked first.
+/// The policy for choosing a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Policy {
-    /// The first server that is healthy and has room, in the order in which they were named: the others
-    /// are for when it cannot answer. A conversation is not kept where it moved to unless
-    /// [`sticky`](crate::RouterBuilder::sticky) says so.
+    /// The first healthy server with room, in the order in which they were added; the others are fallbacks. A
+    /// conversation that moved returns when it can, unless [`sticky`](crate::RouterBuilder::sticky) is set.
     #[default]
     Failover,
-    /// Of two that are drawn among those that are healthy and have room, the one with fewer answers in
-    /// progress, as a share of its cap if every server has one. A conversation stays with the server that
-    /// answered it last.
+    /// Of two random healthy servers with room, the one with fewer answers in progress, relative to its cap if
+    /// every server has one. A conversation stays with the server that last answered it.
     LeastBusy,
 }

@@ -3,46 +3,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use oa_chat::{AnswerStream, AnyChat, ChatRequest, Error, Result};
+use oa_chat::{AnswerStream, ChatRequest, Error, Result};
 use tower::Service;
 
-use crate::builder::RouterBuilder;
-use crate::desk::Desk;
 use crate::journey::Journey;
+use crate::shared::Shared;
 use crate::status::ServerStatus;
 
-/// Several servers behind one chat service, for
-/// an agent's `chat_service`.
+/// Several servers behind one chat service, for [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
 ///
-/// Clones are the same router: agents that are to share servers, caps and what is known of their health
-/// share a router. It is always ready; waiting for a server is part of the call.
+/// Clones share the router: agents with clones share its servers, caps and health. It is always ready; waiting
+/// for a server is part of the call.
 ///
 /// # Errors
 ///
-/// If no server answers, the most telling of their errors, with what each of them said in one line; of
-/// kind `Unavailable` if none could be asked. It may be retried if one of them may, and tells how long it
-/// is until a server can be asked again. An error that is the request's own is told as it came.
+/// If no server answers, returns the most relevant error, with one line of what each server said; of kind
+/// `Unavailable` if no server could be used. It is retryable if one of them is, and says how long until a
+/// server is available. An error caused by the request is returned unchanged.
 ///
 /// # Cancel safety
 ///
-/// Dropping a call, or its answer, leaves the queue, closes the connection and gives the place back at
-/// once.
+/// Dropping a call or its answer immediately leaves the queue, closes the connection and releases the server.
 #[derive(Clone)]
 pub struct Router(pub(crate) Arc<Shared>);
 
-/// What the clones of a router have in common.
-pub(crate) struct Shared {
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) services: Vec<AnyChat>,
-    pub(crate) names: Vec<String>,
-}
-
 impl Router {
-    /// Begins without a server.
-    pub fn builder() -> RouterBuilder {
-        RouterBuilder::default()
-    }
-
     /// Returns how each server stands, in the order in which they were named.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
@@ -64,13 +49,13 @@ impl Router {
         })
     }
 
-    /// Returns how many requests wait for a server.
+    /// Returns the number of requests waiting for a server.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.desk.with(|board, _| board.in_line())
     }
 
-    /// Returns the number of conversations whose last server is remembered.
+    /// Returns the number of remembered conversations.
     #[must_use]
     pub fn remembered(&self) -> usize {
         self.0.desk.with(|board, _| board.remembered())

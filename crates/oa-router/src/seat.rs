@@ -1,10 +1,10 @@
-//! What is known of one server.
+//! The state of one server.
 
 use std::time::{Duration, Instant};
 
 use crate::breaker::{Breaker, Outcome, Pass};
 
-/// The right to ask a server once. It is given back once.
+/// The permission to use a server once. Must be given back.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "what is not given back is lost"]
 pub(crate) struct Grant {
@@ -12,34 +12,34 @@ pub(crate) struct Grant {
     pub(crate) pass: Pass,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Verdict {
-    /// A whole answer.
+    /// A complete answer.
     Answered,
-    /// The server failed, and would fail others as well.
+    /// The server failed, and would fail other requests too.
     Failed { retry_after: Option<Duration> },
-    /// Nobody waited for its end.
+    /// The request was dropped before its end.
     GivenUp,
-    /// The server cannot answer this request; others it may.
+    /// The server cannot answer this request, but may answer others.
     Unfit,
-    /// The request's own fault.
+    /// The request itself was wrong.
     Refused,
 }
 
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) breaker: Breaker,
-    /// How many answers may be in progress.
+    /// The largest number of answers in progress.
     pub(crate) cap: Option<usize>,
-    /// How many are.
+    /// The number of answers in progress.
     pub(crate) in_use: usize,
     pub(crate) counts: Counts,
-    /// In words.
+    /// The message of the last failure.
     pub(crate) last_failure: Option<String>,
 }
 
-/// What came of all requests so far.
+/// Counts of all requests so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Counts {
     pub(crate) asked: u64,
@@ -54,12 +54,12 @@ impl Seat {
         Self { breaker, cap, in_use: 0, counts: Counts::default(), last_failure: None }
     }
 
-    /// Whether one more may be asked of it now.
+    /// Returns true if another request may be sent now.
     pub(crate) fn has_room(&self, now: Instant) -> bool {
         self.cap.is_none_or(|cap| self.in_use < cap) && self.breaker.permits(now)
     }
 
-    /// Takes one in, if there is room.
+    /// Occupies a place, if there is room.
     pub(crate) fn enter(&mut self, now: Instant) -> Option<Pass> {
         if !self.has_room(now) {
             return None;

@@ -3,8 +3,8 @@ use std::fmt;
 use oa_chat::{AnswerStream, AnyChat, ChatRequest, Endpoint};
 use tower::Service;
 
-/// One of the servers of a [`Router`](crate::Router): an endpoint, with a name and a cap if it has one of
-/// its own. An [`Endpoint`] is accepted wherever a `Server` is.
+/// A server of a [`Router`](crate::Router): an endpoint with an optional name and cap. An [`Endpoint`] is
+/// accepted wherever a `Server` is.
 ///
 /// ```
 /// use oa_chat::Endpoint;
@@ -28,14 +28,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes an endpoint.
+    /// Creates a server from an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
         let address = endpoint.base_url().to_owned();
         Self { service: AnyChat::new(endpoint), name: None, address, cap: None }
     }
 
-    /// Takes any chat service: an endpoint with layers around it, or another router, such as a pool that
-    /// balances in front of a server of last resort.
+    /// Creates a server from any chat service: an endpoint with layers around it, or another router, such as a
+    /// pool in front of a server of last resort.
     pub fn service<S>(name: impl Into<String>, service: S) -> Self
     where
         S: Service<ChatRequest, Response = AnswerStream> + Clone + Send + Sync + 'static,
@@ -46,14 +46,14 @@ impl Server {
         Self { service: AnyChat::new(service), name, address: String::new(), cap: None }
     }
 
-    /// Names it, for its status and in errors. Its name is its address otherwise.
+    /// Sets the name shown in its status and in errors. The default is its address.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Bounds how many answers may be in progress at this server, from 1. Otherwise the
-    /// [router's](crate::RouterBuilder::cap) bound counts.
+    /// Sets the largest number of answers in progress at this server, at least 1. The default is the
+    /// [router's](crate::RouterBuilder::cap) cap.
     pub fn cap(mut self, answers: usize) -> Self {
         self.cap = Some(answers);
         self

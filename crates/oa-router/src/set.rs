@@ -1,9 +1,9 @@
-//! A set of servers, by their places.
+//! A set of servers, by index.
 
-/// How many servers a router can have.
+/// The largest number of servers in a router.
 pub(crate) const MOST_SERVERS: usize = 64;
 
-/// Some of the servers.
+/// A set of servers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Set(u64);
 
@@ -24,7 +24,7 @@ impl Set {
         Self(self.0 & !others.0)
     }
 
-    /// In order.
+    /// Iterates in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
         (0..MOST_SERVERS).filter(move |server| self.contains(*server))
     }

@@ -1,30 +1,30 @@
 use crate::breaker::Health;
 
-/// How one server of a [`Router`](crate::Router) stands, at one moment.
+/// A snapshot of one server of a [`Router`](crate::Router).
 ///
-/// Each request that was given to it is counted once more when it is over, so that
-/// `asked = in_use + answered + failed + refused + given_up`.
+/// Each request is counted once when assigned and once when it is over, so that `asked = in_use + answered +
+/// failed + refused + given_up`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServerStatus {
-    /// Its name, or else its address.
+    /// Its name or, if it has none, its address.
     pub name: String,
-    /// Whether it is asked.
+    /// The state of its circuit.
     pub health: Health,
-    /// How many answers may be in progress; `None` if there is no cap.
+    /// The cap on answers in progress; `None` if there is none.
     pub cap: Option<usize>,
-    /// How many answers are in progress.
+    /// The number of answers in progress.
     pub in_use: usize,
-    /// How many requests it was given.
+    /// The number of requests assigned to it.
     pub asked: u64,
-    /// How many answers came to their end.
+    /// The number of complete answers.
     pub answered: u64,
-    /// How many requests it failed, before or in the middle of its answer.
+    /// The number of requests that it failed, before or during the answer.
     pub failed: u64,
-    /// How many requests were wrong themselves.
+    /// The number of requests rejected because of the request itself.
     pub refused: u64,
-    /// How many requests were dropped: by an interrupt, or with their client.
+    /// The number of dropped requests: interrupted, or dropped with their client.
     pub given_up: u64,
-    /// How it failed last, in at most 121 characters.
+    /// The message of its last failure, at most 121 characters.
     pub last_failure: Option<String>,
 }

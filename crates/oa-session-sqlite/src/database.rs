@@ -3,11 +3,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use oa_session::rules::{
-    check_messages, check_pending, check_place, check_size, merge_metadata, open_calls,
+    check_keep, check_messages, check_pending, check_size, merge_metadata, open_calls,
 };
 use oa_session::{
     Append, Error, ErrorKind, Limits, List, NewSession, Pending, Revision, Session, SessionId,
-    SessionInfo, SessionPage, Timestamp, Unreadable,
+    SessionInfo, SessionPage, Timestamp, UnreadableSession,
 };
 use oa_types::{Message, MessageRole};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
@@ -38,7 +38,7 @@ impl Database {
         flags.set(OpenFlags::SQLITE_OPEN_NOFOLLOW, cfg!(unix));
         let open = || -> Result<Connection, Error> {
             let mut connection = Connection::open_with_flags(&file, flags).map_err(failed)?;
-            connection.busy_timeout(limits.wait).map_err(failed)?;
+            connection.busy_timeout(limits.timeout).map_err(failed)?;
             schema::prepare(&mut connection)?;
             Ok(connection)
         };
@@ -48,7 +48,9 @@ impl Database {
                 Ok(connection) => return Ok(Self { connection, limits }),
                 // Who changes the mode of the journal is not made to wait for others who open the
                 // database in the same moment: SQLite says at once that it is busy.
-                Err(error) if error.kind() == ErrorKind::Busy && since.elapsed() < limits.wait => {
+                Err(error)
+                    if error.kind() == ErrorKind::Busy && since.elapsed() < limits.timeout =>
+                {
                     thread::sleep(PAUSE);
                 }
                 Err(error) => return Err(error.located(path.display())),
@@ -68,7 +70,7 @@ impl Database {
             let mut found = find_at(transaction, id, revision)?;
             let count = found.info.message_count;
             let keep = keep.unwrap_or(count);
-            check_place(keep, count, role_at(transaction, &found, keep)?)?;
+            check_keep(keep, count, role_at(transaction, &found, keep)?)?;
             let gone = bytes_from(transaction, found.number, keep)?;
             let new: u64 = json.iter().map(|json| json.len() as u64).sum();
             found.bytes = found.bytes.saturating_sub(gone).saturating_add(new);
@@ -119,7 +121,9 @@ impl Database {
             let (cursor, found) = read(row)?;
             match found {
                 Ok(found) => page.sessions.push(found.info),
-                Err(error) => page.unreadable.push(Unreadable::new(cursor.id().as_str(), error)),
+                Err(error) => {
+                    page.unreadable.push(UnreadableSession::new(cursor.id().as_str(), error))
+                }
             }
             last = Some(cursor);
         }
@@ -145,7 +149,7 @@ impl Database {
     ) -> Result<SessionInfo, Error> {
         self.change(|transaction, limits| {
             let source = find(transaction, id)?;
-            check_place(keep, source.info.message_count, role_at(transaction, &source, keep)?)?;
+            check_keep(keep, source.info.message_count, role_at(transaction, &source, keep)?)?;
             fork.metadata = merge_metadata(source.info.metadata, fork.metadata, limits)?;
             let at = fork.at;
             let mut found = insert(transaction, fork)?;

@@ -1,6 +1,6 @@
-//! What every store has to keep, as a test: feature `contract`.
+//! A test suite for session stores (feature `contract`).
 //!
-//! A store of your own is put to it in one line, and to what a killed process leaves behind in another:
+//! One line checks a store of your own, another what killed processes leave behind:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -11,12 +11,13 @@
 //! contract::block_on(contract::check(|| Arc::clone(&store)));
 //! ```
 //!
-//! Whatever is not kept is a panic that says what.
+//! Violations panic with a description.
 
 mod block_on;
 mod conversation;
 mod crash;
 mod expect;
+mod fixture;
 mod forks;
 mod lists;
 mod pendings;
@@ -26,17 +27,14 @@ mod writers;
 
 use std::sync::Arc;
 
-use crate::id::SessionId;
-use crate::session::{NewSession, SessionInfo};
 use crate::store::SessionStore;
-use crate::timestamp::Timestamp;
 
 pub use self::block_on::block_on;
 pub use self::conversation::conversation;
 pub use self::crash::survive;
 
-/// Checks a store. `open` returns a handle to one and the same store, which is empty at first; it is
-/// called about thirty times, and handles are dropped in between.
+/// Checks a store. `open` returns handles to the same store, which must start empty; it is called about thirty
+/// times, and handles are dropped in between.
 ///
 /// # Panics
 ///
@@ -53,18 +51,4 @@ pub async fn check<S: SessionStore + 'static>(mut open: impl FnMut() -> S) {
     forks::check(&*open()).await;
     conversation::check(&mut open).await;
     writers::check(&mut open).await;
-}
-
-fn id(text: &str) -> SessionId {
-    SessionId::new(text).expect("it is an id")
-}
-
-fn at(millis: i64) -> Timestamp {
-    Timestamp::from_millis(millis)
-}
-
-/// Creates a session without metadata.
-async fn create(store: &dyn SessionStore, text: &str) -> SessionInfo {
-    let session = NewSession::new(id(text), at(1));
-    expect::ok("create", store.create(session).await)
 }

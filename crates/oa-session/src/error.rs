@@ -1,34 +1,31 @@
 use std::path::Path;
 use std::{fmt, io};
 
-use crate::id::SessionId;
-use crate::revision::Revision;
-
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// What kept a store from doing what it was asked.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A session of this id is there already.
+    /// A session with this id already exists.
     AlreadyExists,
-    /// Somebody else holds the store for longer than is waited.
+    /// The store was locked by someone else for longer than the timeout.
     Busy,
-    /// The store's thread is gone: open the store again.
+    /// The store's thread has failed: open the store again.
     Closed,
-    /// The session is not what the caller believes it to be: somebody else has written. Load it again.
+    /// The session is at a different revision, because someone else has written to it. Load it again.
     Conflict,
-    /// What is stored cannot be read. Nothing is changed by reading it.
+    /// Stored data is damaged. Reading never changes it.
     Corrupt,
-    /// What was given cannot be stored; nothing has changed.
+    /// The input cannot be stored; nothing was changed.
     InvalidInput,
     /// The file system or the database failed.
     Io,
-    /// It is larger than the store's [`Limits`](crate::Limits) allow; nothing has changed.
+    /// The store's [`Limits`](crate::Limits) were exceeded; nothing was changed.
     Limit,
-    /// It was written by a newer version, which alone may read and change it.
+    /// The data was written by a newer version, which is needed to read and change it.
     NewerVersion,
-    /// There is no session of this id.
+    /// No session has this id.
     NotFound,
 }
 
@@ -45,29 +42,10 @@ struct Inner {
 }
 
 impl Error {
-    /// Creates an error of these words, lower case and without a full stop.
+    /// Creates an error with this message, lower case and without a period.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { inner: Box::new(Inner { kind, message: message.into(), source: None }) }
-    }
-
-    /// Creates the error of a session that is there already.
-    #[must_use]
-    pub fn already_exists(id: &SessionId) -> Self {
-        Self::new(ErrorKind::AlreadyExists, format!("there is a session {id} already"))
-    }
-
-    /// Creates the error of a writer whose session has gone on without it.
-    #[must_use]
-    pub fn conflict(id: &SessionId, expected: Revision, found: Revision) -> Self {
-        let message = format!("session {id} is at revision {found}, and not at {expected}");
-        Self::new(ErrorKind::Conflict, message)
-    }
-
-    /// Creates the error of a session that is not there.
-    #[must_use]
-    pub fn not_found(id: &SessionId) -> Self {
-        Self::new(ErrorKind::NotFound, format!("there is no session {id}"))
     }
 
     pub(crate) fn corrupt(message: impl Into<String>) -> Self {
@@ -90,19 +68,19 @@ impl Error {
         Self::new(ErrorKind::Limit, message)
     }
 
-    /// Tells in which line of which file it is.
+    /// Prefixes the message with a file and line.
     pub(crate) fn at(self, path: &Path, line: u64) -> Self {
         self.located(format_args!("{}, line {line}", path.display()))
     }
 
-    /// Puts before the words of the error where it was: a file, a line.
+    /// Prefixes the message with a location, such as a file or line.
     #[must_use]
     pub fn located(mut self, place: impl fmt::Display) -> Self {
         self.inner.message = format!("{place}: {}", self.inner.message);
         self
     }
 
-    /// Adds what is behind it. Sources are for reports: their types are not stable.
+    /// Sets the source. The types of sources are not stable.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -112,7 +90,7 @@ impl Error {
         self
     }
 
-    /// Returns what kept the store from it.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind

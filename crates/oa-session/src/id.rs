@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// The name of a session: 1 to 64 bytes of text without control characters.
+/// A session id: 1 to 64 bytes of text without control characters.
 ///
-/// The caller chooses it: a number, a user and a project, a UUID. Case and white space count.
+/// Chosen by the caller: a number, a user and project, a UUID. Case and whitespace are significant.
 ///
 /// ```
 /// use oa_session::SessionId;
@@ -21,20 +21,20 @@ use crate::error::Error;
 pub struct SessionId(String);
 
 impl SessionId {
-    /// The most bytes of an id: few enough for the name of a file.
+    /// The longest id in bytes, short enough for a file name.
     pub const MAX_BYTES: usize = 64;
 
     /// Creates an id.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if it is empty, too long, or has control characters.
+    /// `InvalidInput` if it is empty, too long, or contains control characters.
     pub fn new(id: impl Into<String>) -> Result<Self, Error> {
         let id = id.into();
         if id.is_empty() || id.len() > Self::MAX_BYTES || id.chars().any(char::is_control) {
             let excerpt: String = id.chars().take(Self::MAX_BYTES).collect();
             return Err(Error::invalid_input(format!(
-                "a session's id has 1 to {} bytes and no control characters: {excerpt:?}",
+                "a session id must have 1 to {} bytes and no control characters: {excerpt:?}",
                 Self::MAX_BYTES
             )));
         }

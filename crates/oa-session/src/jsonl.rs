@@ -26,40 +26,39 @@ use crate::worker::Worker;
 
 use self::folder::Folder;
 
-/// A store of one text file per session, in a folder of its own.
+/// A store with one text file per session, in its own folder.
 ///
-/// Several stores, of several processes too, may share a folder: it is locked while one of them reads
-/// or writes. What is written is on the disk (`fdatasync`) before anybody is told so. A record that was
-/// cut short by a crash is passed by, and what was acknowledged before it is there.
+/// Several stores, also in several processes, may share a folder, which is locked during each read or write.
+/// Writes are synced to disk (`fdatasync`) before they are acknowledged. A record cut short by a crash is
+/// ignored; everything acknowledged before it is kept.
 ///
 /// # Privacy
 ///
-/// On Unix, folders are created with mode 0700 and files with 0600. Looser permissions of an older store are
-/// tightened: those of the folder when the store is opened, unless the folder holds anything but sessions, and those of a
-/// file when it is next opened. Elsewhere the folder's own access rules apply.
+/// On Unix, folders are created with mode 0700 and files with 0600. Looser permissions from an older store are
+/// tightened: the folder's when the store is opened, unless it contains anything but sessions, and a file's
+/// when it is next opened. Elsewhere the folder's own access rules apply.
 ///
-/// Only regular files are opened. A symbolic link, a FIFO or anything else that is named like a session is an
-/// `Io` error for that session, and listed as unreadable; it is neither followed nor waited for. Links in the
-/// path of the folder itself are the caller's, and followed.
+/// Only regular files are opened. A symbolic link, FIFO or anything else with a session's file name is an `Io`
+/// error for that session and listed as unreadable; it is neither followed nor waited for. Links in the path of
+/// the folder itself are followed.
 ///
 /// # The files
 ///
-/// `session-ID.jsonl`, where bytes of the id other than `a-z`, `0-9`, `-` and `_` are `%` and two
-/// hexadecimal digits. Each line is a change: a JSON object with the version `v` of its form, the `op`, the
-/// time `at` in milliseconds, and a checksum `sum` over all of the file before it.
+/// `session-ID.jsonl`, where bytes of the id other than `a-z`, `0-9`, `-` and `_` are written as `%` and two
+/// hexadecimal digits. Each line is one change: a JSON object with the format version `v`, the `op`, the time
+/// `at` in milliseconds, and a checksum `sum` over the file up to and including the line.
 ///
 /// | `op` | members | |
 /// | --- | --- | --- |
 /// | `create` | `id`, `metadata` | the first line |
-/// | `append` | `messages`, `keep`? | of the messages before, the first `keep` stay |
-/// | `metadata` | `metadata` | all of it |
-/// | `pending` | `pending` | a call that waits, or null |
-/// | `state` | `revision`, `pending` | in a file that was written anew |
+/// | `append` | `messages`, `keep`? | keeps the first `keep` of the existing messages |
+/// | `metadata` | `metadata` | the complete metadata |
+/// | `pending` | `pending` | a call waiting for permission, or null |
+/// | `state` | `revision`, `pending` | in a compacted file |
 ///
-/// A file is written anew, without what was taken back, when more than half of it and a megabyte is
-/// that. The version is 1. A file of bare messages, one to a line (version 0), is read too and goes on
-/// from there; a line of a newer version is an error, and so is any that cannot be read: a file with
-/// such a line is neither changed nor read in part.
+/// A file is compacted when more than half of it, and more than a megabyte, is no longer needed. The version is
+/// 1. Files with one bare message per line (version 0) are read too and continued. A line of a newer version or
+/// a damaged line is an error; such a file is neither changed nor read in part.
 ///
 /// ```
 /// # oa_session::contract::block_on(async {
@@ -87,20 +86,20 @@ pub struct JsonlStore {
 }
 
 impl JsonlStore {
-    /// Opens the store in this folder, which is made if it is not there.
+    /// Opens the store in this folder, creating it if needed.
     ///
     /// # Errors
     ///
-    /// `Io` if the folder cannot be made or written to.
+    /// `Io` if the folder cannot be created or written.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, Error> {
         Self::open_with(folder, Limits::default())
     }
 
-    /// Opens the store with limits of your own.
+    /// Opens the store with custom limits.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// The same as [`open`](Self::open).
     pub fn open_with(folder: impl Into<PathBuf>, limits: Limits) -> Result<Self, Error> {
         let path = folder.into();
         let folder = Folder::open(path.clone(), limits)?;

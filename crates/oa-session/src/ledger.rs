@@ -3,11 +3,11 @@ use oa_types::{Message, MessageRole};
 use crate::error::Error;
 use crate::limits::Limits;
 use crate::revision::Revision;
-use crate::rules::{check_place, check_size};
+use crate::rules::{check_keep, check_size};
 use crate::session::SessionInfo;
 use crate::timestamp::Timestamp;
 
-/// What a store has to remember of a session to judge the next change, without its messages.
+/// The facts about a session needed to validate the next change, without its messages.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) info: SessionInfo,
@@ -15,10 +15,10 @@ pub(crate) struct Ledger {
     bytes: u64,
 }
 
-/// What is to be known of one message.
+/// The facts about one message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
-    /// Of its JSON.
+    /// The size of its JSON.
     pub(crate) bytes: u64,
     pub(crate) role: MessageRole,
 }
@@ -34,7 +34,7 @@ impl Ledger {
         Self { info, entries: Vec::new(), bytes: 0 }
     }
 
-    /// Drops all but the first `keep` messages, adds others, and settles what was pending.
+    /// Removes all but the first `keep` messages, adds others, and clears the pending call.
     pub(crate) fn append(
         &mut self,
         keep: usize,
@@ -58,7 +58,7 @@ impl Ledger {
         self.info.revision = revision;
     }
 
-    /// Checks that this is the state which a writer knows.
+    /// Checks that this is the revision that a writer knows.
     pub(crate) fn check_revision(&self, expected: Revision) -> Result<(), Error> {
         let found = self.info.revision;
         if found == expected {
@@ -68,12 +68,12 @@ impl Ledger {
     }
 
     /// Checks that the conversation may end after `keep` messages.
-    pub(crate) fn check_place(&self, keep: usize) -> Result<(), Error> {
+    pub(crate) fn check_keep(&self, keep: usize) -> Result<(), Error> {
         let next = self.entries.get(keep).map(|entry| entry.role);
-        check_place(keep, self.entries.len(), next)
+        check_keep(keep, self.entries.len(), next)
     }
 
-    /// Checks that there is room for further messages behind the first `keep`.
+    /// Checks that more messages fit after the first `keep`.
     pub(crate) fn check_room(
         &self,
         keep: usize,
@@ -90,7 +90,7 @@ impl Ledger {
         &self.entries
     }
 
-    /// Bytes of all messages.
+    /// The size of all messages in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -1,8 +1,8 @@
-//! Conversations that are kept: a program stops, starts again, and goes on.
+//! Stores for conversations, so that a program can stop and continue later.
 //!
-//! [`SessionStore`] is the trait of a store, [`MemoryStore`] one that forgets, [`JsonlStore`] one of text
-//! files in a folder; a database is in `oa-session-sqlite`. [`SavedSession`] does what a program has to:
-//! it opens a session and writes what is new in its history.
+//! [`SessionStore`] is the trait, [`MemoryStore`] keeps sessions in memory, [`JsonlStore`] in text files in a
+//! folder; `oa-session-sqlite` adds a database. [`SavedSession`] does what a program needs: it opens a session
+//! and saves new messages of its history.
 //!
 //! ```
 //! # oa_session::contract::block_on(async {
@@ -26,29 +26,28 @@
 //! # }).unwrap();
 //! ```
 //!
-//! # What every store promises
+//! # Guarantees of every store
 //!
-//! - What was acknowledged is there, whatever is killed afterwards; a turn is there wholly or not at all.
-//! - A conversation is valid: no call without its result. A turn that waits for somebody's permission is
-//!   kept beside it ([`Pending`]).
-//! - Two writers of one session cannot mix their words: each change names the [`Revision`] it follows, and
-//!   the later one is told of a conflict.
-//! - Nothing that cannot be read, or was written by a newer version, is ever written over.
-//! - Everything is bounded ([`Limits`]), and times are the caller's ([`Timestamp`]).
+//! - Acknowledged writes survive a killed process, and a turn is stored completely or not at all.
+//! - Conversations are valid: no call without its result. A turn waiting for permission is stored separately
+//!   ([`Pending`]).
+//! - Two writers of one session cannot interleave: each change names the [`Revision`] it is based on, and the
+//!   later one gets a conflict.
+//! - Damaged data and data from newer versions are never overwritten.
+//! - Everything is bounded ([`Limits`]), and the caller supplies all times ([`Timestamp`]).
 //!
-//! `contract::check` (feature `contract`) puts any store to that.
+//! `contract::check` (feature `contract`) tests these for any store.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever writes a store, or keeps conversations of a loop of their own. To run an agent, take the facade
+//! To implement a store, or to save conversations of your own agent loop. To run an agent, use the facade
 //! `open-agent`.
 //!
-//! # Not in it
+//! # Not included
 //!
-//! No runtime: files are read and written by a thread of each store, and its futures may be polled
-//! anywhere. No randomness: ids come from the caller. No clock in any store: times come from the caller, too.
-//! [`Timestamp::now`], and [`SavedSession::save_now`] and its like which call it, are the one place that asks the
-//! system's clock.
+//! No runtime: each store reads and writes files on its own thread, and its futures may be polled anywhere. No
+//! randomness: ids come from the caller. No clock in any store: times come from the caller too. Only
+//! [`Timestamp::now`], and [`SavedSession::save_now`] and similar methods that call it, read the system clock.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -84,7 +83,7 @@ pub use crate::error::{Error, ErrorKind};
 pub use crate::id::SessionId;
 pub use crate::jsonl::JsonlStore;
 pub use crate::limits::Limits;
-pub use crate::list::{Cursor, List, SessionPage, Unreadable};
+pub use crate::list::{Cursor, List, SessionPage, UnreadableSession};
 pub use crate::memory::MemoryStore;
 pub use crate::pending::Pending;
 pub use crate::revision::Revision;
@@ -94,7 +93,7 @@ pub use crate::store::{SessionStore, StoreFuture};
 pub use crate::timestamp::Timestamp;
 pub use crate::worker::Worker;
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

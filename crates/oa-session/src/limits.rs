@@ -1,25 +1,24 @@
 use std::time::Duration;
 
-/// What a session may grow to. Passing one is an error of kind `Limit`, and changes nothing.
+/// The limits of a session. Exceeding one is an error of kind `Limit` and changes nothing.
 ///
-/// The same limits hold when reading, so that what a store holds in memory is bounded too. A session
-/// that was written under wider limits is not lost: it can be read by a store that has them.
+/// They also apply to reading, so the memory used by a store is bounded. A session written under higher limits
+/// is not lost: a store with those limits can read it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most messages of one session, all of which are read at once; 100,000.
+    /// Messages per session, all of which are loaded at once; 100,000 by default.
     pub messages: usize,
-    /// Most bytes of a session's metadata as JSON; 64 KiB.
+    /// Bytes of a session's metadata as JSON; 64 KiB by default.
     pub metadata_bytes: usize,
-    /// Most sessions of one page of a list; 1,000.
+    /// Sessions per page of a list; 1,000 by default.
     pub page: usize,
-    /// Most bytes of what is written at once, as JSON: the messages of one append, a pending approval;
-    /// 64 MiB.
+    /// Bytes of one write as JSON (the messages of one append, or a pending call); 64 MiB by default.
     pub record_bytes: usize,
-    /// Most bytes of all messages of one session as JSON; 512 MiB.
+    /// Bytes of all messages of one session as JSON; 512 MiB by default.
     pub session_bytes: u64,
-    /// How long is waited while another process writes, before an error of kind `Busy`; 30 seconds.
-    pub wait: Duration,
+    /// Time to wait for other writers before an error of kind `Busy`; 30 seconds by default.
+    pub timeout: Duration,
 }
 
 impl Default for Limits {
@@ -30,7 +29,7 @@ impl Default for Limits {
             page: 1_000,
             record_bytes: 64 << 20,
             session_bytes: 512 << 20,
-            wait: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
         }
     }
 }

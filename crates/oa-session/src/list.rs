@@ -8,41 +8,40 @@ use crate::limits::Limits;
 use crate::session::SessionInfo;
 use crate::timestamp::Timestamp;
 
-/// Which sessions to list: those that were written to last come first, and equally old ones by id.
+/// A query for a page of sessions, most recently updated first, then by id.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct List {
-    /// Where the page before this one ended.
+    /// The end of the previous page.
     pub after: Option<Cursor>,
-    /// Most sessions of this page.
+    /// The largest number of sessions on this page.
     pub limit: usize,
 }
 
 impl List {
-    /// Creates a first page of up to `limit` sessions.
+    /// Creates a query for the first page, with up to `limit` sessions.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { after: None, limit }
     }
 
-    /// Goes on where another page ended.
+    /// Continues after another page.
     #[must_use]
     pub fn after(mut self, cursor: Cursor) -> Self {
         self.after = Some(cursor);
         self
     }
 
-    /// Checks that a page of this size may be asked for, for those who write a store.
+    /// Checks the page size; for implementors of stores.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a page of nothing, `Limit` for one that is too long.
+    /// `InvalidInput` if it is zero, `Limit` if it is too large.
     pub fn check(&self, limits: &Limits) -> Result<(), Error> {
         match self.limit {
-            0 => Err(Error::invalid_input("a page of no sessions lists nothing")),
+            0 => Err(Error::invalid_input("the page size must be at least 1")),
             limit if limit > limits.page => {
-                let message =
-                    format!("a page has {} sessions at the most, not {limit}", limits.page);
+                let message = format!("the page size must be at most {}, not {limit}", limits.page);
                 Err(Error::new(ErrorKind::Limit, message))
             }
             _ => Ok(()),
@@ -50,8 +49,8 @@ impl List {
     }
 }
 
-/// A place in a list. It stays good when sessions come, go and change: a session that was written to in
-/// the meantime has moved to the front, and is not met again behind it.
+/// A position in a list. It stays valid when sessions are added, changed and removed: a session updated in the
+/// meantime has moved to the front and does not reappear.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Cursor {
     updated_at: Timestamp,
@@ -59,25 +58,25 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Creates the place of a session that was written to then.
+    /// Creates the position of a session with this update time.
     #[must_use]
     pub fn new(updated_at: Timestamp, id: SessionId) -> Self {
         Self { updated_at, id }
     }
 
-    /// Creates the place of this session.
+    /// Creates the position of this session.
     #[must_use]
     pub fn of(session: &SessionInfo) -> Self {
         Self::new(session.updated_at, session.id.clone())
     }
 
-    /// Returns the id of the session at this place.
+    /// Returns the id of the session at this position.
     #[must_use]
     pub fn id(&self) -> &SessionId {
         &self.id
     }
 
-    /// Returns when that session had been written to.
+    /// Returns the update time of that session.
     #[must_use]
     pub fn updated_at(&self) -> Timestamp {
         self.updated_at
@@ -88,20 +87,20 @@ impl Cursor {
     }
 }
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct SessionPage {
     /// The sessions.
     pub sessions: Vec<SessionInfo>,
-    /// Where the next page goes on; `None` if this was the last.
+    /// The position of the next page; `None` on the last page.
     pub next: Option<Cursor>,
-    /// Sessions that are there and cannot be read, each on one page: they hide no other.
-    pub unreadable: Vec<Unreadable>,
+    /// Sessions that could not be read, each listed on one page, without hiding others.
+    pub unreadable: Vec<UnreadableSession>,
 }
 
 impl SessionPage {
-    /// Creates the page that `list` asks for out of all sessions, in any order.
+    /// Creates the page for a query from all sessions, in any order.
     #[must_use]
     pub fn of(list: &List, mut sessions: Vec<SessionInfo>) -> Self {
         fn key(session: &SessionInfo) -> (Reverse<Timestamp>, &SessionId) {
@@ -118,25 +117,25 @@ impl SessionPage {
         Self::new(sessions, next)
     }
 
-    /// Creates a page of these sessions, for those who write a store.
+    /// Creates a page with these sessions; for implementors of stores.
     #[must_use]
     pub fn new(sessions: Vec<SessionInfo>, next: Option<Cursor>) -> Self {
         Self { sessions, next, unreadable: Vec::new() }
     }
 }
 
-/// A session that is there and cannot be read.
+/// A session that could not be read.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Unreadable {
+pub struct UnreadableSession {
     /// Its id, or the name of its file.
     pub name: String,
-    /// What is wrong with it.
+    /// The error.
     pub error: Error,
 }
 
-impl Unreadable {
-    /// Creates the report of a session that cannot be read.
+impl UnreadableSession {
+    /// Creates a report for a session that could not be read.
     #[must_use]
     pub fn new(name: impl Into<String>, error: Error) -> Self {
         Self { name: name.into(), error }

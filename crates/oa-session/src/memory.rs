@@ -18,7 +18,7 @@ use crate::session::{NewSession, Session, SessionInfo};
 use crate::store::{SessionStore, StoreFuture};
 use crate::timestamp::Timestamp;
 
-/// A store that forgets everything when it is dropped: for tests, and for programs without a disk.
+/// A store in memory, for tests and for programs without a disk.
 #[derive(Default)]
 pub struct MemoryStore {
     limits: Limits,
@@ -28,7 +28,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Contents {
     sessions: HashMap<SessionId, Stored>,
-    /// How many changes there were in all sessions, so that no revision ever comes back.
+    /// The number of changes in all sessions, so that revisions never repeat.
     changes: u64,
 }
 
@@ -45,13 +45,13 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Creates an empty store with limits of your own.
+    /// Creates an empty store with custom limits.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Does something to all that is there, when the future is polled.
+    /// Applies a change when the future is polled.
     fn change<'a, T: Send + 'a>(
         &'a self,
         change: impl FnOnce(&Limits, &mut Contents) -> Result<T, Error> + Send + 'a,
@@ -74,7 +74,7 @@ impl Contents {
         self.sessions.get_mut(id).ok_or_else(|| Error::not_found(id))
     }
 
-    /// Puts in a session that has no messages yet.
+    /// Inserts a session without messages.
     fn insert(&mut self, session: NewSession) -> Result<&mut Stored, Error> {
         if self.sessions.contains_key(&session.id) {
             return Err(Error::already_exists(&session.id));
@@ -102,7 +102,7 @@ impl SessionStore for MemoryStore {
             let ledger = &mut stored.ledger;
             ledger.check_revision(append.revision)?;
             let keep = append.keep.unwrap_or(stored.messages.len());
-            ledger.check_place(keep)?;
+            ledger.check_keep(keep)?;
             let bytes = json.iter().map(|json| json.len() as u64).sum();
             ledger.check_room(keep, json.len(), bytes, limits)?;
             let entries = append.messages.iter().zip(&json);
@@ -145,7 +145,7 @@ impl SessionStore for MemoryStore {
     ) -> StoreFuture<'a, SessionInfo> {
         self.change(move |limits, contents| {
             let Stored { ledger, messages, .. } = contents.get(id)?;
-            ledger.check_place(keep)?;
+            ledger.check_keep(keep)?;
             let metadata = ledger.info.metadata.clone();
             fork.metadata = merge_metadata(metadata, fork.metadata, limits)?;
             let entries = ledger.entries()[..keep].to_vec();

@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::timestamp::Timestamp;
 
-/// A call that waits for somebody's permission, saved so that it can be answered after a restart.
+/// A call waiting for permission, saved so that it can be approved after a restart.
 ///
-/// A turn that waits is not complete, so its messages cannot be appended yet: they are kept here. Once
-/// the call is answered and the turn goes on to its end, [`append`](crate::SessionStore::append) writes
-/// the whole turn and removes this in one step. Of two who answer, the second is told of a conflict.
+/// A waiting turn is incomplete, so its messages cannot be appended yet and are kept here. When the call is
+/// decided and the turn ends, [`append`](crate::SessionStore::append) writes the whole turn and removes this in
+/// one step. Of two programs that do so, the second gets a conflict.
 ///
 /// ```
 /// use oa_session::{Pending, Timestamp};
@@ -25,37 +25,37 @@ use crate::timestamp::Timestamp;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Pending {
-    /// The call that waits.
+    /// The waiting call.
     pub call: ToolUseBlock,
-    /// When it was asked.
+    /// The time of the request.
     pub asked_at: Timestamp,
-    /// Why it is asked, for whoever decides.
+    /// The reason for asking, for the person who decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The messages of the turn so far, none of which is among the session's yet: the prompt, the
-    /// answer with the call, results that are there. Empty, or the call is open at its end.
+    /// The messages of the turn so far, none of which are in the session yet: the prompt, the answer with the
+    /// call, and any results. If not empty, the call must be open at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turn: Vec<Message>,
-    /// Whatever else the program needs to go on: budgets, who was asked, decisions on other calls.
+    /// Other data that the program needs to continue, such as budgets or decisions on other calls.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
 
 impl Pending {
-    /// Creates the record of a call that waits since `asked_at`.
+    /// Creates a record for a call waiting since `asked_at`.
     #[must_use]
     pub fn new(call: ToolUseBlock, asked_at: Timestamp) -> Self {
         Self { call, asked_at, reason: None, turn: Vec::new(), extra: Map::new() }
     }
 
-    /// Tells why it is asked.
+    /// Sets the reason for asking.
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Keeps the messages of the turn so far.
+    /// Sets the messages of the turn so far.
     #[must_use]
     pub fn with_turn(mut self, turn: Vec<Message>) -> Self {
         self.turn = turn;

@@ -1,4 +1,4 @@
-//! What one line of a file says, in every version that was ever written.
+//! The records of a session file, in every format version.
 
 use std::fmt::Write;
 
@@ -14,25 +14,25 @@ use crate::pending::Pending;
 use crate::revision::Revision;
 use crate::timestamp::Timestamp;
 
-/// The version that is written. Older ones are upgraded when they are read, newer ones are refused.
+/// The version that is written. Older versions are upgraded when read, newer ones rejected.
 ///
-/// Version 0 is what programs wrote before there were records: one bare message to a line.
+/// Version 0 is the format used before there were records: one bare message per line.
 pub(crate) const VERSION: u64 = 1;
 
-/// One change of a session.
+/// A change of a session.
 #[derive(Debug)]
 pub(crate) enum Record<'a> {
-    /// All but the first `keep` messages go, and these come; what was pending is settled.
+    /// Keeps the first `keep` messages, adds these, and clears the pending call.
     Append { at: Timestamp, keep: Option<usize>, messages: Vec<&'a RawValue> },
-    /// A session begins.
+    /// Starts the session.
     Create { id: SessionId, at: Timestamp, metadata: Map<String, Value> },
     /// A message of version 0.
     Message(&'a str),
-    /// The metadata is this from now on.
+    /// Replaces the metadata.
     Metadata { at: Timestamp, metadata: Map<String, Value> },
-    /// This call waits for permission from now on, or none does.
+    /// Sets or clears the call waiting for permission.
     Pending { at: Timestamp, pending: Option<Box<Pending>> },
-    /// What the records before do not tell, in a file that was written anew.
+    /// Restores the state that a compacted file's other records lack.
     State { at: Timestamp, revision: Revision, pending: Option<Box<Pending>> },
 }
 
@@ -78,17 +78,19 @@ struct StateMembers {
 }
 
 impl<'a> Record<'a> {
-    /// Reads a line of any version.
+    /// Parses a line of any version.
     pub(crate) fn read(line: &'a str) -> Result<Self, Error> {
         let Head { v, op, role } = parse(line)?;
         match (v, op.as_deref()) {
             (Some(found), _) if found > VERSION => Err(Error::new(
                 ErrorKind::NewerVersion,
-                format!("it is of version {found}, and {VERSION} is the newest that is known here"),
+                format!(
+                    "the line has format version {found}; this program supports up to {VERSION}"
+                ),
             )),
             (Some(VERSION), Some(op)) => Self::read_current(op, line),
             (None, None) if role.is_some() => Ok(Self::Message(line)),
-            _ => Err(Error::corrupt("it is no record of a session")),
+            _ => Err(Error::corrupt("the line is not a session record")),
         }
     }
 
@@ -116,7 +118,7 @@ impl<'a> Record<'a> {
             }
             _ => {
                 let op: String = op.chars().take(32).collect();
-                return Err(Error::corrupt(format!("it is an unknown {op:?}")));
+                return Err(Error::corrupt(format!("unknown operation {op:?}")));
             }
         })
     }
@@ -124,10 +126,10 @@ impl<'a> Record<'a> {
 
 fn parse<'a, T: Deserialize<'a>>(line: &'a str) -> Result<T, Error> {
     serde_json::from_str(line)
-        .map_err(|error| Error::corrupt("it cannot be read").with_source(error))
+        .map_err(|error| Error::corrupt("the line is damaged").with_source(error))
 }
 
-/// Reads the role of a message from its JSON.
+/// Parses the role of a message's JSON.
 pub(crate) fn role_of(message: &str) -> Result<MessageRole, Error> {
     #[derive(Deserialize)]
     struct Members {
@@ -137,7 +139,7 @@ pub(crate) fn role_of(message: &str) -> Result<MessageRole, Error> {
     parse(message).map(|Members { role }| role)
 }
 
-/// A record as it is written, but for what closes the line (its checksum).
+/// A record as written, without the end of the line (its checksum).
 #[derive(Debug)]
 pub(crate) struct Draft(String);
 
@@ -172,14 +174,14 @@ impl Draft {
         Self::new("metadata", at).metadata(metadata)
     }
 
-    /// `pending` is its JSON.
+    /// `pending` is JSON.
     pub(crate) fn pending(at: Timestamp, pending: Option<&str>) -> Self {
         let mut draft = Self::new("pending", at);
         draft.member("pending", pending.unwrap_or("null"));
         draft
     }
 
-    /// `pending` is its JSON.
+    /// `pending` is JSON.
     pub(crate) fn state(at: Timestamp, revision: Revision, pending: Option<&str>) -> Self {
         let mut draft = Self::new("state", at);
         draft.member("revision", format_args!("\"{revision}\""));
@@ -187,7 +189,7 @@ impl Draft {
         draft
     }
 
-    /// Returns the record's JSON, with neither the brace nor the checksum at its end.
+    /// Returns the record's JSON without the checksum and closing brace.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

@@ -4,23 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// Which state of a conversation a writer knows.
+/// The version of a conversation.
 ///
-/// It changes with every message and every pending approval that is written, and never comes back: a
-/// writer that names the revision it knows cannot write behind somebody else's words. Revisions are
-/// equal or not; there is no order. As text, and in JSON, one is 16 hexadecimal digits.
+/// It changes with every write of messages or a pending call and never repeats, so a writer that names the
+/// revision it knows cannot append to messages it has not seen. Revisions can be compared only for equality.
+/// The text and JSON format is 16 hexadecimal digits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Revision(u64);
 
 impl Revision {
-    /// Creates a revision from what a store counts them by.
+    /// Creates a revision from a store's counter.
     #[must_use]
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Returns what the store counts by.
+    /// Returns the store's counter.
     #[must_use]
     pub fn to_bits(self) -> u64 {
         self.0
@@ -33,7 +33,8 @@ impl TryFrom<String> for Revision {
     fn try_from(text: String) -> Result<Self, Error> {
         let is_hex = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let bits = u64::from_str_radix(&text, 16).ok().filter(|_| is_hex);
-        bits.map(Self).ok_or_else(|| Error::invalid_input("a revision has 16 hexadecimal digits"))
+        bits.map(Self)
+            .ok_or_else(|| Error::invalid_input("a revision must have 16 hexadecimal digits"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What every store checks before it writes, for those who write one.
+//! The checks that every store makes before a write; for implementors of stores.
 
 use std::collections::BTreeSet;
 
@@ -10,18 +10,18 @@ use crate::error::Error;
 use crate::limits::Limits;
 use crate::pending::Pending;
 
-/// Values may be nested this deep. JSON is read to 128 levels, and a message adds some of its own.
+/// The deepest nesting of values. JSON is read to 128 levels, and a message adds some of its own.
 const DEPTH: usize = 100;
 
-/// How many characters of an id an error shows.
+/// The longest excerpt of an id in an error, in characters.
 const EXCERPT: usize = 64;
 
-/// Checks messages that are to be written at once, and returns the JSON of each.
+/// Checks messages for one write and returns their JSON.
 ///
 /// # Errors
 ///
-/// `InvalidInput` unless every call of an assistant's message is answered by exactly one result, in the
-/// messages of the role `tool` directly behind it; `Limit` for too many bytes or too deep values.
+/// `InvalidInput` unless every call in an assistant message is answered by exactly one result, in the `tool`
+/// messages directly after it; `Limit` for too many bytes or too deeply nested values.
 pub fn check_messages(messages: &[Message], limits: &Limits) -> Result<Vec<String>, Error> {
     let open = open_calls(messages)?;
     if !open.is_empty() {
@@ -31,7 +31,7 @@ pub fn check_messages(messages: &[Message], limits: &Limits) -> Result<Vec<Strin
     let json = messages.iter().map(|message| {
         check_depth(message)?;
         let json = to_json(message)?;
-        // And what parts it from the next.
+        // Plus the separator.
         bytes += json.len() + 1;
         check_record(bytes, limits)?;
         Ok(json)
@@ -39,16 +39,16 @@ pub fn check_messages(messages: &[Message], limits: &Limits) -> Result<Vec<Strin
     json.collect()
 }
 
-/// Checks a call that waits for permission, and returns its JSON.
+/// Checks a call waiting for permission and returns its JSON.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if its turn has messages, and the call is not open at their end; `Limit` for too many
-/// bytes or too deep values.
+/// `InvalidInput` if its turn has messages but the call is not open at their end; `Limit` for too many bytes or
+/// too deeply nested values.
 pub fn check_pending(pending: &Pending, limits: &Limits) -> Result<String, Error> {
     let id = pending.call.id.as_str();
     if !pending.turn.is_empty() && !open_calls(&pending.turn)?.contains(id) {
-        let message = format!("the call {} is not open at the end of its turn", excerpt(id));
+        let message = format!("call {} is not open at the end of its turn", excerpt(id));
         return Err(Error::invalid_input(message));
     }
     pending.turn.iter().try_for_each(check_depth)?;
@@ -60,49 +60,49 @@ pub fn check_pending(pending: &Pending, limits: &Limits) -> Result<String, Error
     Ok(json)
 }
 
-/// Checks that messages of `bytes` bytes fit into one session.
+/// Checks that a session may have this many messages and bytes.
 ///
 /// # Errors
 ///
-/// `Limit` if there are too many, or too many bytes.
+/// `Limit` if there are too many messages or bytes.
 pub fn check_size(messages: usize, bytes: u64, limits: &Limits) -> Result<(), Error> {
     if messages > limits.messages {
         let most = limits.messages;
-        let message = format!("a session has {most} messages at the most, not {messages}");
+        let message = format!("a session may have at most {most} messages, not {messages}");
         return Err(Error::limit(message));
     }
     if bytes > limits.session_bytes {
         let most = limits.session_bytes;
         let message =
-            format!("the messages of a session have {most} bytes at the most, not {bytes}");
+            format!("the messages of a session may have at most {most} bytes, not {bytes}");
         return Err(Error::limit(message));
     }
     Ok(())
 }
 
-/// Checks that the conversation may end after `keep` of its `count` messages. `next` is the role of the
-/// message behind that place, if there is one.
+/// Checks that a conversation of `count` messages may end after `keep`. `next` is the role of the first removed
+/// message, if any.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if there are fewer messages, or a call would be parted from its result.
-pub fn check_place(keep: usize, count: usize, next: Option<MessageRole>) -> Result<(), Error> {
+/// `InvalidInput` if there are fewer messages, or a call would be separated from its result.
+pub fn check_keep(keep: usize, count: usize, next: Option<MessageRole>) -> Result<(), Error> {
     if keep > count {
-        let message = format!("there are {count} messages, of which {keep} cannot stay");
+        let message = format!("cannot keep {keep} of {count} messages");
         return Err(Error::invalid_input(message));
     }
     if next == Some(MessageRole::Tool) {
-        let message = format!("message {keep} is the result of a call, which would be without it");
+        let message = format!("message {keep} is the result of a call that would be kept");
         return Err(Error::invalid_input(message));
     }
     Ok(())
 }
 
-/// Sets members of a session's metadata; those that are null go.
+/// Merges members into a session's metadata; null removes a member.
 ///
 /// # Errors
 ///
-/// `Limit` if it is then too long or too deep.
+/// `Limit` if the result is too long or too deeply nested.
 pub fn merge_metadata(
     mut metadata: Map<String, Value>,
     members: Map<String, Value>,
@@ -113,18 +113,18 @@ pub fn merge_metadata(
     metadata.values().try_for_each(check_value)?;
     let (bytes, most) = (to_json(&metadata)?.len(), limits.metadata_bytes);
     if bytes > most {
-        let message = format!("metadata has {most} bytes at the most, not {bytes}");
+        let message = format!("the metadata may have at most {most} bytes, not {bytes}");
         return Err(Error::limit(message));
     }
     Ok(metadata)
 }
 
-/// Returns the ids of the calls that have no result when these messages end.
+/// Returns the ids of calls without a result at the end of these messages.
 ///
 /// # Errors
 ///
-/// `InvalidInput` if one has none where others follow, two calls of one message have the same id, or a
-/// result answers no call.
+/// `InvalidInput` if a call before the end has no result, two calls of one message have the same id, or a
+/// result matches no call.
 pub fn open_calls(messages: &[Message]) -> Result<BTreeSet<&str>, Error> {
     let mut open = BTreeSet::new();
     for (place, message) in messages.iter().enumerate() {
@@ -135,12 +135,12 @@ pub fn open_calls(messages: &[Message]) -> Result<BTreeSet<&str>, Error> {
             });
             let mut results = results.peekable();
             if results.peek().is_none() {
-                let message = format!("message {place} has the role tool, and no result");
+                let message = format!("message {place} has the role tool but no result");
                 return Err(Error::invalid_input(message));
             }
             if let Some(id) = results.find(|id| !open.remove(id)) {
                 let id = excerpt(id);
-                let message = format!("the result {id} in message {place} answers no open call");
+                let message = format!("the result {id} in message {place} matches no open call");
                 return Err(Error::invalid_input(message));
             }
             continue;
@@ -154,7 +154,7 @@ pub fn open_calls(messages: &[Message]) -> Result<BTreeSet<&str>, Error> {
                 _ => None,
             });
             if let Some(id) = calls.find(|id| !open.insert(id)) {
-                let message = format!("message {place} has two calls {}", excerpt(id));
+                let message = format!("message {place} has two calls with the id {}", excerpt(id));
                 return Err(Error::invalid_input(message));
             }
         }
@@ -166,7 +166,7 @@ fn unanswered(open: &BTreeSet<&str>) -> Error {
     const SHOWN: usize = 8;
     let ids: Vec<String> = open.iter().take(SHOWN).map(|id| excerpt(id)).collect();
     let more = if open.len() > SHOWN { ", ..." } else { "" };
-    Error::invalid_input(format!("calls have no result: {}{more}", ids.join(", ")))
+    Error::invalid_input(format!("calls without a result: {}{more}", ids.join(", ")))
 }
 
 fn excerpt(id: &str) -> String {
@@ -177,7 +177,7 @@ fn excerpt(id: &str) -> String {
 pub(crate) fn check_record(bytes: usize, limits: &Limits) -> Result<(), Error> {
     if bytes > limits.record_bytes {
         let most = limits.record_bytes;
-        let message = format!("{most} bytes are written at once at the most, and this is more");
+        let message = format!("a write may have at most {most} bytes");
         return Err(Error::limit(message));
     }
     Ok(())
@@ -209,10 +209,10 @@ fn check_value(value: &Value) -> Result<(), Error> {
     if fits(value, DEPTH) {
         return Ok(());
     }
-    Err(Error::limit(format!("values are nested {DEPTH} levels deep at the most")))
+    Err(Error::limit(format!("values may be nested at most {DEPTH} levels deep")))
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, Error> {
     serde_json::to_string(value)
-        .map_err(|error| Error::invalid_input("it has no JSON form").with_source(error))
+        .map_err(|error| Error::invalid_input("cannot be represented as JSON").with_source(error))
 }

@@ -11,11 +11,10 @@ use crate::session::{NewSession, Session};
 use crate::store::SessionStore;
 use crate::timestamp::Timestamp;
 
-/// A session of a store, and what was last written of it: keeps a conversation for a program while it goes
-/// on.
+/// A session and its store, which saves a program's conversation as it grows.
 ///
-/// After each turn it is given the whole history, and writes what is new. It knows the revision, so
-/// that another program that goes on with the same session is noticed.
+/// After each turn, pass it the whole history; it writes the new messages. It tracks the revision, so changes
+/// by another program are detected.
 ///
 /// ```
 /// # oa_session::contract::block_on(async {
@@ -44,11 +43,11 @@ pub struct SavedSession {
 }
 
 impl SavedSession {
-    /// Opens a session that is there.
+    /// Opens an existing session.
     ///
     /// # Errors
     ///
-    /// As [`load`](SessionStore::load).
+    /// The same as [`load`](SessionStore::load).
     ///
     /// # Cancel safety
     ///
@@ -58,11 +57,11 @@ impl SavedSession {
         Ok(Self { store, session })
     }
 
-    /// Creates a session, or opens the one that is there under this id as it is.
+    /// Creates a session, or opens the existing one with this id unchanged.
     ///
     /// # Errors
     ///
-    /// As [`create`](SessionStore::create) and [`load`](SessionStore::load).
+    /// The same as [`create`](SessionStore::create) and [`load`](SessionStore::load).
     ///
     /// # Cancel safety
     ///
@@ -79,7 +78,7 @@ impl SavedSession {
         }
     }
 
-    /// Returns what is saved.
+    /// Returns the session as last saved.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
@@ -91,11 +90,11 @@ impl SavedSession {
         &self.store
     }
 
-    /// Reads the session again: after a conflict, or after a future that was dropped.
+    /// Loads the session again, after a conflict or a dropped future.
     ///
     /// # Errors
     ///
-    /// As [`load`](SessionStore::load); what was known stays.
+    /// The same as [`load`](SessionStore::load); on an error the session is unchanged.
     ///
     /// # Cancel safety
     ///
@@ -105,27 +104,26 @@ impl SavedSession {
         Ok(())
     }
 
-    /// Writes the conversation in one step: new messages are appended, and from the first message on that
-    /// differs from what was saved, the new ones replace the old. A call that waited for permission is no
-    /// longer pending. Does nothing if nothing has changed.
+    /// Writes the conversation atomically: appends new messages, replacing saved ones from the first
+    /// difference. A pending call is cleared. Does nothing if nothing changed.
     ///
-    /// The time is the caller's; [`save_now`](Self::save_now) takes the system's.
+    /// The caller supplies the time; [`save_now`](Self::save_now) uses the system clock.
     ///
     /// # Errors
     ///
-    /// As [`append`](SessionStore::append): `Conflict` if somebody else has written, `InvalidInput` while
-    /// a call has no result. After `Io`, [`reload`](Self::reload) tells what is there.
+    /// The same as [`append`](SessionStore::append): `Conflict` if someone else has written, `InvalidInput`
+    /// while a call has no result. After `Io`, [`reload`](Self::reload) to see what was stored.
     ///
     /// # Cancel safety
     ///
-    /// What was to be written is there, or not: [`reload`](Self::reload) tells.
+    /// The write happens completely or not at all: [`reload`](Self::reload) to see which.
     pub async fn save(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         let saved = &self.session.messages;
         let same = saved.iter().zip(history).take_while(|(saved, now)| saved == now).count();
         if same == saved.len() && same == history.len() {
             return Ok(());
         }
-        // A result is written anew together with its call.
+        // A result is always written together with its call.
         let is_result =
             |place: usize| saved.get(place).is_some_and(|m| m.role == MessageRole::Tool);
         let keep = (0..=same).rev().find(|place| !is_result(*place)).unwrap_or_default();
@@ -141,32 +139,32 @@ impl SavedSession {
         Ok(())
     }
 
-    /// Writes the conversation as [`save`](Self::save) does, at the current time of the system's clock.
+    /// Writes the conversation like [`save`](Self::save), at the system clock's current time.
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save).
+    /// The same as [`save`](Self::save).
     ///
     /// # Cancel safety
     ///
-    /// As [`save`](Self::save).
+    /// The same as [`save`](Self::save).
     pub async fn save_now(&mut self, history: &[Message]) -> Result<(), Error> {
         self.save(history, Timestamp::now()).await
     }
 
-    /// Writes a conversation whose last turn waits, for permission or for results: what is before that
-    /// turn as [`save`](Self::save) does, and the turn beside it as [`Pending`], under the first of its
-    /// open calls. If nothing waits it is a `save`.
+    /// Writes a conversation whose last turn is waiting, for permission or results: earlier messages like
+    /// [`save`](Self::save), and the turn as [`Pending`] with the first of its open calls. If nothing is
+    /// waiting, it is the same as `save`.
     ///
-    /// [`Session::conversation`] has all of it again, for `Client::resume(options, messages)`.
+    /// [`Session::conversation`] returns all of it, for `Client::resume(options, messages)`.
     ///
     /// # Errors
     ///
-    /// As [`save`](Self::save) and [`set_pending`](Self::set_pending).
+    /// The same as [`save`](Self::save) and [`set_pending`](Self::set_pending).
     ///
     /// # Cancel safety
     ///
-    /// As [`save`](Self::save); the turn that waits may be missing.
+    /// The same as [`save`](Self::save); the waiting turn may be missing.
     pub async fn save_waiting(&mut self, history: &[Message], at: Timestamp) -> Result<(), Error> {
         let open = open_calls(history)?;
         let calls = history.iter().flat_map(|message| &message.content);
@@ -184,29 +182,28 @@ impl SavedSession {
         self.set_pending(Some(pending), at).await
     }
 
-    /// Writes a conversation whose last turn may wait, as [`save_waiting`](Self::save_waiting) does, at the
-    /// current time of the system's clock.
+    /// Writes a conversation like [`save_waiting`](Self::save_waiting), at the system clock's current time.
     ///
     /// # Errors
     ///
-    /// As [`save_waiting`](Self::save_waiting).
+    /// The same as [`save_waiting`](Self::save_waiting).
     ///
     /// # Cancel safety
     ///
-    /// As [`save_waiting`](Self::save_waiting).
+    /// The same as [`save_waiting`](Self::save_waiting).
     pub async fn save_waiting_now(&mut self, history: &[Message]) -> Result<(), Error> {
         self.save_waiting(history, Timestamp::now()).await
     }
 
-    /// Saves the call that waits for permission, or `None` when no call waits any more.
+    /// Saves the call waiting for permission; `None` clears it.
     ///
     /// # Errors
     ///
-    /// As [`set_pending`](SessionStore::set_pending).
+    /// The same as [`set_pending`](SessionStore::set_pending).
     ///
     /// # Cancel safety
     ///
-    /// As [`save`](Self::save).
+    /// The same as [`save`](Self::save).
     pub async fn set_pending(
         &mut self,
         pending: Option<Pending>,

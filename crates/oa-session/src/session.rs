@@ -7,28 +7,28 @@ use crate::pending::Pending;
 use crate::revision::Revision;
 use crate::timestamp::Timestamp;
 
-/// What is known of a session without reading its messages.
+/// The facts about a session, without its messages.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// Its name.
+    /// The id.
     pub id: SessionId,
-    /// When it was created.
+    /// The creation time.
     pub created_at: Timestamp,
-    /// When it was last written to; lists are ordered by it.
+    /// The time of the last write, by which lists are ordered.
     pub updated_at: Timestamp,
-    /// Free members, such as a title, a model, a working folder.
+    /// Custom members, such as a title, model or working folder.
     pub metadata: Map<String, Value>,
-    /// How many messages it has.
+    /// The number of messages.
     pub message_count: usize,
-    /// Whether a call waits for permission.
+    /// True if a call is waiting for permission.
     pub is_pending: bool,
-    /// Which state this is; the next append has to name it.
+    /// The current revision, which the next append must name.
     pub revision: Revision,
 }
 
 impl SessionInfo {
-    /// Creates what is known of a session without messages, for those who write a store.
+    /// Creates the facts about a session without messages; for implementors of stores.
     #[must_use]
     pub fn new(session: NewSession, revision: Revision) -> Self {
         let NewSession { id, at, metadata } = session;
@@ -43,33 +43,33 @@ impl SessionInfo {
         }
     }
 
-    /// Returns the member `title` of the metadata, if it is text.
+    /// Returns the metadata member `title`, if it is text.
     #[must_use]
     pub fn title(&self) -> Option<&str> {
         self.metadata.get("title").and_then(Value::as_str)
     }
 }
 
-/// A session with everything in it.
+/// A complete session.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Session {
-    /// What a list tells of it.
+    /// The facts about the session.
     pub info: SessionInfo,
-    /// The conversation, oldest message first: what `Client::with_history` takes.
+    /// The conversation, oldest message first, as `Client::with_history` expects it.
     pub messages: Vec<Message>,
-    /// The call that waits for permission, if one does.
+    /// The call waiting for permission, if any.
     pub pending: Option<Pending>,
 }
 
 impl Session {
-    /// Creates a session from its parts, for those who write a store.
+    /// Creates a session from its parts; for implementors of stores.
     #[must_use]
     pub fn new(info: SessionInfo, messages: Vec<Message>, pending: Option<Pending>) -> Self {
         Self { info, messages, pending }
     }
 
-    /// Returns the whole conversation: the messages, and those of the turn that waits.
+    /// Returns the whole conversation: the messages and those of the waiting turn.
     #[must_use]
     pub fn conversation(&self) -> Vec<Message> {
         let waiting = self.pending.iter().flat_map(|pending| &pending.turn);
@@ -77,7 +77,7 @@ impl Session {
     }
 }
 
-/// A session to be created.
+/// A session to create.
 ///
 /// ```
 /// use oa_session::{NewSession, SessionId, Timestamp};
@@ -90,11 +90,11 @@ impl Session {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NewSession {
-    /// Its name, which no other session of the store has.
+    /// The id, unique within the store.
     pub id: SessionId,
-    /// The time.
+    /// The current time.
     pub at: Timestamp,
-    /// Free members. Those that are null are left out.
+    /// Custom members. Null members are dropped.
     pub metadata: Map<String, Value>,
 }
 
@@ -105,14 +105,14 @@ impl NewSession {
         Self { id, at, metadata: Map::new() }
     }
 
-    /// Sets these members of the metadata.
+    /// Sets members of the metadata.
     #[must_use]
     pub fn with_metadata(mut self, members: Map<String, Value>) -> Self {
         self.metadata.extend(members);
         self
     }
 
-    /// Sets the member `title` of the metadata.
+    /// Sets the metadata member `title`.
     #[must_use]
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.metadata.insert("title".to_owned(), Value::String(title.into()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::append::Append;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::id::SessionId;
 use crate::list::{List, SessionPage};
 use crate::pending::Pending;
@@ -13,29 +13,27 @@ use crate::revision::Revision;
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
-/// What the methods of a [`SessionStore`] return.
+/// The future returned by the methods of a [`SessionStore`].
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
 
-/// A place where conversations are kept.
+/// A store for conversations.
 ///
-/// It is object safe, and passed around as `Arc<dyn SessionStore>`. What is written is there for good
-/// once its future has completed, all of it or nothing. Of two writers of one session, the one that has
-/// not seen what the other wrote gets a [`Conflict`](crate::ErrorKind::Conflict). A store
-/// holds valid conversations only: each call has its result behind it.
+/// Dyn compatible; passed around as `Arc<dyn SessionStore>`. Each write is atomic, and durable once its future
+/// has completed. A writer that has not seen another's changes gets a [`Conflict`](crate::ErrorKind::Conflict).
+/// A store contains only valid conversations: each call is followed by its result.
 ///
-/// Whoever implements it finds the checks in [`rules`](crate::rules), a thread for blocking work in
-/// [`Worker`](crate::Worker), and a test of all that is promised here in `contract::check` (feature
-/// `contract`).
+/// Implementors find the checks in [`rules`](crate::rules), a thread for blocking work in
+/// [`Worker`](crate::Worker), and a test of all guarantees in `contract::check` (feature `contract`).
 ///
 /// # Cancel safety
 ///
-/// A future that is dropped before it was polled does nothing. One that is dropped later has happened
-/// wholly or not at all: load the session to see.
+/// A future dropped before its first poll does nothing. Dropped later, its operation happens completely or not
+/// at all: load the session to see which.
 ///
 /// # Errors
 ///
-/// Beside what each method names: `Busy`, `Closed` and `Io` if the store does not answer, `Corrupt` and
-/// `NewerVersion` if it holds what cannot be read, `Limit` for whatever is too large.
+/// In addition to the errors of each method: `Busy`, `Closed` and `Io` if the store does not respond, `Corrupt`
+/// and `NewerVersion` if it contains unreadable data, `Limit` if a limit is exceeded.
 pub trait SessionStore: fmt::Debug + Send + Sync {
     /// Creates a session without messages.
     ///
@@ -44,42 +42,42 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// `AlreadyExists`, also for a session that cannot be read.
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionInfo>;
 
-    /// Appends messages, all or none, and returns the new facts about the session. A call that waited for permission waits no more.
+    /// Appends messages atomically and returns the updated facts. Clears a pending call.
     ///
     /// # Errors
     ///
-    /// `Conflict` if the session is at another revision, `NotFound`, `InvalidInput` if a call has no
-    /// result or a result no call.
+    /// `Conflict` if the session is at another revision, `NotFound`, `InvalidInput` for a call without a result
+    /// or a result without a call.
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo>;
 
-    /// Reads a session with all its messages.
+    /// Loads a session with all its messages.
     ///
     /// # Errors
     ///
     /// `NotFound`.
     fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session>;
 
-    /// Lists sessions without reading their messages, page by page.
+    /// Lists a page of sessions, without reading their messages.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a page of nothing.
+    /// `InvalidInput` for a page size of zero.
     fn list(&self, list: List) -> StoreFuture<'_, SessionPage>;
 
-    /// Removes a session, also one that cannot be read.
+    /// Deletes a session, even an unreadable one.
     ///
     /// # Errors
     ///
     /// `NotFound`.
     fn delete<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, ()>;
 
-    /// Creates a session that begins with the first `keep` messages of another, and with its metadata;
-    /// the new one's own members replace those of the same name. What waits for permission stays behind.
+    /// Creates a session from the first `keep` messages and the metadata of another; the new session's own
+    /// metadata takes precedence. A pending call is not copied.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `AlreadyExists`, `InvalidInput` if there are fewer messages, or the next one is the
-    /// result of a call.
+    /// `NotFound`, `AlreadyExists`, `InvalidInput` if there are fewer messages, or the next one is the result
+    /// of a call.
     fn fork<'a>(
         &'a self,
         id: &'a SessionId,
@@ -87,12 +85,12 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         fork: NewSession,
     ) -> StoreFuture<'a, SessionInfo>;
 
-    /// Takes back all but the first `keep` messages, and what waits for permission.
+    /// Removes all but the first `keep` messages, and a pending call.
     ///
     /// # Errors
     ///
     /// `Conflict` if the session is at another revision, `NotFound`, `InvalidInput` if there are fewer
-    /// messages, or the first to go is the result of a call.
+    /// messages, or the first removed one is the result of a call.
     fn rewind<'a>(
         &'a self,
         id: &'a SessionId,
@@ -103,7 +101,7 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         self.append(id, Append::new(revision, Vec::new(), at).keeping(keep))
     }
 
-    /// Sets members of the metadata; the others stay, and those set to null go. The revision stays.
+    /// Merges members into the metadata; null removes a member. The revision does not change.
     ///
     /// # Errors
     ///
@@ -115,12 +113,12 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo>;
 
-    /// Saves the call that waits for permission, in place of any other; `None` says that no call waits any more.
+    /// Saves the call waiting for permission, replacing any other; `None` clears it.
     ///
     /// # Errors
     ///
-    /// `Conflict` if the session is at another revision, `NotFound`, `InvalidInput` if the call is not
-    /// open at the end of its turn.
+    /// `Conflict` if the session is at another revision, `NotFound`, `InvalidInput` if the call is not open at
+    /// the end of its turn.
     fn set_pending<'a>(
         &'a self,
         id: &'a SessionId,
@@ -187,5 +185,27 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
         at: Timestamp,
     ) -> StoreFuture<'a, SessionInfo> {
         (**self).set_pending(id, revision, pending, at)
+    }
+}
+
+/// Errors with the same words in every store.
+impl Error {
+    /// Creates an error for a session that already exists.
+    #[must_use]
+    pub fn already_exists(id: &SessionId) -> Self {
+        Self::new(ErrorKind::AlreadyExists, format!("session {id} already exists"))
+    }
+
+    /// Creates an error for a writer with an outdated revision.
+    #[must_use]
+    pub fn conflict(id: &SessionId, expected: Revision, found: Revision) -> Self {
+        let message = format!("session {id} is at revision {found}, not {expected}: load it again");
+        Self::new(ErrorKind::Conflict, message)
+    }
+
+    /// Creates an error for a session that does not exist.
+    #[must_use]
+    pub fn not_found(id: &SessionId) -> Self {
+        Self::new(ErrorKind::NotFound, format!("session {id} does not exist"))
     }
 }

@@ -2,10 +2,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// A point in time, as milliseconds since 1970-01-01T00:00:00Z, in memory and in JSON.
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z, in memory and in JSON.
 ///
-/// Stores never read a clock: every change takes its time from the caller, who may have a clock of its own or
-/// ask the system's with [`now`](Self::now).
+/// Stores never read a clock: the caller supplies the time of every change, from its own clock or from
+/// [`now`](Self::now).
 ///
 /// ```
 /// use oa_session::Timestamp;
@@ -19,13 +19,13 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// Returns the current time of the system's clock, [`SystemTime::now`].
+    /// Returns the current time of the system clock, [`SystemTime::now`].
     #[must_use]
     pub fn now() -> Self {
         SystemTime::now().into()
     }
 
-    /// Creates a time from milliseconds since 1970; earlier ones are negative.
+    /// Creates a time from milliseconds since 1970; earlier times are negative.
     #[must_use]
     pub fn from_millis(millis: i64) -> Self {
         Self(millis)
@@ -39,7 +39,7 @@ impl Timestamp {
 }
 
 impl From<SystemTime> for Timestamp {
-    /// Times that milliseconds in 64 bits cannot tell are the nearest that they can.
+    /// Saturates for times out of range.
     fn from(time: SystemTime) -> Self {
         Self(match time.duration_since(UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),

@@ -10,12 +10,11 @@ use oa_types::contain::{contain, discard};
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreFuture;
 
-/// A thread that owns what blocks (files, a database), for those who write a store.
+/// A thread that owns a blocking resource (files, a database); for implementors of stores.
 ///
-/// Jobs run one after the other, in the order in which their futures were first polled; the runtime of
-/// whoever waits is never held up. When the worker is dropped, its thread ends after the jobs that
-/// were asked for. After a job that panicked, what it worked on is dropped, and every later job fails with
-/// `Closed`: what a panic has left is not to be trusted.
+/// Jobs run sequentially, in the order in which their futures were first polled, without blocking the caller's
+/// runtime. When the worker is dropped, the thread ends after the requested jobs. If a job panics, the state is
+/// dropped, because it may be inconsistent, and later jobs fail with `Closed`.
 ///
 /// ```
 /// use oa_session::Worker;
@@ -35,11 +34,11 @@ pub struct Worker<S> {
 type Task<S> = Box<dyn FnOnce(&mut Option<S>) + Send>;
 
 impl<S: Send + 'static> Worker<S> {
-    /// Starts a thread of this name that owns `state`.
+    /// Starts a thread with this name that owns `state`.
     ///
     /// # Errors
     ///
-    /// `Io` if there can be no further thread.
+    /// `Io` if the thread cannot be created.
     pub fn spawn(name: &str, state: S) -> Result<Self, Error> {
         let (tasks, received) = channel();
         let thread = thread::Builder::new().name(name.to_owned());
@@ -54,11 +53,11 @@ impl<S: Send + 'static> Worker<S> {
     ///
     /// # Errors
     ///
-    /// What the job returns, and `Closed` after a panic.
+    /// The job's error, or `Closed` after a panic.
     ///
     /// # Cancel safety
     ///
-    /// A job whose future is dropped before its turn has come does not run; one that has begun goes on.
+    /// A job whose future is dropped before its turn does not run; one that has started continues.
     pub fn run<'a, T, J>(&self, job: J) -> StoreFuture<'a, T>
     where
         T: Send + 'static,
@@ -83,7 +82,7 @@ impl<S> fmt::Debug for Worker<S> {
 fn work<S>(state: S, tasks: &Receiver<Task<S>>) {
     let mut state = Some(state);
     for task in tasks {
-        // The job contains its own panic; wakers and results that nobody wants are foreign too.
+        // The job contains its own panic, but wakers and unclaimed results are foreign code too.
         if contain(|| task(&mut state)).is_err() {
             discard(state.take());
         }
@@ -126,7 +125,7 @@ impl<T> Drop for Job<T> {
     }
 }
 
-/// Where a job leaves what has come of it.
+/// The slot for a job's result.
 struct Slot<T> {
     state: Mutex<State<T>>,
 }
@@ -135,7 +134,7 @@ enum State<T> {
     Waiting(Option<Waker>),
     Running(Option<Waker>),
     Done(Option<Result<T, Error>>),
-    /// Nobody waits for it.
+    /// The waiter is gone.
     Abandoned,
 }
 
@@ -167,7 +166,7 @@ impl<T> Slot<T> {
 }
 
 fn closed() -> Error {
-    Error::new(ErrorKind::Closed, "the thread of the store has failed: open the store again")
+    Error::new(ErrorKind::Closed, "the store's thread has failed: open the store again")
 }
 
 #[cfg(test)]
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(block_on(worker.run(|count| Ok(*count))).unwrap(), 1);
     }
 
-    /// Throws another of its kind when it is dropped.
+    /// Panics with another of its kind when it is dropped.
     struct Hostile;
 
     impl Drop for Hostile {

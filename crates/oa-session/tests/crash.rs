@@ -1,4 +1,4 @@
-//! Files of which the writers are killed. No harness: the program starts itself as the writers.
+//! Files whose writers are killed. No harness, because the program starts itself as the writers.
 
 use std::io::{self, Write};
 

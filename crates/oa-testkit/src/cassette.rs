@@ -20,8 +20,6 @@ mod text;
 mod diff;
 mod error;
 
-use std::path::PathBuf;
-
 use tower::Layer;
 
 pub use self::body::TapedBody;
@@ -51,7 +49,7 @@ pub use self::service::{Taped, TapedFuture};
 /// the order of members does not matter, and ids of tool calls as what they pair, because clients make up
 /// those that a server leaves out. Scheme, host and headers are not compared, so that a cassette works
 /// on another machine, with another key or none.
-/// [`ignore`](CassetteBuilder::ignore) and [`normalise`](CassetteBuilder::normalise) say what else is
+/// [`ignore`](CassetteBuilder::ignore) and [`normalize`](CassetteBuilder::normalize) say what else is
 /// not. Each interaction is used once, so that the same question asked twice gets its two answers in
 /// their order, and agents that work at the same time get their own.
 ///
@@ -120,20 +118,6 @@ pub struct Cassette {
 }
 
 impl Cassette {
-    /// Opens a cassette: to replay it if the file exists, else to record it.
-    ///
-    /// # Errors
-    ///
-    /// As those of [`CassetteBuilder::open`].
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
-        Self::builder(path).open()
-    }
-
-    /// Says how a cassette is to be opened.
-    pub fn builder(path: impl Into<PathBuf>) -> CassetteBuilder {
-        CassetteBuilder::new(path.into())
-    }
-
     /// Puts the cassette around a transport: a [`tower::Service`] from `http::Request` to
     /// `http::Response`. Bodies of requests are cloned to be recorded.
     pub fn around<S>(&self, transport: S) -> Taped<S> {

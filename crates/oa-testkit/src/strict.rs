@@ -1,20 +1,17 @@
 //! A request, read as the strictest server would.
 
 mod messages;
+mod request;
 mod settings;
 mod tools;
 
+mod check;
 mod repeated;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
-
-use serde_json::{Map, Value};
-
-use crate::requests::quoted;
 
 /// A check of chat requests, as strict as all servers together: what it lets pass is understood
 /// everywhere.
@@ -142,39 +139,6 @@ impl Strict {
         self.nine_letters = true;
         self
     }
-
-    /// Checks the body of a request.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it.
-    pub fn check(&self, request: &Value) -> Result<(), Violations> {
-        self.check_all(request, Vec::new())
-    }
-
-    /// Checks the body of a request as it is sent: beyond [`check`](Self::check), that it is UTF-8
-    /// and JSON, and that no object has a member twice.
-    ///
-    /// # Errors
-    ///
-    /// All that is wrong with it.
-    pub fn check_bytes(&self, body: &[u8]) -> Result<(), Violations> {
-        let unreadable = |what: String| Violations(vec![Violation::new("", what)]);
-        let text = str::from_utf8(body).map_err(|error| {
-            unreadable(format!("is not UTF-8 from byte {}", error.valid_up_to()))
-        })?;
-        let request = serde_json::from_str(text)
-            .map_err(|error| unreadable(format!("is not JSON: {error}")))?;
-        let repeated = repeated::members(text).into_iter();
-        let found = repeated.map(|path| Violation::new(path, "stands there twice")).collect();
-        self.check_all(&request, found)
-    }
-
-    fn check_all(&self, request: &Value, found: Vec<Violation>) -> Result<(), Violations> {
-        let mut check = Check { found, strict: self };
-        check.request(request);
-        if check.found.is_empty() { Ok(()) } else { Err(Violations(check.found)) }
-    }
 }
 
 /// One thing that some server would refuse. Displayed it is a sentence.
@@ -226,176 +190,3 @@ impl fmt::Display for Violations {
 }
 
 impl Error for Violations {}
-
-/// A check under way.
-struct Check<'a> {
-    found: Vec<Violation>,
-    strict: &'a Strict,
-}
-
-impl Check<'_> {
-    fn request(&mut self, request: &Value) {
-        let Some(request) = self.object("", request, &TOP) else { return };
-
-        match member(request, "model") {
-            Some(model) => {
-                self.text("model", model);
-            }
-            None => self.say("", "has no model"),
-        }
-        match member(request, "messages") {
-            Some(messages) => {
-                if let Some(messages) = self.list("messages", messages) {
-                    messages::check(self, messages);
-                }
-            }
-            None => self.say("", "has no messages"),
-        }
-        self.tools(request);
-        self.settings(request);
-    }
-}
-
-/// What all parts of a request have in common.
-impl Check<'_> {
-    fn say<'p>(&mut self, path: impl Into<Cow<'p, str>>, what: impl Into<String>) {
-        self.found.push(Violation::new(path.into(), what));
-    }
-
-    /// Checks that it is an object with known members only, and none of them null.
-    fn object<'v>(
-        &mut self,
-        path: &str,
-        value: &'v Value,
-        known: &[&str],
-    ) -> Option<&'v Map<String, Value>> {
-        let Some(object) = value.as_object() else {
-            self.say(path, "is not an object");
-            return None;
-        };
-        for (name, value) in object {
-            let path = at(path, name);
-            let is_known =
-                known.contains(&&**name) || self.strict.allowed.contains(&pattern(&path));
-            if !is_known {
-                self.say(path, "is not known to every server");
-            } else if value.is_null() && name != "content" {
-                self.say(path, "is null");
-            }
-        }
-        Some(object)
-    }
-
-    /// Checks that it is a list with something in it.
-    fn list<'v>(&mut self, path: &str, value: &'v Value) -> Option<&'v [Value]> {
-        let list = value.as_array();
-        match list {
-            None => self.say(path, "is not a list"),
-            Some(list) if list.is_empty() => self.say(path, "is empty"),
-            Some(_) => {}
-        }
-        list.map(Vec::as_slice)
-    }
-
-    fn string<'v>(&mut self, path: &str, value: &'v Value) -> Option<&'v str> {
-        let text = value.as_str();
-        if text.is_none() {
-            self.say(path, "is not a string");
-        }
-        text
-    }
-
-    /// Checks that it is a string with something in it.
-    fn text<'v>(&mut self, path: &str, value: &'v Value) -> Option<&'v str> {
-        let text = self.string(path, value)?;
-        if text.is_empty() {
-            self.say(path, "is empty");
-        }
-        Some(text)
-    }
-
-    fn flag(&mut self, path: &str, value: &Value) {
-        if !value.is_boolean() {
-            self.say(path, "is neither true nor false");
-        }
-    }
-
-    /// Checks a member which is one of some words.
-    fn word(&mut self, path: &str, object: &Map<String, Value>, name: &str, words: &[&str]) {
-        match member(object, name) {
-            None => self.say(path, format!("has no {name}")),
-            Some(value) => {
-                let path = at(path, name);
-                let Some(word) = self.string(&path, value) else { return };
-                if !words.contains(&word) {
-                    self.say(path, format!("is {}: {}", quoted(word), words.join(", ")));
-                }
-            }
-        }
-    }
-
-    /// Checks the `name` that an object must have.
-    fn name<'v>(&mut self, path: &str, object: &'v Map<String, Value>) -> Option<&'v str> {
-        let Some(name) = member(object, "name") else {
-            self.say(path, "has no name");
-            return None;
-        };
-        let path = at(path, "name");
-        let name = self.string(&path, name)?;
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if !(1..=LONGEST).contains(&name.len()) || !name.chars().all(is_letter) {
-            let what = format!("is {}: 1 to {LONGEST} letters, digits, _ and -", quoted(name));
-            self.say(path, what);
-        }
-        Some(name)
-    }
-}
-
-/// A member that is there, and not null: that is told of on its own.
-fn member<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
-    object.get(name).filter(|value| !value.is_null())
-}
-
-fn entries<'v>(path: &str, list: &'v [Value]) -> impl Iterator<Item = (String, &'v Value)> {
-    list.iter().enumerate().map(move |(index, entry)| (format!("{path}[{index}]"), entry))
-}
-
-fn at(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// A path without the numbers in its brackets.
-fn pattern(path: &str) -> String {
-    let mut inside = false;
-    let outside = |c: &char| {
-        let is_number = inside && c.is_ascii_digit();
-        inside = *c == '[' || is_number;
-        !is_number
-    };
-    path.chars().filter(outside).collect()
-}
-
-const TOP: [&str; 21] = [
-    "frequency_penalty",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "messages",
-    "model",
-    "n",
-    "parallel_tool_calls",
-    "presence_penalty",
-    "response_format",
-    "seed",
-    "stop",
-    "stream",
-    "stream_options",
-    "temperature",
-    "tool_choice",
-    "tools",
-    "top_logprobs",
-    "top_p",
-    "user",
-];
-const LONGEST: usize = 64;

@@ -5,37 +5,38 @@ use serde_json::{Map, Value};
 
 use crate::excerpt::Excerpt;
 
-/// How deep arguments are checked; what lies deeper passes.
+/// The nesting depth to which arguments are checked; deeper values pass.
 const DEPTH: usize = 64;
-/// How many schemas are looked at to complete the arguments of a call, and again to check them, so that a schema
-/// of a stranger costs no minutes. Arguments that need more are not completed; what is left unchecked passes.
+/// The number of schemas visited to complete the arguments of a call, and again to check them, so that a
+/// hostile schema cannot take minutes. Arguments that need more are not completed, and what is left unchecked
+/// passes.
 const WORK: u32 = 100_000;
-/// How often arguments are completed before they count as never settling. Each pass fills in one level of
-/// defaults inside of defaults.
+/// The number of completion passes after which arguments count as never settling. Each pass fills in one level
+/// of nested defaults.
 const PASSES: usize = 16;
-/// How many references lead on from a schema to others that hold for the same value.
+/// The longest chain of references followed from one schema.
 const REFERENCES: usize = 16;
-/// How many problems are told.
+/// The number of problems reported in full.
 const PROBLEMS: usize = 8;
-/// How many of the allowed values, or of the known parameters, are named.
+/// The number of allowed values or known parameters listed in a message.
 const NAMED: usize = 20;
 
-/// Completes arguments by a JSON Schema, then checks them.
+/// Completes arguments using a JSON Schema, then checks them.
 ///
-/// Completing fills in the `default` of missing `properties`, drops a `null` for a property that is neither
+/// Completing fills in the `default` of missing `properties`, drops `null` for a property that is neither
 /// required nor nullable (models write it for "not given"), and turns a whole number written as `3.0` into `3`
-/// where the type is `integer`. It repeats until nothing changes, so defaults inside of defaults are filled in too
-/// and completing is idempotent: arguments that passed once pass again, unchanged. Arguments that do not settle
-/// after 16 passes, or are too large to look through, are not completed at all.
+/// where the type is `integer`. It repeats until nothing changes, so nested defaults are filled in too and
+/// completing is idempotent: valid arguments pass again unchanged. Arguments that do not settle after 16
+/// passes, or are too large to traverse, are not completed at all.
 ///
 /// Checking covers `type`, `enum`, `const`, `required`, `properties`, `additionalProperties`, `items`, `allOf`,
-/// `anyOf`, `oneOf` (any match will do) and `$ref` within the schema. Keywords next to a `$ref` apply as well (JSON
-/// Schema 2020-12), and their `default` takes precedence over that of the target. Other keywords (lengths,
-/// patterns, ranges) are for the model to read. A `null` for all arguments is an empty object.
+/// `anyOf`, `oneOf` (any match passes) and `$ref` within the schema. Keywords next to a `$ref` apply as well
+/// (JSON Schema 2020-12), and their `default` takes precedence over the target's. Other keywords (lengths,
+/// patterns, ranges) only inform the model. `null` in place of all arguments counts as an empty object.
 ///
 /// # Errors
 ///
-/// Lists what does not fit, by path, for the model to fix.
+/// Lists the problems by path, for the model to fix.
 ///
 /// # Examples
 ///
@@ -61,23 +62,23 @@ pub fn check_arguments(schema: &Value, mut input: Value) -> Result<Value, Argume
     }
     let mut check = Check::new(schema);
     let input = check.complete(schema, input);
-    // However much work completing was, all of it is checked alike.
+    // Checking gets a full budget, however much work completing took.
     check.work = WORK;
     check.value(schema, &input, &Path::Root, DEPTH);
     if check.error.is_none() { Ok(input) } else { Err(check.error) }
 }
 
-/// Completes arguments like [`check_arguments`] without checking them, for arguments that are still arriving.
+/// Completes arguments like [`check_arguments`] without checking them, for arguments that are still streaming.
 #[must_use]
 pub fn complete_arguments(schema: &Value, input: Value) -> Value {
     Check::new(schema).complete(schema, input)
 }
 
-/// Arguments that do not fit a tool's schema.
+/// Arguments that do not match a tool's schema.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ArgumentError {
     problems: Vec<ArgumentProblem>,
-    /// How many there are, told or not.
+    /// All problems, including those beyond the reported ones.
     count: usize,
 }
 
@@ -89,7 +90,7 @@ impl ArgumentError {
         Self { problems: vec![problem], count: 1 }
     }
 
-    /// Returns what is wrong: the first eight problems, in the order of the schema.
+    /// Returns the first eight problems, in schema order.
     #[must_use]
     pub fn problems(&self) -> &[ArgumentProblem] {
         &self.problems
@@ -117,13 +118,13 @@ impl fmt::Display for ArgumentError {
 
 impl StdError for ArgumentError {}
 
-/// One thing that is wrong with arguments.
+/// A problem with one argument.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ArgumentProblem {
-    /// Where: `city`, `stops[2].name`; empty for the arguments as a whole.
+    /// The path of the argument, such as `city` or `stops[2].name`; empty for the arguments as a whole.
     pub path: String,
-    /// What was expected and what was found.
+    /// The expected and the actual value.
     pub message: String,
 }
 
@@ -136,7 +137,7 @@ impl fmt::Display for ArgumentProblem {
     }
 }
 
-/// A place in the arguments, spelled only when something is wrong there.
+/// A path into the arguments, formatted only when a problem is reported.
 enum Path<'a> {
     Root,
     Item(&'a Self, usize),
@@ -157,7 +158,7 @@ impl fmt::Display for Path<'_> {
 struct Check<'a> {
     root: &'a Value,
     work: u32,
-    /// True if a pass has written to the arguments.
+    /// True if the current pass has changed the arguments.
     has_written: bool,
     error: ArgumentError,
 }
@@ -167,11 +168,11 @@ impl<'a> Check<'a> {
         Self { root, work: WORK, has_written: false, error: ArgumentError::default() }
     }
 
-    /// Completes a value until another pass would leave it as it is.
+    /// Completes a value until another pass would leave it unchanged.
     ///
-    /// One pass is not idempotent: a default may have defaults inside, and may make a value fit an alternative that
-    /// it did not fit before. The result is either a value that a pass leaves alone or, if there is none within
-    /// reach, the input itself; completing either again returns the same.
+    /// One pass is not idempotent: a default may contain defaults, and may make a value match an alternative
+    /// that it did not match before. The result is either a value that a pass leaves unchanged or, if none is
+    /// reached, the input itself; completing either again returns the same.
     fn complete(&mut self, schema: &'a Value, input: Value) -> Value {
         let mut value = input.clone();
         for _ in 0..PASSES {
@@ -181,7 +182,7 @@ impl<'a> Check<'a> {
             if self.work == 0 {
                 break;
             }
-            // A default of `null` may be dropped and filled in again: written, and yet the same.
+            // A `null` default may be dropped and filled in again: a write without a change.
             if !self.has_written || value == before {
                 return value;
             }
@@ -189,7 +190,7 @@ impl<'a> Check<'a> {
         input
     }
 
-    /// Fills in defaults and converts what has one meaning only, one level deep.
+    /// Fills in defaults and converts unambiguous values, one level deep.
     fn fill(&mut self, schema: &'a Value, value: &mut Value, depth: usize) {
         for layer in self.layers(schema) {
             let Some(layer) = self.enter(layer, depth) else { return };
@@ -258,7 +259,7 @@ impl<'a> Check<'a> {
     fn value(&mut self, schema: &'a Value, value: &Value, path: &Path<'_>, depth: usize) {
         for layer in self.layers(schema) {
             if layer == &Value::Bool(false) {
-                return self.problem(path, || "nothing is allowed here".to_owned());
+                return self.problem(path, || "no value is allowed here".to_owned());
             }
             let Some(layer) = self.enter(layer, depth) else { return };
             self.value_by(layer, value, path, depth);
@@ -337,8 +338,8 @@ impl<'a> Check<'a> {
                     let names = properties.into_iter().flat_map(Map::keys);
                     let names = named(names.map(|name| format!("`{name}`")));
                     match &*names {
-                        "" => "there is no such parameter".to_owned(),
-                        names => format!("there is no such parameter; there are {names}"),
+                        "" => "unknown parameter".to_owned(),
+                        names => format!("unknown parameter; the parameters are {names}"),
                     }
                 }),
                 (None, Some(schema)) => self.value(schema, member, &path, depth - 1),
@@ -347,7 +348,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Says what is wrong with the one alternative that is of the right type, or that none is.
+    /// Reports the problem with the one alternative that has the right type, or that none has.
     fn no_part_fits(&mut self, parts: &'a [Value], value: &Value, path: &Path<'_>, depth: usize) {
         let mut types = Vec::new();
         let mut near = Vec::new();
@@ -363,7 +364,9 @@ impl<'a> Check<'a> {
             [] => self.problem(path, || {
                 format!("expected {}, found {}", types.join(" or "), found(value))
             }),
-            _ => self.problem(path, || format!("no alternative fits {}", found(value))),
+            _ => {
+                self.problem(path, || format!("{} matches none of the alternatives", found(value)))
+            }
         }
     }
 
@@ -373,12 +376,12 @@ impl<'a> Check<'a> {
         std::mem::replace(&mut self.error, before).is_none()
     }
 
-    /// What a schema says under this word, or else what it refers to.
+    /// Returns a keyword of a schema, or else of the schemas that it references.
     fn word(&mut self, schema: &'a Value, word: &str, depth: usize) -> Option<&'a Value> {
         self.layers(schema).find_map(|layer| self.enter(layer, depth)?.get(word))
     }
 
-    /// Returns the words of a schema; nothing if it has none, or no more work is done.
+    /// Returns the keywords of a schema; `None` if it has none or the work budget is exhausted.
     fn enter(&mut self, schema: &'a Value, depth: usize) -> Option<&'a Map<String, Value>> {
         if depth == 0 {
             return None;
@@ -394,7 +397,7 @@ impl<'a> Check<'a> {
     fn problem(&mut self, path: &Path<'_>, message: impl FnOnce() -> String) {
         if self.error.problems.len() < PROBLEMS {
             let problem = ArgumentProblem { path: path.to_string(), message: message() };
-            // Several schemas that hold for a value may say the same of it.
+            // Several schemas may report the same problem.
             if self.error.problems.contains(&problem) {
                 return;
             }
@@ -404,7 +407,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// A schema, the one that it refers to, and so on: all of them hold for the same value.
+/// A schema, the schema that it references, and so on: all apply to the same value.
 struct Layers<'a> {
     root: &'a Value,
     next: Option<&'a Value>,
@@ -430,7 +433,7 @@ fn list<'a>(schema: &'a Map<String, Value>, word: &str) -> &'a [Value] {
     schema.get(word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether a value is of a type, or of one of several. A type that is not known lets everything pass.
+/// Returns true if a value has the given type or one of several. Unknown types accept everything.
 fn is_of(of: &Value, value: &Value) -> bool {
     match of {
         Value::Array(types) => types.iter().any(|of| is_of(of, value)),
@@ -452,7 +455,7 @@ fn is_of(of: &Value, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a type takes whole numbers and no others.
+/// Returns true if a type accepts integers but no other numbers.
 fn wants_integer(of: &Value) -> bool {
     match of {
         Value::Array(types) => {
@@ -462,12 +465,12 @@ fn wants_integer(of: &Value) -> bool {
     }
 }
 
-/// Equality in which `3` is `3.0`.
+/// Compares values; `3` equals `3.0`.
 fn is_same(one: &Value, other: &Value) -> bool {
     one == other || one.is_number() && one.as_f64() == other.as_f64()
 }
 
-/// A type, or several, in words.
+/// Formats a type or list of types.
 fn words(of: &Value) -> String {
     match of {
         Value::Array(types) => types.iter().map(words).collect::<Vec<_>>().join(" or "),

@@ -9,7 +9,7 @@ use crate::schema::Parameters;
 use crate::tool::{BlockingHandler, NO_CALL};
 use crate::tool_error::ToolError;
 
-/// Begins a tool of this name that does what the description tells the model.
+/// Starts building a tool with this name and description, which the model reads.
 ///
 /// ```
 /// use oa_tools::tool;
@@ -40,10 +40,36 @@ pub fn tool(name: impl Into<String>, description: impl Into<String>) -> ToolBuil
     }
 }
 
+impl FnTool {
+    /// Creates a tool of a schema, whole or shorthand, and an async closure.
+    ///
+    /// ```
+    /// use oa_tools::FnTool;
+    /// use serde_json::json;
+    ///
+    /// let greet = FnTool::new("greet", "Greets", json!({ "name": "string" }), |args| async move {
+    ///     Ok(json!(format!("Hello {}", args["name"].as_str().unwrap_or_default())))
+    /// });
+    /// assert_eq!(greet.input_schema()["required"], json!(["name"]));
+    /// ```
+    pub fn new<F, Fut>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        schema: Value,
+        handler: F,
+    ) -> Self
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    {
+        tool(name, description).schema(schema).build(handler)
+    }
+}
+
 /// A tool in the making: parameters first, then what it does with one of the `build` methods.
 ///
-/// Nothing here fails: the first mistake is kept, and reported by
-/// [`Registry::add`](crate::Registry::add) or [`FnTool::check`].
+/// Methods never fail. The first mistake is recorded and reported by [`Registry::add`](crate::Registry::add) or
+/// [`FnTool::check`].
 #[derive(Clone, Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct ToolBuilder {
@@ -59,32 +85,31 @@ pub struct ToolBuilder {
 }
 
 impl ToolBuilder {
-    /// Adds a required parameter of a type in a word: `string`, `number`, `integer`, `boolean`, `array` or
-    /// `object`.
+    /// Adds a required parameter with a type: `string`, `number`, `integer`, `boolean`, `array` or `object`.
     pub fn param(self, name: &str, of: &str) -> Self {
         self.param_with(name, of)
     }
 
-    /// Adds a parameter with a JSON Schema of its own: `json!({"type": "integer", "minimum": 1})`.
+    /// Adds a parameter with a JSON Schema: `json!({"type": "integer", "minimum": 1})`.
     ///
-    /// Three words of it are about the parameter and not for the model: `default` and `"optional":
-    /// true` or `"required": false` make it optional, a default is filled in when the model leaves it
-    /// out.
+    /// Three keywords are removed from the schema before the model sees it: `default`, whose value is filled in
+    /// when the model omits the parameter, and `"optional": true` or `"required": false`. Each makes the
+    /// parameter optional.
     pub fn param_with(self, name: &str, schema: impl Into<Value>) -> Self {
         self.change(|parameters| parameters.add(name, schema.into()))
     }
 
-    /// Lets the model leave a parameter out.
+    /// Makes a parameter optional.
     pub fn optional(self, name: &str) -> Self {
         self.change(|parameters| parameters.set_optional(name))
     }
 
-    /// Lets the model leave a parameter out, and fills this in then.
+    /// Makes a parameter optional and sets the value used when the model omits it.
     pub fn default(self, name: &str, value: impl Into<Value>) -> Self {
         self.change(|parameters| parameters.set_default(name, value.into()))
     }
 
-    /// Allows only these values: the `enum` of JSON Schema, which is a reserved word here.
+    /// Restricts a parameter to these values (JSON Schema's `enum`, a reserved word in Rust).
     pub fn values(self, name: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         self.change(|parameters| parameters.set(name, "enum", values))
@@ -95,14 +120,16 @@ impl ToolBuilder {
         self.change(|parameters| parameters.set(name, "description", description.into()))
     }
 
-    /// Sets all parameters at once: a JSON Schema, which reaches the model unchanged, or a shorthand.
+    /// Sets all parameters at once, from a JSON Schema, which reaches the model unchanged, or a shorthand.
     ///
-    /// A shorthand maps names to types, or to schemas as [`param_with`](Self::param_with) takes them:
-    /// `{"q": "string", "limit": {"type": "integer", "default": 10}}`. A bare `{"type": "object"}` is a
-    /// schema, not a parameter called `type`. Parameters may be added after it, not before.
+    /// A shorthand maps names to types, or to schemas as in [`param_with`](Self::param_with): `{"q": "string",
+    /// "limit": {"type": "integer", "default": 10}}`. A bare `{"type": "object"}` is a schema, not a parameter
+    /// called `type`. More parameters may be added after this call, not before.
     pub fn schema(mut self, schema: Value) -> Self {
         if self.parameters.is_some() {
-            return self.blame("schema() would replace the parameters before it".to_owned());
+            return self.blame(
+                "call schema() before adding parameters, because it replaces them".to_owned(),
+            );
         }
         match Parameters::read(schema) {
             Ok(parameters) => self.parameters = Some(parameters),
@@ -111,38 +138,38 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the group that permissions speak of.
+    /// Sets the category that permission rules refer to.
     pub fn category(mut self, category: impl Into<String>) -> Self {
         self.category = Some(category.into());
         self
     }
 
-    /// Has it run alone: a barrier between what was called before and after it.
+    /// Makes calls run alone, as a barrier between earlier and later calls.
     pub fn exclusive(mut self) -> Self {
         self.is_exclusive = true;
         self
     }
 
-    /// Limits how many calls of it run at once. Further calls of the same answer wait for their turn, in call order,
-    /// while calls of other tools go ahead. Zero is a mistake.
+    /// Limits the number of calls that run at once. Further calls in the same answer wait in call order, while
+    /// calls to other tools proceed. Zero is a mistake.
     pub fn max_parallel(mut self, calls: usize) -> Self {
         self.max_parallel = Some(calls);
         if calls == 0 { self.blame(NO_CALL.to_owned()) } else { self }
     }
 
-    /// Says that the same arguments always give the same result, so that it may be kept.
+    /// Declares that equal arguments always give equal results, so results may be cached.
     pub fn cacheable(mut self) -> Self {
         self.is_cacheable = true;
         self
     }
 
-    /// Limits how long one run of it may take.
+    /// Sets a timeout for each call.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Ends with an async closure that takes the arguments.
+    /// Builds a tool from an async closure that takes the arguments.
     pub fn build<F, Fut>(self, handler: F) -> FnTool
     where
         F: Fn(Value) -> Fut + Send + Sync + 'static,
@@ -151,7 +178,7 @@ impl ToolBuilder {
         self.build_with_context(move |args, _| handler(args))
     }
 
-    /// Ends with an async closure that takes the arguments and the call's context.
+    /// Builds a tool from an async closure that takes the arguments and the call's context.
     ///
     /// ```
     /// use oa_tools::tool;
@@ -177,7 +204,7 @@ impl ToolBuilder {
         self.finish(Handler::Async(Box::new(handler)), None)
     }
 
-    /// Ends with a closure that blocks: an executor runs it on its blocking pool.
+    /// Builds a tool from a blocking closure. An executor runs it on its blocking pool.
     pub fn build_blocking<F>(self, handler: F) -> FnTool
     where
         F: Fn(Value) -> Result<Value, ToolError> + Send + Sync + 'static,
@@ -185,10 +212,10 @@ impl ToolBuilder {
         self.build_blocking_with_context(move |args, _| handler(args))
     }
 
-    /// Ends with a closure that blocks and takes the call's context.
+    /// Builds a tool from a blocking closure that takes the arguments and the call's context.
     ///
-    /// A thread cannot be stopped from outside: one that takes long asks
-    /// [`is_cancelled`](ToolContext::is_cancelled) now and then.
+    /// A thread cannot be stopped from outside, so long work should poll
+    /// [`is_cancelled`](ToolContext::is_cancelled).
     pub fn build_blocking_with_context<F>(self, handler: F) -> FnTool
     where
         F: Fn(Value, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
@@ -204,7 +231,7 @@ impl ToolBuilder {
             if let Err(error) = check_arguments(parameter, default.clone())
                 && !default.is_null()
             {
-                self = self.blame(format!("the default of {name}: {error}"));
+                self = self.blame(format!("default value of {name}: {error}"));
             }
         }
         FnTool::from_inner(Inner {
@@ -231,7 +258,7 @@ impl ToolBuilder {
         }
     }
 
-    /// Keeps the first mistake.
+    /// Records a mistake, unless there is one already.
     fn blame(mut self, mistake: String) -> Self {
         self.mistake.get_or_insert(mistake);
         self

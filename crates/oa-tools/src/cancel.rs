@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
-/// A signal that work is no longer wanted. Once given it stays.
+/// A cancellation signal. Once triggered, it stays triggered.
 ///
-/// Clones are the same signal. A [`child`](Self::child) is cancelled with its parent, and can be
-/// cancelled alone. It needs no runtime: whoever waits is woken by whoever cancels.
+/// Clones share one signal. A [`child`](Self::child) is canceled with its parent, and can be canceled alone.
+/// Needs no runtime: `cancel` wakes the waiting tasks directly.
 ///
 /// ```
 /// use oa_tools::Cancel;
@@ -25,26 +25,26 @@ pub struct Cancel(Arc<Node>);
 struct Node {
     is_cancelled: AtomicBool,
     listeners: Mutex<Listeners>,
-    /// The parent, and this node's key there.
+    /// The parent, and this node's key in its `children`.
     parent: Option<(Arc<Self>, u64)>,
 }
 
 #[derive(Default)]
 struct Listeners {
     next_key: u64,
-    /// In order of their keys; mostly there is one.
+    /// Sorted by key; usually just one.
     wakers: Vec<(u64, Waker)>,
     children: BTreeMap<u64, Weak<Node>>,
 }
 
 impl Cancel {
-    /// Creates a signal that has not been given.
+    /// Creates a signal that is not triggered.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Node::new(None, false)))
     }
 
-    /// Creates a signal that is given with this one, at the latest.
+    /// Creates a signal that is also triggered by this one.
     #[must_use]
     pub fn child(&self) -> Self {
         let mut listeners = self.0.lock();
@@ -57,11 +57,11 @@ impl Cancel {
         Self(child)
     }
 
-    /// Gives the signal, to this one and all below it. A second time does nothing.
+    /// Triggers the signal and all its children. Repeated calls have no effect.
     pub fn cancel(&self) {
         let mut open = vec![Arc::clone(&self.0)];
         while let Some(node) = open.pop() {
-            // Wakers run and drop code of others: never under the lock.
+            // Wakers may run and drop arbitrary code, so never call them under the lock.
             let listeners = {
                 let mut listeners = node.lock();
                 node.is_cancelled.store(true, Ordering::Release);
@@ -72,17 +72,17 @@ impl Cancel {
         }
     }
 
-    /// Returns whether the signal has been given.
+    /// Returns true if the signal was triggered.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled.load(Ordering::Acquire)
     }
 
-    /// Waits for the signal; ready at once if it has been given.
+    /// Waits for the signal; ready immediately if it was triggered.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing and leaves nothing behind.
+    /// Cancel safe: dropping the future loses nothing and unregisters its waker.
     pub fn cancelled(&self) -> Cancelled {
         Cancelled { node: Arc::clone(&self.0), key: None }
     }
@@ -100,11 +100,11 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// Waits for a [`Cancel`].
+/// A future that resolves when a [`Cancel`] is triggered.
 #[must_use = "futures do nothing unless polled"]
 pub struct Cancelled {
     node: Arc<Node>,
-    /// Where the waker lies, once polled.
+    /// The key of the registered waker, once polled.
     key: Option<u64>,
 }
 
@@ -118,7 +118,8 @@ impl Future for Cancelled {
         let waker = cx.waker().clone();
         let this = &mut *self;
         let mut listeners = this.node.lock();
-        // Set under the lock: what is not seen here finds the waker.
+        // Checked again under the lock, where `cancel` sets the flag: a `cancel` not seen here will find the
+        // waker.
         if this.node.is_cancelled.load(Ordering::Acquire) {
             drop(listeners);
             return Poll::Ready(());
@@ -170,7 +171,7 @@ impl Listeners {
         self.next_key
     }
 
-    /// Where the waker of this key lies, or belongs.
+    /// Returns the index of this key's waker, or the index at which to insert it.
     fn place(&self, key: u64) -> Result<usize, usize> {
         self.wakers.binary_search_by_key(&key, |(key, _)| *key)
     }
@@ -178,7 +179,7 @@ impl Listeners {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // A loop, because a long line of parents may end with its last child.
+        // A loop rather than recursion: dropping the last child may free a long chain of parents.
         let mut parent = self.parent.take();
         while let Some((node, key)) = parent {
             node.lock().children.remove(&key);

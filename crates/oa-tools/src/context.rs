@@ -7,8 +7,8 @@ use crate::cancel::Cancel;
 use crate::emission::{Emission, Emitter, LogLevel, Progress};
 use crate::state::State;
 
-/// What a call of a tool knows beside its arguments: which call it is, whether it is still wanted, what
-/// the program shares with it, and where to tell how far it is.
+/// The context of a tool call: its id, a cancellation signal, the program's shared state, and a channel for
+/// progress.
 ///
 /// ```
 /// use oa_tools::{State, ToolContext};
@@ -17,7 +17,7 @@ use crate::state::State;
 ///
 /// let cx = ToolContext::new("call_1", "search").with_state(State::new().with(Database("main")));
 /// assert_eq!(cx.state::<Database>().map(|db| db.0), Some("main"));
-/// cx.emit_progress((1, 3)); // nobody listens: costs nothing
+/// cx.emit_progress((1, 3)); // no listener: costs nothing
 /// ```
 #[derive(Clone)]
 pub struct ToolContext(Arc<Inner>);
@@ -32,7 +32,7 @@ struct Inner {
 }
 
 impl ToolContext {
-    /// Creates the context of a call that nobody cancels or listens to.
+    /// Creates a context that is never canceled and has no listener.
     #[must_use]
     pub fn new(call_id: impl Into<String>, tool_name: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
@@ -51,14 +51,14 @@ impl ToolContext {
         self
     }
 
-    /// Sets what the program shares with the tool.
+    /// Sets the state shared with the tool.
     #[must_use]
     pub fn with_state(mut self, state: State) -> Self {
         Arc::make_mut(&mut self.0).state = state;
         self
     }
 
-    /// Sets who takes what the tool says while it runs.
+    /// Sets the receiver of progress, status and log output.
     #[must_use]
     pub fn with_emitter(mut self, emitter: Arc<dyn Emitter>) -> Self {
         Arc::make_mut(&mut self.0).emitter = Some(emitter);
@@ -71,7 +71,7 @@ impl ToolContext {
         &self.0.call_id
     }
 
-    /// Returns the name that the tool was called by.
+    /// Returns the name by which the tool was called.
     #[must_use]
     pub fn tool_name(&self) -> &str {
         &self.0.tool_name
@@ -83,7 +83,7 @@ impl ToolContext {
         &self.0.cancel
     }
 
-    /// Returns whether the tool is to stop.
+    /// Returns true if the tool should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancel.is_cancelled()
@@ -95,52 +95,52 @@ impl ToolContext {
         self.0.state.get()
     }
 
-    /// Returns all that the program shares with the tool.
+    /// Returns all shared state.
     #[must_use]
     pub fn shared(&self) -> &State {
         &self.0.state
     }
 
-    /// Returns whether anybody listens to what the tool says while it runs.
+    /// Returns true if output of the running tool has a receiver.
     #[must_use]
     pub fn is_emitting(&self) -> bool {
         self.0.emitter.is_some()
     }
 
-    /// Tells how far the tool is: `(3, 8)`, a fraction such as `0.4`, or a [`Progress`].
+    /// Reports progress: `(3, 8)`, a fraction such as `0.4`, or a [`Progress`].
     pub fn emit_progress(&self, progress: impl Into<Progress>) {
         if let Some(emitter) = &self.0.emitter {
             emitter.emit(Emission::Progress(progress.into()));
         }
     }
 
-    /// Tells what the tool is doing now.
+    /// Reports the tool's current activity.
     ///
-    /// The text is made only if somebody listens: `emit_status(format_args!("page {n}"))`.
+    /// The text is only formatted if there is a listener: `emit_status(format_args!("page {n}"))`.
     pub fn emit_status(&self, status: impl fmt::Display) {
         if let Some(emitter) = &self.0.emitter {
             emitter.emit(Emission::Status(status.to_string()));
         }
     }
 
-    /// Tells a line for a log, of level [`Info`](LogLevel::Info).
+    /// Emits a log line at level [`Info`](LogLevel::Info).
     pub fn emit_log(&self, message: impl fmt::Display) {
         self.emit_log_at(LogLevel::Info, message);
     }
 
-    /// Tells a line for a log.
+    /// Emits a log line.
     pub fn emit_log_at(&self, level: LogLevel, message: impl fmt::Display) {
         if let Some(emitter) = &self.0.emitter {
             emitter.emit(Emission::Log { level, message: message.to_string() });
         }
     }
 
-    /// Tells anything, under a name of the tool's own.
+    /// Emits custom data under a name chosen by the tool.
     pub fn emit(&self, name: &str, data: Value) {
         self.emit_with(name, || data);
     }
 
-    /// Tells anything, made only if somebody listens.
+    /// Emits custom data, computed only if there is a listener.
     pub fn emit_with(&self, name: &str, data: impl FnOnce() -> Value) {
         if let Some(emitter) = &self.0.emitter {
             emitter.emit(Emission::Custom { name: name.to_owned(), data: data() });

@@ -3,33 +3,33 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a running tool says before its result.
+/// Output of a running tool, before its result.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Emission {
-    /// Anything, under a name of the tool's own.
+    /// Custom data under a name chosen by the tool.
     Custom {
         /// The name.
         name: String,
-        /// What is said.
+        /// The data.
         data: Value,
     },
-    /// A line for a log.
+    /// A log line.
     Log {
-        /// How much it matters.
+        /// The severity.
         level: LogLevel,
-        /// The line.
+        /// The message.
         message: String,
     },
-    /// How far the tool is.
+    /// A progress report.
     Progress(Progress),
-    /// What the tool is doing now.
+    /// The current activity.
     Status(String),
 }
 
-/// How far a tool is: `done` of `total` steps of its own choice.
+/// Progress of a tool: `done` of `total` steps, in units of its choice.
 ///
-/// Made from two numbers, or from a fraction between 0 and 1, which becomes a percentage.
+/// Converts from two numbers, or from a fraction between 0 and 1, which becomes a percentage.
 ///
 /// ```
 /// use oa_tools::Progress;
@@ -40,24 +40,24 @@ pub enum Emission {
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Progress {
-    /// How many steps are done.
+    /// The number of finished steps.
     pub done: u64,
-    /// How many there are, if that is known.
+    /// The number of all steps, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// What was just done.
+    /// A description of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// Creates a report of `done` of `total` steps.
+    /// Creates a report of `done` out of `total` steps.
     #[must_use]
     pub fn new(done: u64, total: Option<u64>) -> Self {
         Self { done, total, message: None }
     }
 
-    /// Adds what was just done.
+    /// Sets a description of the last step.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -78,21 +78,21 @@ impl From<f64> for Progress {
     }
 }
 
-/// How much a line of a log matters.
+/// The severity of a log line.
 #[derive(
     Clone, Copy, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize,
 )]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// For whoever looks for a mistake.
+    /// Details for debugging.
     Debug,
-    /// For whoever follows what happens.
+    /// Normal operation.
     #[default]
     Info,
-    /// Something is not as it should be.
+    /// A potential problem.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
@@ -115,11 +115,11 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// Takes what one call of a tool says while it runs.
+/// Receives the output of one running tool call.
 ///
-/// Tools call it from any thread and do not wait for it: an emitter returns at once.
+/// Tools call it from any thread and do not wait for it, so it must return quickly.
 pub trait Emitter: Send + Sync {
-    /// Takes one thing that was said.
+    /// Receives one piece of output.
     fn emit(&self, emission: Emission);
 }
 

@@ -4,19 +4,19 @@ use std::fmt;
 use crate::arguments::ArgumentError;
 use crate::tool_error::ToolError;
 
-/// What went wrong, for callers who act on it.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A tool that cannot be offered to a model: its name, its schema, or a name that is taken.
+    /// A tool that cannot be offered: invalid name or schema, or a duplicate name.
     Config,
-    /// Arguments that do not fit the tool's schema.
+    /// Arguments that do not match the tool's schema.
     InvalidInput,
-    /// The tool ran and failed.
+    /// The tool returned an error.
     Tool,
 }
 
-/// An error of setting up tools, or of running one alone.
+/// An error from setting up tools, or from running one directly.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -33,7 +33,7 @@ impl Error {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// The text is whole, because it is what a model is told.
+    /// The text is not shortened, because the model reads it.
     pub(crate) fn arguments(tool: &str, error: &ArgumentError) -> Self {
         let message = format!("invalid arguments for the tool {tool}: {error}");
         Self::new(ErrorKind::InvalidInput, message)
@@ -43,7 +43,7 @@ impl Error {
         Self::new(ErrorKind::Tool, error.to_string())
     }
 
-    /// Returns what went wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -1,8 +1,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// What the model reads in place of a result that there is not: `{"error", "tool", "available"?,
-/// "reason"?}`.
+/// The JSON that the model receives in place of a tool result: `{"error", "tool", "available"?, "reason"?}`.
 ///
 /// ```
 /// use oa_tools::ErrorBody;
@@ -16,33 +15,33 @@ use serde_json::Value;
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ErrorBody {
-    /// What went wrong.
+    /// The error message.
     pub error: String,
-    /// The tool that was called.
+    /// The called tool.
     pub tool: String,
-    /// The names of the tools that there are, if the one that was called is not among them.
+    /// The names of the available tools, if the called one is not among them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available: Option<Vec<String>>,
-    /// More about it: which argument is wrong, why a call was refused.
+    /// Details: the invalid argument, or the reason for a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
 impl ErrorBody {
-    /// Creates a body that says this of a call of `tool`.
+    /// Creates a body with this error for a call to `tool`.
     #[must_use]
     pub fn new(tool: impl Into<String>, error: impl Into<String>) -> Self {
         Self { error: error.into(), tool: tool.into(), available: None, reason: None }
     }
 
-    /// Names the tools that there are.
+    /// Sets the names of the available tools.
     #[must_use]
     pub fn with_available(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.available = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Says more about it.
+    /// Sets the details.
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
@@ -52,6 +51,6 @@ impl ErrorBody {
     /// Returns the body as JSON.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        serde_json::to_value(self).expect("texts always serialise")
+        serde_json::to_value(self).expect("texts always serialize")
     }
 }

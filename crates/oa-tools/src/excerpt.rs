@@ -1,9 +1,9 @@
 use std::fmt;
 
-/// How much of a model's own text is quoted back to it, in characters.
+/// The longest quote of a model's own text in a message, in characters.
 const LENGTH: usize = 60;
 
-/// The beginning of a text, on one line.
+/// The start of a text, escaped onto one line.
 pub(crate) struct Excerpt<'a>(&'a str);
 
 impl<'a> Excerpt<'a> {

@@ -6,17 +6,15 @@ use oa_types::ToolSpec;
 use serde_json::{Map, Value};
 
 use crate::arguments::{ArgumentError, check_arguments};
-use crate::builder::tool;
 use crate::context::ToolContext;
 use crate::error::Error;
 use crate::name::check_name;
 use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
-use crate::tool_error::ToolError;
 
-/// A tool made of a closure: where every way of [`tool`](crate::tool()) ends.
+/// A tool built from a closure, the result of [`tool`](crate::tool()).
 ///
-/// Clones share it. A mistake made while building it is kept and reported where it is
-/// [checked](Tool::check): by [`Registry::add`](crate::Registry::add).
+/// Clones share the tool. A mistake made while building is recorded and reported when the tool is
+/// [checked](Tool::check), for example by [`Registry::add`](crate::Registry::add).
 #[derive(Clone)]
 pub struct FnTool(Arc<Inner>);
 
@@ -32,7 +30,7 @@ pub(crate) struct Inner {
     pub(crate) timeout: Option<Duration>,
     pub(crate) mistake: Option<String>,
     pub(crate) handler: Handler,
-    /// Whether arguments that fit the schema can be read by a typed handler.
+    /// Checks that a typed handler can deserialize arguments that match the schema.
     pub(crate) reads: Option<Reads>,
 }
 
@@ -44,87 +42,63 @@ pub(crate) enum Handler {
 pub(crate) type Reads = fn(&Value) -> Result<(), ArgumentError>;
 
 impl FnTool {
-    /// Creates a tool of a schema, whole or shorthand, and an async closure.
-    ///
-    /// ```
-    /// use oa_tools::FnTool;
-    /// use serde_json::json;
-    ///
-    /// let greet = FnTool::new("greet", "Greets", json!({ "name": "string" }), |args| async move {
-    ///     Ok(json!(format!("Hello {}", args["name"].as_str().unwrap_or_default())))
-    /// });
-    /// assert_eq!(greet.input_schema()["required"], json!(["name"]));
-    /// ```
-    pub fn new<F, Fut>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        schema: Value,
-        handler: F,
-    ) -> Self
-    where
-        F: Fn(Value) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
-    {
-        tool(name, description).schema(schema).build(handler)
-    }
-
     pub(crate) fn from_inner(inner: Inner) -> Self {
         Self(Arc::new(inner))
     }
 
-    /// Returns the name that the model calls it by.
+    /// Returns the name by which the model calls it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Returns what it does, in words for the model.
+    /// Returns the description for the model.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.0.description
     }
 
-    /// Returns the JSON Schema of its arguments as the model sees it.
+    /// Returns the JSON Schema of the arguments, as the model sees it.
     #[must_use]
     pub fn input_schema(&self) -> &Value {
         &self.0.schema
     }
 
-    /// Returns what a model is told about it.
+    /// Returns the tool as described to the model.
     #[must_use]
     pub fn spec(&self) -> ToolSpec {
         Tool::spec(self)
     }
 
-    /// Returns what a model is told about it, as it stands in a request.
+    /// Returns the tool as described to the model, in OpenAI's wire format.
     #[must_use]
     pub fn to_openai_format(&self) -> Value {
         Tool::to_openai_format(self)
     }
 
-    /// Returns a mistake made while it was built.
+    /// Returns the first mistake made while building.
     ///
     /// # Errors
     ///
-    /// `Config` for a name that servers refuse, a parameter of an unknown type, a default that does not
-    /// fit, or a parameter that is spoken of but does not exist.
+    /// `Config` for a name that servers reject, a parameter of unknown type, a default that does not match its
+    /// schema, or a setting for an undeclared parameter.
     pub fn check(&self) -> Result<(), Error> {
         check_name(&self.0.name)?;
         match &self.0.mistake {
-            Some(mistake) => Err(Error::config(format!("the tool {}: {mistake}", self.0.name))),
+            Some(mistake) => Err(Error::config(format!("tool {}: {mistake}", self.0.name))),
             None => Ok(()),
         }
     }
 
-    /// Runs it alone: see [`Tool::execute`].
+    /// Runs the tool directly: see [`Tool::execute`].
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the arguments do not fit, `Tool` if it fails.
+    /// `InvalidInput` if the arguments do not match the schema, `Tool` if the tool fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops that of the tool.
+    /// Dropping the future drops the tool's future.
     #[must_use]
     pub fn execute(&self, input: Value) -> ExecuteFuture<'_> {
         Tool::execute(self, input)
@@ -132,7 +106,7 @@ impl FnTool {
 }
 
 impl Inner {
-    /// Checks arguments, and fills in the defaults of the schema and those that the model is not told of.
+    /// Checks arguments and fills in the defaults of the schema and those hidden from the model.
     fn complete(&self, input: Value) -> Result<Value, ArgumentError> {
         let mut input = check_arguments(&self.schema, input)?;
         if let Some(members) = input.as_object_mut() {
@@ -146,7 +120,7 @@ impl Inner {
     }
 }
 
-/// How often a tool completes arguments before its defaults count as never settling.
+/// The number of completion passes after which the defaults count as never settling.
 const PASSES: usize = 4;
 
 impl Tool for FnTool {
@@ -171,7 +145,7 @@ impl Tool for FnTool {
 
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
         let mut input = self.0.complete(input)?;
-        // Defaults that the model is not told of may be of use to those in the schema, and the other way around.
+        // Hidden defaults may enable defaults in the schema, and the other way around.
         for _ in 0..PASSES {
             let next = self.0.complete(input.clone())?;
             if next == input {
@@ -182,7 +156,7 @@ impl Tool for FnTool {
             }
             input = next;
         }
-        Err(ArgumentError::new("the defaults of this tool never settle"))
+        Err(ArgumentError::new("the default values of this tool keep changing each other"))
     }
 
     fn blocking(&self) -> Option<BlockingHandler> {

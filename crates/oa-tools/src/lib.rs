@@ -1,8 +1,8 @@
-//! Tools that a language model can call: what one is, ways to make one, and what it may be called with.
+//! Tools for language models: the [`Tool`] trait, builders, argument checks and a registry.
 //!
-//! A closure becomes a tool by [`tool()`]; a type with state of its own implements [`Tool`]. A [`Registry`]
-//! holds tools by name. Arguments are checked against the tool's schema before it runs, and the model
-//! is told which field is wrong.
+//! [`tool()`] makes a tool from a closure; a type with state implements [`Tool`]. A [`Registry`] holds tools by
+//! name. Arguments are checked against the tool's schema before it runs, and the model is told which field is
+//! wrong.
 //!
 //! ```
 //! use oa_tools::{ErrorKind, tool};
@@ -26,20 +26,20 @@
 //! # Ok::<(), oa_tools::Error>(())
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever publishes tools, or runs them in a loop of their own; `oa-executor` runs many at once. To write
-//! an agent, take the `open-agent` facade.
+//! To publish tools, or to run them in your own loop; `oa-executor` runs many at once. To write an agent, use
+//! the `open-agent` facade.
 //!
-//! # What is not in it
+//! # Not included
 //!
-//! No runtime, no I/O and no clock. A handler that blocks is only marked as such
-//! ([`Tool::blocking`]), a timeout only told ([`Tool::timeout`]): whoever runs tools acts on them.
-//! Arguments are checked for what [`check_arguments`] lists, which is less than all of JSON Schema.
+//! No runtime, no I/O, no clock. A blocking handler is only marked as such ([`Tool::blocking`]) and a timeout
+//! only declared ([`Tool::timeout`]); the code that runs tools applies them. [`check_arguments`] checks the
+//! keywords that it lists, a subset of JSON Schema.
 //!
 //! # Features
 //!
-//! `schemars` (off by default): `ToolBuilder::typed`, tools over a type that derives its schema.
+//! `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -81,7 +81,7 @@ pub use crate::tool_error::ToolError;
 #[cfg(feature = "schemars")]
 pub use crate::typed::schema_of;
 
-/// The README's example, as a test.
+/// Runs the README's example as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

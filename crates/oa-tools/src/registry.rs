@@ -8,9 +8,9 @@ use oa_types::ToolSpec;
 use crate::error::Error;
 use crate::tool::Tool;
 
-/// Tools by name, in the order in which they were added.
+/// Tools by name, in insertion order.
 ///
-/// Clones share the tools, and are cheap.
+/// Cheap to clone; clones share the tools.
 ///
 /// ```
 /// use oa_tools::{Registry, tool};
@@ -33,17 +33,17 @@ struct Inner {
 }
 
 impl Registry {
-    /// Creates an empty one.
+    /// Creates an empty registry.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates one of these tools.
+    /// Creates a registry with these tools.
     ///
     /// # Errors
     ///
-    /// `Config` for the first tool that cannot be offered, or whose name is taken.
+    /// `Config` for the first tool that fails [`Tool::check`] or has a duplicate name.
     pub fn from_tools<T: Tool + 'static>(
         tools: impl IntoIterator<Item = T>,
     ) -> Result<Self, Error> {
@@ -58,16 +58,16 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// `Config` if it cannot be offered ([`Tool::check`]), or its name is taken; nothing changes then.
+    /// `Config` if it fails [`Tool::check`] or has a duplicate name; the registry is then unchanged.
     pub fn add(&mut self, tool: impl Tool + 'static) -> Result<(), Error> {
         self.add_shared(Arc::new(tool))
     }
 
-    /// Adds a tool that is shared already.
+    /// Adds a shared tool.
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add).
+    /// The same as [`add`](Self::add).
     pub fn add_shared(&mut self, tool: Arc<dyn Tool>) -> Result<(), Error> {
         tool.check()?;
         let name = tool.name().to_owned();
@@ -80,7 +80,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Takes a tool out.
+    /// Removes and returns a tool.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
         let place = *self.0.places.get(name)?;
         let inner = Arc::make_mut(&mut self.0);
@@ -89,13 +89,13 @@ impl Registry {
         Some(inner.tools.remove(place))
     }
 
-    /// Returns the tool of this name.
+    /// Returns the tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.places.get(name).map(|place| &self.0.tools[*place])
     }
 
-    /// Returns whether there is a tool of this name.
+    /// Returns true if there is a tool with this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.places.contains_key(name)
@@ -113,19 +113,19 @@ impl Registry {
         self.0.tools.iter().map(|tool| tool.name())
     }
 
-    /// Returns what a model is told about them, in order.
+    /// Returns the tools as described to the model, in order.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.0.tools.iter().map(|tool| tool.spec()).collect()
     }
 
-    /// Returns how many tools there are.
+    /// Returns the number of tools.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.tools.len()
     }
 
-    /// Returns whether there are none.
+    /// Returns true if there are no tools.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.tools.is_empty()

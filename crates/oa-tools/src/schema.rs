@@ -1,7 +1,7 @@
 use serde_json::{Map, Value, json};
 
-/// Words that only a JSON Schema has at its top. A shorthand with a parameter of such a name is still
-/// told by the values.
+/// Keywords found at the top level of a JSON Schema. A shorthand whose parameter has such a name is recognized
+/// by its values.
 const WORDS: &[&str] = &[
     "$comment",
     "$defs",
@@ -38,11 +38,14 @@ const WORDS: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-/// Parameters in the making: the schema that the model sees, and what is kept from it.
+/// The type names that error messages suggest.
+const TYPES: &str = "string, number, integer, boolean, array, object or null";
+
+/// Parameters under construction: the schema for the model, and the defaults hidden from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
     pub(crate) schema: Map<String, Value>,
-    /// Values of optional parameters, filled in before a call.
+    /// Default values of optional parameters, filled in before a call.
     pub(crate) defaults: Map<String, Value>,
 }
 
@@ -55,10 +58,10 @@ impl Parameters {
         Self { schema, defaults: Map::new() }
     }
 
-    /// Reads a whole JSON Schema, kept as it is, or a shorthand: an object from names to types.
+    /// Parses a full JSON Schema, kept as it is, or a shorthand: an object that maps names to types.
     pub(crate) fn read(given: Value) -> Result<Self, String> {
         let Value::Object(given) = given else {
-            return Err("the schema is not an object".to_owned());
+            return Err("the schema must be a JSON object".to_owned());
         };
         if is_schema(&given) {
             return Ok(Self { schema: given, defaults: Map::new() });
@@ -70,7 +73,7 @@ impl Parameters {
         Ok(this)
     }
 
-    /// Adds a parameter: a type in a word, or a schema with the flags `required` and `optional`.
+    /// Adds a parameter: a type name, or a schema with the flags `required` and `optional`.
     pub(crate) fn add(&mut self, name: &str, parameter: Value) -> Result<(), String> {
         let mut schema = match parameter {
             Value::String(word) => {
@@ -81,17 +84,19 @@ impl Parameters {
             Value::Object(schema) => schema,
             other => {
                 return Err(format!(
-                    "the parameter {name} is {other}: neither a type nor a schema"
+                    "parameter {name} must be a type name or a schema, not {other}"
                 ));
             }
         };
         if let Some(Value::String(word)) = schema.get_mut("type") {
             match type_of(word) {
                 Some(of) => *word = of.to_owned(),
-                None => return Err(format!("the parameter {name} has the unknown type {word:?}")),
+                None => {
+                    return Err(format!("parameter {name} has unknown type {word:?}; use {TYPES}"));
+                }
             }
         }
-        // A list of required members belongs to the schema; a boolean is about the parameter.
+        // A list of required members is part of the schema; a boolean is a flag for this parameter.
         let mut flag = |word| match schema.get(word) {
             Some(Value::Bool(_)) => schema.shift_remove(word).and_then(|flag| flag.as_bool()),
             _ => None,
@@ -103,7 +108,7 @@ impl Parameters {
             None => optional != Some(true) && default.is_none(),
         };
         if self.properties()?.insert(name.to_owned(), Value::Object(schema)).is_some() {
-            return Err(format!("the parameter {name} is given twice"));
+            return Err(format!("parameter {name} is declared twice"));
         }
         if is_required {
             self.required()?.push(name.into());
@@ -126,7 +131,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Sets a word of one parameter's schema.
+    /// Sets a keyword in one parameter's schema.
     pub(crate) fn set(&mut self, name: &str, word: &str, value: Value) -> Result<(), String> {
         self.parameter(name)?.insert(word.to_owned(), value);
         Ok(())
@@ -134,21 +139,21 @@ impl Parameters {
 
     fn parameter(&mut self, name: &str) -> Result<&mut Map<String, Value>, String> {
         let parameter = self.properties()?.get_mut(name).and_then(Value::as_object_mut);
-        parameter.ok_or_else(|| format!("there is no parameter {name} to say more of"))
+        parameter.ok_or_else(|| format!("there is no parameter {name}; declare it first"))
     }
 
     fn properties(&mut self) -> Result<&mut Map<String, Value>, String> {
         let properties = self.schema.entry("properties").or_insert_with(|| json!({}));
-        properties.as_object_mut().ok_or_else(|| "`properties` is not an object".to_owned())
+        properties.as_object_mut().ok_or_else(|| "`properties` must be an object".to_owned())
     }
 
     fn required(&mut self) -> Result<&mut Vec<Value>, String> {
         let required = self.schema.entry("required").or_insert_with(|| json!([]));
-        required.as_array_mut().ok_or_else(|| "`required` is not a list".to_owned())
+        required.as_array_mut().ok_or_else(|| "`required` must be a list".to_owned())
     }
 }
 
-/// Whether an object is a JSON Schema and not a shorthand from names to types.
+/// Returns true if an object is a JSON Schema rather than a shorthand.
 fn is_schema(given: &Map<String, Value>) -> bool {
     let names_object = |of: &Value| match of {
         Value::Array(types) => types.iter().any(|of| of == "object"),
@@ -163,14 +168,14 @@ fn is_schema(given: &Map<String, Value>) -> bool {
         });
     }
     let has_list = |word: &str| given.get(word).is_some_and(Value::is_array);
-    // A parameter called `properties` would have a type in a word.
+    // A shorthand parameter called `properties` would have a string as its type.
     let properties = given.get("properties").and_then(Value::as_object);
     given.get("$ref").and_then(Value::as_str).is_some_and(|to| to.starts_with('#'))
         || ["allOf", "anyOf", "oneOf"].into_iter().any(has_list)
         || properties.is_some_and(|of| !of.get("type").is_some_and(Value::is_string))
 }
 
-/// The JSON Schema type that a word means. Programs of the earlier SDK know the short ones.
+/// Returns the JSON Schema type for a word. The short forms are for programs written for the earlier SDK.
 fn type_of(word: &str) -> Option<&'static str> {
     Some(match word {
         "array" | "list" | "vec" => "array",

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Values that tools share and that the model neither sees nor sets, one of each type.
+/// Shared values for tools, one per type, hidden from the model.
 ///
 /// Clones share the values.
 ///
@@ -26,20 +26,20 @@ struct Entry {
 }
 
 impl State {
-    /// Creates an empty one.
+    /// Creates an empty state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a value; it replaces one of the same type.
+    /// Adds a value, replacing one of the same type.
     #[must_use]
     pub fn with<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.insert(value);
         self
     }
 
-    /// Adds a value; it replaces one of the same type. Clones made before do not see it.
+    /// Adds a value, replacing one of the same type. Existing clones do not see it.
     pub fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
         let entry = Entry { name: type_name::<T>(), value: Arc::new(value) };
         Arc::make_mut(&mut self.0).insert(TypeId::of::<T>(), entry);
@@ -51,14 +51,14 @@ impl State {
         self.0.get(&TypeId::of::<T>())?.value.downcast_ref()
     }
 
-    /// Returns the value of this type as something that can be kept.
+    /// Returns the value of this type as an `Arc`.
     #[must_use]
     pub fn get_shared<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         Arc::clone(&self.0.get(&TypeId::of::<T>())?.value).downcast().ok()
     }
 }
 
-/// The names of the types, not the values: those may be secret.
+/// Shows the type names but not the values, which may be secret.
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut names: Vec<&str> = self.0.values().map(|entry| entry.name).collect();

@@ -12,16 +12,16 @@ use crate::error::Error;
 use crate::name::check_name;
 use crate::tool_error::ToolError;
 
-/// What [`Tool::call`] returns: a boxed future of the tool's result.
+/// The future returned by [`Tool::call`].
 pub type ToolFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send + 'a>>;
 
-/// What [`Tool::execute`] returns: a boxed future of the tool's result, or an ordinary error.
+/// The future returned by [`Tool::execute`].
 pub type ExecuteFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send + 'a>>;
 
-/// Something that a model can call.
+/// A tool that a model can call.
 ///
-/// A closure is made a tool by [`tool`](crate::tool()); a type with state of its own implements this. It
-/// is object safe, and tools are passed around as `Arc<dyn Tool>`.
+/// [`tool`](crate::tool()) makes one from a closure; a type with state implements this trait. The trait is dyn
+/// compatible, and tools are passed around as `Arc<dyn Tool>`.
 ///
 /// ```
 /// use oa_tools::{Tool, ToolContext, ToolFuture};
@@ -31,7 +31,7 @@ pub type ExecuteFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> +
 ///
 /// impl Tool for Dice {
 ///     fn name(&self) -> &str { "dice" }
-///     fn description(&self) -> &str { "Tells how many sides the die has" }
+///     fn description(&self) -> &str { "Returns the number of sides of the die" }
 ///     fn input_schema(&self) -> &Value { &self.schema }
 ///     fn call(&self, _input: Value, _cx: ToolContext) -> ToolFuture<'_> {
 ///         Box::pin(async move { Ok(json!({ "sides": self.sides })) })
@@ -42,77 +42,78 @@ pub type ExecuteFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> +
 /// assert_eq!(dice.to_openai_format()["function"]["name"], "dice");
 /// ```
 pub trait Tool: Send + Sync {
-    /// Returns the name that the model calls it by: 1 to 64 of `a-z`, `A-Z`, `0-9`, `_`, `-`.
+    /// Returns the name by which the model calls it: 1 to 64 characters from `a-z`, `A-Z`, `0-9`, `_`, `-`.
     fn name(&self) -> &str;
 
-    /// Returns what it does, in words for the model.
+    /// Returns the description for the model.
     fn description(&self) -> &str;
 
-    /// Returns the JSON Schema of its arguments, an object schema.
+    /// Returns the JSON Schema of the arguments, an object schema.
     fn input_schema(&self) -> &Value;
 
-    /// Runs the tool with arguments that [`prepare`](Self::prepare) has returned.
+    /// Runs the tool with arguments returned by [`prepare`](Self::prepare).
     ///
     /// # Cancel safety
     ///
-    /// Whoever runs a tool may drop the future at any await; the context says so before, where that is
-    /// possible. A tool that must finish a step does it in a task of its own.
+    /// The caller may drop the future at any await point, after signaling the context's
+    /// [`Cancel`](crate::Cancel) where possible. A step that must finish belongs in a separate task.
     fn call(&self, input: Value, cx: ToolContext) -> ToolFuture<'_>;
 
-    /// Completes arguments and checks them: fills in defaults and converts what has one meaning only.
+    /// Completes and checks arguments: fills in defaults and converts unambiguous values.
     ///
-    /// An agent calls it before hooks, rules and permissions look at a call, and again for input that one of them
-    /// has changed; the tool then runs with exactly what they saw last. It must be idempotent: arguments that it
-    /// has returned come back unchanged when it is called with them.
+    /// An agent calls this before hooks, rules and permissions see a call, and again for input changed by one
+    /// of them; the tool runs with exactly the arguments last seen. Must be idempotent: arguments that it
+    /// returned pass again unchanged.
     ///
     /// # Errors
     ///
-    /// Lists what does not fit the schema, by path, for the model to fix.
+    /// Lists the mismatches with the schema by path, for the model to fix.
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
         check_arguments(self.input_schema(), input)
     }
 
-    /// Returns the handler to be run on a thread that may block, if the tool is one that blocks.
+    /// Returns the handler to run on a blocking thread, if the tool blocks.
     ///
-    /// [`call`](Self::call) runs it where it is polled; an executor runs this on its blocking pool.
+    /// [`call`](Self::call) runs it on the polling thread; an executor runs this on its blocking pool.
     fn blocking(&self) -> Option<BlockingHandler> {
         None
     }
 
-    /// Returns the group that permissions speak of.
+    /// Returns the category that permission rules refer to.
     fn category(&self) -> Option<&str> {
         None
     }
 
-    /// Returns whether it must run alone: what was called before has ended, what comes after waits.
+    /// Returns true if calls must run alone: earlier calls finish first, later ones wait.
     fn is_exclusive(&self) -> bool {
         false
     }
 
-    /// Returns how many calls of it may run at once, within the calls of one answer; `None` leaves that to the executor.
+    /// Returns how many calls in one answer may run at once; `None` leaves the limit to the executor.
     fn max_parallel(&self) -> Option<usize> {
         None
     }
 
-    /// Returns whether the same arguments always give the same result, so that it may be kept.
+    /// Returns true if equal arguments always give equal results, so that results may be cached.
     fn is_cacheable(&self) -> bool {
         false
     }
 
-    /// Returns how long it may run; `None` leaves that to the executor.
+    /// Returns the timeout of a call; `None` leaves it to the executor.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Checks that a model can be offered it.
+    /// Checks that the tool can be offered to a model.
     ///
     /// # Errors
     ///
-    /// `Config` for a name that servers refuse, a schema that is no object schema, or a tool of which no call may run.
+    /// `Config` for a name that servers reject, a schema that does not describe an object, or a `max_parallel`
+    /// of 0.
     fn check(&self) -> Result<(), Error> {
         check_name(self.name())?;
         if self.max_parallel() == Some(0) {
-            return Err(Error::config(format!("the tool {}: {NO_CALL}", self.name())));
+            return Err(Error::config(format!("tool {}: {NO_CALL}", self.name())));
         }
         let schema = self.input_schema();
         let is_object = schema.get("type").is_none_or(|of| match of {
@@ -123,29 +124,29 @@ pub trait Tool: Send + Sync {
             return Ok(());
         }
         let name = self.name();
-        Err(Error::config(format!("the schema of the tool {name} does not describe an object")))
+        Err(Error::config(format!("the schema of tool {name} must describe an object")))
     }
 
-    /// Returns what a model is told about it.
+    /// Returns the tool as described to the model.
     fn spec(&self) -> ToolSpec {
         ToolSpec::new(self.name(), self.description(), self.input_schema().clone())
     }
 
-    /// Returns what a model is told about it, as it stands in a request.
+    /// Returns the tool as described to the model, in OpenAI's wire format.
     fn to_openai_format(&self) -> Value {
         json!({ "type": "function", "function": self.spec() })
     }
 
-    /// Runs it alone, outside any conversation: checks the arguments and calls it with a context in
-    /// which nothing is shared. A blocking handler blocks here, and no timeout applies.
+    /// Runs the tool directly, outside any conversation: checks the arguments and calls it with an empty
+    /// context. A blocking handler blocks the calling thread, and no timeout applies.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the arguments do not fit, `Tool` if it fails.
+    /// `InvalidInput` if the arguments do not match the schema, `Tool` if the tool fails.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops that of the tool.
+    /// Dropping the future drops the tool's future.
     fn execute(&self, input: Value) -> ExecuteFuture<'_> {
         Box::pin(async move {
             let input =
@@ -156,10 +157,10 @@ pub trait Tool: Send + Sync {
     }
 }
 
-/// Why a tool whose cap is zero is refused.
-pub(crate) const NO_CALL: &str = "max_parallel is 0, so no call of it could run";
+/// The mistake reported for a limit of zero.
+pub(crate) const NO_CALL: &str = "max_parallel must be at least 1";
 
-/// A tool behind a pointer is that tool.
+/// Implements `Tool` for a pointer by forwarding every method.
 macro_rules! pass_on {
     ($($pointer:ident),*) => {$(
         impl<T: Tool + ?Sized> Tool for $pointer<T> {
@@ -234,7 +235,7 @@ impl fmt::Debug for dyn Tool + '_ {
     }
 }
 
-/// The work of a tool that blocks, apart from the tool, so that it can be moved to another thread.
+/// A blocking handler, separate from its tool so that it can move to another thread.
 #[derive(Clone)]
 pub struct BlockingHandler(Arc<Blocking>);
 
@@ -250,11 +251,11 @@ impl BlockingHandler {
         Self(Arc::new(handler))
     }
 
-    /// Runs it here and now.
+    /// Runs the handler on the current thread.
     ///
     /// # Errors
     ///
-    /// What the closure returns.
+    /// The error returned by the closure.
     pub fn run(&self, input: Value, cx: ToolContext) -> Result<Value, ToolError> {
         (self.0)(input, cx)
     }

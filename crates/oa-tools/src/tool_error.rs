@@ -1,14 +1,13 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-/// The longest chain of causes that is read: a chain may be a circle.
+/// The longest chain of causes that is followed, because a chain may be circular.
 const CAUSES: usize = 16;
 
-/// Why a tool failed, in words for the model.
+/// The error of a failed tool, in words for the model.
 ///
-/// Made from any error and from text, so `?` works on everything inside a handler. For that it cannot
-/// be an [`Error`](std::error::Error) itself; it stays with handlers and those who run them. Of an
-/// error it keeps the message and those of its causes.
+/// Converts from any error and from text, so `?` works on everything in a handler. For that it cannot implement
+/// [`Error`](std::error::Error) itself. Keeps the messages of an error and its causes.
 ///
 /// ```
 /// use oa_tools::ToolError;
@@ -31,20 +30,20 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// Creates an error of this text.
+    /// Creates an error with this message.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), causes: Vec::new(), retryable: None }
     }
 
-    /// Says whether running the tool again may help; a retry policy reads it.
+    /// Sets whether running the tool again may help, for retry policies.
     #[must_use]
     pub fn retryable(mut self, retryable: bool) -> Self {
         self.retryable = Some(retryable);
         self
     }
 
-    /// Puts a sentence before the message, which becomes the first cause.
+    /// Adds context: `context` becomes the message, and the previous message the first cause.
     #[must_use]
     pub fn context(mut self, context: impl Into<String>) -> Self {
         let message = std::mem::replace(&mut self.message, context.into());
@@ -58,13 +57,13 @@ impl ToolError {
         &self.message
     }
 
-    /// Returns the texts of the causes, the nearest first.
+    /// Returns the messages of the causes, outermost first.
     #[must_use]
     pub fn causes(&self) -> &[String] {
         &self.causes
     }
 
-    /// Returns whether running the tool again may help, if the handler [said](Self::retryable) so.
+    /// Returns whether running the tool again may help, if the handler [set](Self::retryable) it.
     #[must_use]
     pub fn retry_hint(&self) -> Option<bool> {
         self.retryable
@@ -99,8 +98,8 @@ impl fmt::Debug for ToolError {
     }
 }
 
-/// The message and its causes, joined with `: `; a cause whose text stands already in what comes before
-/// is left out.
+/// Writes the message and its causes, joined with `: `, skipping a cause already contained in the text before
+/// it.
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;

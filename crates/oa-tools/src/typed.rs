@@ -10,8 +10,8 @@ use crate::fn_tool::{FnTool, Handler};
 use crate::tool_error::ToolError;
 
 impl ToolBuilder {
-    /// Ends with an async closure that takes the arguments as a type: its fields are the parameters, the
-    /// comments on them their descriptions.
+    /// Builds a tool from an async closure with typed arguments: the fields are the parameters, their doc
+    /// comments the descriptions.
     ///
     /// ```
     /// use oa_tools::tool;
@@ -39,7 +39,7 @@ impl ToolBuilder {
         self.typed_with_context(move |args, _| handler(args))
     }
 
-    /// Ends with an async closure that takes the arguments as a type, and the call's context.
+    /// Builds a tool from an async closure that takes typed arguments and the call's context.
     pub fn typed_with_context<T, F, Fut>(self, handler: F) -> FnTool
     where
         T: DeserializeOwned + JsonSchema + 'static,
@@ -61,8 +61,8 @@ impl ToolBuilder {
     }
 }
 
-/// Returns the JSON Schema of a type, without references where that is possible: servers that turn schemas
-/// into grammars stumble over them.
+/// Returns the JSON Schema of a type, with subschemas inlined where possible, because servers that compile
+/// schemas into grammars often fail on references.
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);

@@ -14,24 +14,24 @@ use crate::error::Error;
 use crate::peer::Peer;
 use crate::pool::Pool;
 
-/// The body of an answer, which holds its connection and drives it while it is read.
+/// A response body. It holds its connection and drives it while being read.
 ///
-/// Read to its end, it gives the connection back for the next request. Dropped before that, it
-/// closes the connection at once, which is how a server learns that it may stop generating; only if
-/// nothing but the end is missing, and that has come already, the connection is kept.
+/// Reading it to the end returns the connection to the pool. Dropping it earlier closes the connection
+/// immediately, which tells the server to stop generating; the connection is kept if only the end of the body
+/// was missing and it has already arrived.
 ///
-/// Chunks come out as they come in: none waits for another.
+/// Chunks are yielded as they arrive, without buffering.
 ///
 /// # Errors
 ///
-/// [`Broken`](crate::ErrorKind::Broken), and then nothing more.
+/// [`Broken`](crate::ErrorKind::Broken), after which the body ends.
 ///
 /// # Cancel safety
 ///
-/// A future that waits for the next frame may be dropped: what came stays here.
+/// A future waiting for the next frame may be dropped without losing data.
 #[must_use = "bodies do nothing unless polled"]
 pub struct ResponseBody {
-    /// None once the end was read or the body broke off.
+    /// `None` once the end was read or the body broke off.
     reading: Option<Reading>,
     received: u64,
 }
@@ -60,19 +60,19 @@ impl ResponseBody {
         Self { reading, received: 0 }
     }
 
-    /// Waits for the next bytes; `None` at the end of the body.
+    /// Waits for the next chunk; `None` at the end of the body.
     ///
     /// # Errors
     ///
-    /// [`Broken`](crate::ErrorKind::Broken), and then `None`.
+    /// [`Broken`](crate::ErrorKind::Broken), after which it returns `None`.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Cancel safe: dropping the future loses nothing.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             match poll_fn(|cx| Pin::new(&mut *self).poll_frame(cx)).await {
-                // Trailers are no bytes of the body.
+                // Trailers are not part of the body.
                 Some(Ok(frame)) => {
                     if let Ok(bytes) = frame.into_data() {
                         return Ok(Some(bytes));
@@ -84,7 +84,7 @@ impl ResponseBody {
         }
     }
 
-    /// Returns how many bytes of the body were read so far.
+    /// Returns the number of body bytes read so far.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
@@ -92,8 +92,8 @@ impl ResponseBody {
 }
 
 impl Reading {
-    /// Gives the connection back if it can be used again: it cannot if the server closed it, or
-    /// answered before it had read the request.
+    /// Returns the connection to the pool, unless the server closed it or responded before reading the whole
+    /// request.
     fn finish(self) {
         if self.connection.is_idle() {
             self.pool.put(&self.peer, self.connection);
@@ -148,7 +148,7 @@ impl Body for ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        // Whoever stops at the `[DONE]` of a stream has read everything but the last chunk.
+        // A reader that stops at the stream's `[DONE]` has read everything but the last chunk.
         if let Some(mut reading) = self.reading.take()
             && !thread::panicking()
             && reading.connection.is_at_end(&mut reading.incoming)

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::peer::Peer;
 use crate::stream::Stream;
 
-/// Brings streams of bytes to peers, encrypted if they are to be.
+/// Opens connections to peers, encrypted for `https`.
 pub(crate) struct Connect {
     dialer: Dialer,
     timeout: Duration,
@@ -24,14 +24,14 @@ pub(crate) struct Connect {
     tls: crate::tls::Tls,
 }
 
-/// What brings the bare stream.
+/// The source of plain streams.
 #[derive(Clone)]
 pub(crate) enum Dialer {
     Tcp,
     Custom(Arc<dyn Dial>),
 }
 
-/// A user's connector, without its type.
+/// A custom connector, type-erased.
 pub(crate) trait Dial: Send + Sync {
     fn dial(&self, uri: Uri) -> Pin<Box<dyn Future<Output = Result<Stream, Source>> + Send>>;
 }
@@ -76,21 +76,21 @@ impl Connect {
         Ok(stream)
     }
 
-    /// Tries the addresses one after the other. One that says nothing gets its share of the time,
-    /// so that the last has its turn.
+    /// Tries the addresses in turn, each with its share of the time limit, so that a silent one does not keep
+    /// the others from being tried.
     async fn tcp(&self, peer: &Peer) -> Result<TcpStream, Error> {
         let begun = Instant::now();
         let addresses: Vec<SocketAddr> = lookup_host((peer.bare_host(), peer.port()))
             .await
             .map_err(|source| Error::resolve(peer, source))?
             .collect();
-        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
         for (tried, address) in addresses.iter().enumerate() {
             let left = self.timeout.saturating_sub(begun.elapsed());
             let share = left / u32::try_from(addresses.len() - tried).unwrap_or(u32::MAX);
             match timeout(share, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => {
-                    // A small request does not wait for company. Not all systems allow it.
+                    // Send small requests without delay. Not all systems support it.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }

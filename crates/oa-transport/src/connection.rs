@@ -16,29 +16,28 @@ use crate::relay::Relay;
 use crate::request::RequestBody;
 use crate::stream::{Stream, Wire};
 
-/// An open connection, driven by whoever holds it: there is no task behind it.
+/// An open connection, driven by its owner instead of a background task.
 ///
-/// hyper splits a connection into the half that moves bytes, meant to be spawned, and the halves
-/// that send a request and read a body. With a spawned half every chunk of a streamed answer costs
-/// a switch of tasks there and one back. Here all are polled in the task that reads, in the order
-/// "move bytes, then see what came of it".
+/// hyper splits a connection into a half that moves bytes, meant to be spawned, and halves that send requests
+/// and read bodies. With a spawned driver, every chunk of a streamed response costs two task switches. Here the
+/// reading task polls all of them: first the driver, then whatever waits for its bytes.
 pub(crate) struct Connection {
-    /// None once it has finished; what it held is released with it, the socket above all.
+    /// `None` once it has finished. Dropping the driver early releases the socket.
     driver: Option<http1::Connection<TokioIo<Wire>, RequestBody>>,
     sender: SendRequest<RequestBody>,
-    /// Why the driver stopped, when there was nobody hyper could tell.
+    /// The driver's error, if no pending request could receive it.
     failure: Option<hyper::Error>,
     relay: Arc<Relay>,
     waker: Waker,
 }
 
-/// What hyper says of a request.
+/// hyper's result of a request.
 pub(crate) type Answered = Result<Response<Incoming>, hyper::Error>;
 
-/// Why there is no answer.
+/// The reason why a request got no response.
 pub(crate) struct Unanswered {
     pub(crate) error: hyper::Error,
-    /// Whether the peer may have seen the request, or a part of it.
+    /// True if the peer may have seen any part of the request.
     pub(crate) was_sent: bool,
 }
 
@@ -57,9 +56,9 @@ impl Connection {
         }))
     }
 
-    /// Begins to send a request, whose answer [`poll_head`](Self::poll_head) waits for.
+    /// Starts sending a request; [`poll_head`](Self::poll_head) waits for the response.
     ///
-    /// Out of line: what it needs of the stack is not needed while the answer is waited for.
+    /// Not inlined, so that its stack use does not count while the response is awaited.
     #[inline(never)]
     pub(crate) fn send(
         &mut self,
@@ -70,10 +69,9 @@ impl Connection {
         self.sender.send_request(head.with(body))
     }
 
-    /// Waits for the head of an answer.
+    /// Waits for the head of the response.
     ///
-    /// It may come before the request is sent completely; the rest of it is sent while the body is
-    /// read.
+    /// It may arrive before the request is fully sent; the rest is sent while the body is read.
     pub(crate) fn poll_head(
         &mut self,
         sent: Pin<&mut impl Future<Output = Answered>>,
@@ -82,16 +80,16 @@ impl Connection {
         self.poll_with(cx.waker(), |inner| sent.poll(inner))
     }
 
-    /// Looks into why there is no answer.
+    /// Finds out why there is no response.
     pub(crate) fn unanswered(&mut self, error: hyper::Error) -> Unanswered {
         Unanswered {
-            // What hyper has begun to write it does not call cancelled, whatever becomes of it.
+            // hyper reports a request as canceled only if it has not started writing it.
             was_sent: !error.is_canceled(),
             error: self.failure.take().unwrap_or(error),
         }
     }
 
-    /// Reads on in the answer's body.
+    /// Reads the next frame of the body.
     pub(crate) fn poll_frame(
         &mut self,
         incoming: &mut Incoming,
@@ -101,7 +99,7 @@ impl Connection {
             .map_err(|error| self.failure.take().unwrap_or(error))
     }
 
-    /// Reads what is there already, without waiting, and tells whether it was the body's end.
+    /// Reads the data already received, without waiting; returns true if that ended the body.
     pub(crate) fn is_at_end(&mut self, incoming: &mut Incoming) -> bool {
         self.relay.begin();
         self.drive();
@@ -109,33 +107,32 @@ impl Connection {
         matches!(Pin::new(incoming).poll_frame(&mut cx), Poll::Ready(None))
     }
 
-    /// Looks at a connection that lay idle: false if the peer has closed it, or said something
-    /// that nobody asked for.
+    /// Checks an idle connection: returns false if the peer closed it or sent unsolicited data.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.relay.begin();
         self.drive();
         self.is_idle()
     }
 
-    /// Lets go of the task that read last.
+    /// Releases the waker of the task that read last.
     pub(crate) fn rest(&self) {
         self.relay.disarm();
     }
 
-    /// Whether a request and its answer are over and another may follow.
+    /// Returns true if the last request and response are complete, so another request may follow.
     pub(crate) fn is_idle(&self) -> bool {
         self.driver.is_some() && self.sender.is_ready()
     }
 
-    /// How much of the last request's answer has come, if its head has not.
+    /// Returns how much of the response had arrived, if its head is incomplete.
     pub(crate) fn heard(&self) -> Heard {
         self.relay.heard()
     }
 
-    /// Moves bytes, then polls what waits for them.
+    /// Moves bytes, then polls the future that waits for them.
     ///
-    /// What waits is told of by the relay as well, because it may want another turn for reasons of
-    /// its own (tokio's channels do when a task's budget is used up).
+    /// That future is woken through the relay too, because it may need another poll for reasons of its own
+    /// (tokio's channels do when a task's budget is used up).
     fn poll_with<T>(
         &mut self,
         waker: &Waker,
@@ -157,12 +154,12 @@ impl Connection {
         let mut cx = Context::from_waker(&self.waker);
         if let Poll::Ready(end) = Pin::new(driver).poll(&mut cx) {
             self.failure = end.err();
-            // Whoever still waits for something learns that it will not come.
+            // Dropping the driver tells pending futures that nothing more will come.
             self.driver = None;
         }
     }
 }
 
-/// A head with more bytes than this is an error. It bounds what is read at once too: reads begin
-/// with 8 KiB and grow while they are filled.
+/// The largest response head. It also bounds a single read: reads start at 8 KiB and grow while they are
+/// filled.
 const MAX_BUFFER: usize = 64 * 1024;

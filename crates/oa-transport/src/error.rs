@@ -5,37 +5,35 @@ use std::{fmt, io};
 use crate::peer::Peer;
 use crate::timeout::TimeoutKind;
 
-/// What went wrong, for callers who act on it.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The answer broke off: a reset, or a body that ends before its end.
+    /// The response broke off: a reset, or an incomplete body.
     Broken,
-    /// The peer closed or reset the connection before there was an answer.
+    /// The peer closed or reset the connection before responding.
     Closed,
-    /// No connection came about: refused, unreachable, timed out.
+    /// No connection could be made: refused, unreachable, timed out.
     Connect,
-    /// A root certificate that cannot be read as one.
+    /// An invalid root certificate.
     InvalidCertificate,
-    /// An [`ApiKey`](crate::ApiKey) that no header can carry.
+    /// An [`ApiKey`](crate::ApiKey) that cannot be sent in a header.
     InvalidKey,
-    /// A request's URI without scheme or host, with an unknown scheme, or with a user name.
+    /// A request URI without scheme or host, with an unknown scheme, or with a user name.
     InvalidUri,
-    /// What came back is not HTTP/1.1, or its head passes the bounds.
+    /// The response is not HTTP/1.1, or its head is too large.
     Protocol,
-    /// The host's name could not be resolved.
+    /// The host name could not be resolved.
     Resolve,
-    /// There is a connection, and it cannot be encrypted: the handshake failed, or nothing is
-    /// trusted here.
+    /// The connection could not be encrypted: the handshake failed, or the certificate is not trusted.
     Tls,
-    /// An `https` URI, and the feature `tls` is off.
+    /// An `https` URI without the feature `tls`.
     TlsMissing,
 }
 
-/// An error of the transport.
+/// A transport error.
 ///
-/// Its text names the host and the port, never a header's value. Its sources are for reports:
-/// which types they have is not stable.
+/// The message names host and port but never contains header values. The types of its sources are not stable.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -48,12 +46,12 @@ struct Inner {
 
 type Source = Box<dyn StdError + Send + Sync>;
 
-/// How much of an answer's head had come when the connection failed.
+/// The part of a response head received before the connection failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Heard {
     Nothing,
     Bytes,
-    /// The first byte was that of a TLS record.
+    /// The first byte was the start of a TLS record.
     Tls,
 }
 
@@ -70,13 +68,13 @@ impl Error {
                 "connection reset".to_owned()
             }
             (Some(Io::UnexpectedEof), Some(rest)) => {
-                format!("connection closed, {} bytes were announced", received + rest)
+                format!("connection closed, {} bytes expected", received + rest)
             }
             (Some(Io::UnexpectedEof), None) => "connection closed before the end".to_owned(),
             (Some(Io::InvalidData | Io::InvalidInput), _) => "malformed chunk".to_owned(),
             _ => "connection failed".to_owned(),
         };
-        let message = format!("the answer of {peer} broke off after {received} bytes: {how}");
+        let message = format!("the response from {peer} broke off after {received} bytes: {how}");
         let mut error = Self::new(ErrorKind::Broken, message).because(source);
         error.0.received = Some(received);
         error
@@ -92,7 +90,7 @@ impl Error {
             Some(Io::HostUnreachable) => ": host unreachable",
             Some(Io::NetworkUnreachable) => ": network unreachable",
             Some(Io::PermissionDenied) => ": permission denied",
-            Some(Io::TimedOut) => ": the system gave up waiting",
+            Some(Io::TimedOut) => ": timed out",
             _ => "",
         };
         let message = format!("cannot connect to {peer}{why}");
@@ -102,13 +100,13 @@ impl Error {
     }
 
     pub(crate) fn connect_timeout(peer: &Peer, limit: Duration) -> Self {
-        let message = format!("cannot connect to {peer}: no connection within {limit:?}");
+        let message = format!("cannot connect to {peer}: timed out after {limit:?}");
         let mut error = Self::new(ErrorKind::Connect, message);
         error.0.timeout = Some(TimeoutKind::Connect);
         error
     }
 
-    /// A connection that failed before there was an answer.
+    /// Creates the error for a connection that failed before the response head was complete.
     pub(crate) fn head(peer: &Peer, heard: Heard, source: hyper::Error) -> Self {
         let reset = matches!(
             io_kind(&source),
@@ -116,20 +114,18 @@ impl Error {
         );
         let (kind, message) = match (source.is_parse(), heard) {
             (true, Heard::Tls) => {
-                (ErrorKind::Protocol, format!("{peer} speaks TLS: its address begins with https"))
+                (ErrorKind::Protocol, format!("{peer} speaks TLS: use https:// in its URL"))
             }
-            (true, _) => {
-                (ErrorKind::Protocol, format!("cannot read the answer of {peer} as HTTP/1.1"))
-            }
+            (true, _) => (ErrorKind::Protocol, format!("the response from {peer} is not HTTP/1.1")),
             (false, Heard::Nothing) if reset => {
-                (ErrorKind::Closed, format!("{peer} reset the connection before an answer"))
+                (ErrorKind::Closed, format!("{peer} reset the connection before responding"))
             }
             (false, Heard::Nothing) => {
-                (ErrorKind::Closed, format!("{peer} closed the connection before an answer"))
+                (ErrorKind::Closed, format!("{peer} closed the connection before responding"))
             }
             (false, _) => (
                 ErrorKind::Closed,
-                format!("{peer} closed the connection within the head of its answer"),
+                format!("{peer} closed the connection while sending the response head"),
             ),
         };
         Self::new(kind, message).because(source)
@@ -138,8 +134,8 @@ impl Error {
     #[cfg(feature = "tls")]
     pub(crate) fn invalid_certificate(source: Option<Source>) -> Self {
         let message = match source {
-            Some(_) => "a root certificate cannot be read".to_owned(),
-            None => "the PEM of root certificates has no certificate in it".to_owned(),
+            Some(_) => "a root certificate is invalid".to_owned(),
+            None => "the PEM data contains no root certificate".to_owned(),
         };
         let mut error = Self::new(ErrorKind::InvalidCertificate, message);
         error.0.source = source;
@@ -155,7 +151,7 @@ impl Error {
     }
 
     pub(crate) fn resolve(peer: &Peer, source: io::Error) -> Self {
-        let message = format!("cannot connect to {peer}: the name could not be resolved");
+        let message = format!("cannot connect to {peer}: the host name could not be resolved");
         Self::new(ErrorKind::Resolve, message).because(source)
     }
 
@@ -171,24 +167,23 @@ impl Error {
     pub(crate) fn tls_missing(peer: &Peer) -> Self {
         Self::new(
             ErrorKind::TlsMissing,
-            format!("cannot connect to {peer}: https needs the feature `tls`, which is off"),
+            format!("cannot connect to {peer}: enable the feature `tls` to use https"),
         )
     }
 
-    /// Returns what went wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns how many bytes of the body had come when it broke off.
+    /// Returns the number of body bytes received before the response broke off.
     #[must_use]
     pub fn received(&self) -> Option<u64> {
         self.0.received
     }
 
-    /// Returns which timeout was up, if it was one: of the transport's own there is only
-    /// [`TimeoutKind::Connect`].
+    /// Returns the timeout that expired, if any. The transport itself has only [`TimeoutKind::Connect`].
     #[must_use]
     pub fn timeout(&self) -> Option<TimeoutKind> {
         self.0.timeout
@@ -234,12 +229,12 @@ impl fmt::Debug for Error {
     }
 }
 
-/// What the system said, somewhere below.
+/// Returns the kind of the underlying I/O error.
 pub(crate) fn io_kind(error: &hyper::Error) -> Option<io::ErrorKind> {
     find::<io::Error>(error).map(io::Error::kind)
 }
 
-/// The first error of a type in a chain.
+/// Returns the first error of type `E` in a chain of sources.
 fn find<'a, E: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(error) = next {

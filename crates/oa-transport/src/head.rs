@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::peer::Peer;
 use crate::request::RequestBody;
 
-/// Everything of a request but its body: looked through once, and
-/// [sent](crate::Transport::send) as often as there is something to send. A clone shares it.
+/// A request without its body, validated once and [sent](crate::Transport::send) any number of times. Cheap to
+/// clone.
 ///
 /// ```
 /// use oa_transport::{RequestBody, RequestHead, Transport};
@@ -35,21 +35,20 @@ use crate::request::RequestBody;
 #[derive(Clone)]
 pub struct RequestHead(Arc<Written>);
 
-/// As it is written to the wire.
+/// The head as written to the wire.
 struct Written {
     peer: Arc<Peer>,
     parts: Parts,
 }
 
 impl RequestHead {
-    /// Looks through a request without its body, by the rules of
-    /// [`Transport`](crate::Transport).
+    /// Validates a request head by the rules of [`Transport`](crate::Transport).
     ///
     /// # Errors
     ///
     /// [`InvalidUri`](crate::ErrorKind::InvalidUri).
     pub fn new(parts: Parts) -> Result<Self, Error> {
-        let peer = Peer::new(&parts.uri)?;
+        let peer = Peer::new(&parts.uri).map_err(Error::invalid_uri)?;
         let host = peer.host_header();
         Ok(Self::of(parts, Arc::new(peer), host))
     }
@@ -59,7 +58,7 @@ impl RequestHead {
         parts.uri = path.unwrap_or_else(|| PathAndQuery::from_static("/")).into();
         parts.version = Version::HTTP_11;
         parts.headers.entry(HOST).or_insert(host);
-        // A place for what each body puts there: a copy has no room to grow.
+        // Reserves an entry that each request overwrites, because a cloned map has no room to grow.
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         Self(Arc::new(Written { peer, parts }))
     }
@@ -68,7 +67,7 @@ impl RequestHead {
         &self.0.peer
     }
 
-    /// The whole request.
+    /// Returns the complete request.
     pub(crate) fn with(&self, body: RequestBody) -> Request<RequestBody> {
         let mut parts = self.0.parts.clone();
         if body.is_empty() {
@@ -80,7 +79,7 @@ impl RequestHead {
     }
 }
 
-/// Tells whom it is for: headers may be secrets.
+/// Shows the destination only, because headers may be secret.
 impl fmt::Debug for RequestHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestHead")

@@ -4,21 +4,20 @@ use http::HeaderValue;
 
 use crate::error::Error;
 
-/// A key for a server, which is never shown: `Debug` prints a fixed mask, and there is no
-/// `Display` and no serde.
+/// An API key. `Debug` prints a fixed mask; there is no `Display` and no serde.
 #[derive(Clone)]
 pub struct ApiKey(HeaderValue);
 
-/// What stands before the key in a header.
+/// The prefix of the key in a header.
 const SCHEME: &str = "Bearer ";
 
 impl ApiKey {
-    /// Checks a key.
+    /// Validates a key.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) if it is empty or holds anything but
-    /// visible ASCII: a space, a line break, a typographic dash. The error does not tell the key.
+    /// [`ErrorKind::InvalidKey`](crate::ErrorKind::InvalidKey) if it is empty or contains anything but visible
+    /// ASCII, such as a space, line break or typographic dash. The error does not contain the key.
     pub fn new(key: impl AsRef<str>) -> Result<Self, Error> {
         let key = key.as_ref();
         if key.is_empty() {
@@ -26,7 +25,7 @@ impl ApiKey {
         }
         if !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::invalid_key(
-                "the API key has characters other than visible ASCII, perhaps a line break",
+                "the API key contains characters other than visible ASCII, such as a line break",
             ));
         }
         let mut value = HeaderValue::try_from(format!("{SCHEME}{key}"))
@@ -35,13 +34,13 @@ impl ApiKey {
         Ok(Self(value))
     }
 
-    /// Returns the key itself. Not to be shown: this is for taking it out of what is.
+    /// Returns the key itself, for masking it in other text. Never print it.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.to_str().ok().and_then(|value| value.strip_prefix(SCHEME)).unwrap_or_default()
     }
 
-    /// Returns the value of an `Authorization` header: `Bearer` and the key, marked as sensitive.
+    /// Returns the value of an `Authorization` header: `Bearer` and the key, marked sensitive.
     #[must_use]
     pub fn header_value(&self) -> HeaderValue {
         self.0.clone()

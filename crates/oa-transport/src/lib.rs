@@ -1,9 +1,8 @@
 //! HTTP/1.1 for chat completions: a pool of hyper connections as a tower service.
 //!
-//! [`Transport`] sends requests and hands out answers whose [bodies](ResponseBody) come as they
-//! arrive. What many requests have in common is looked through once, as a [`RequestHead`]. Beside it
-//! is what else stands between a client and a socket: an [`ApiKey`] that is never shown, and a
-//! [`Watch`] that knows how long to wait for what.
+//! [`Transport`] sends requests and returns responses whose [bodies](ResponseBody) are read as they arrive. A
+//! [`RequestHead`] is validated once and shared by many requests. Also included: an [`ApiKey`] that is never
+//! printed, and a [`Watch`] that tracks the timeouts of a streamed answer.
 //!
 //! ```
 //! use oa_transport::{RequestBody, Transport};
@@ -27,37 +26,35 @@
 //! # }
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever talks HTTP to a local server and reads long streams of small chunks. To talk to a model,
-//! take the `open-agent` facade.
+//! To talk HTTP to a local server and read long streams of small chunks. To talk to a model, use the
+//! `open-agent` facade.
 //!
-//! # What it does and what not
+//! # Scope
 //!
-//! HTTP/1.1 only (ALPN says `http/1.1`): that is what local servers speak, and a stream of tokens
-//! gains nothing by HTTP/2. No redirects, no proxies, no decompression, no retries but
-//! [one](Transport#a-connection-that-was-closed-in-the-meantime). It starts no tasks: a connection
-//! is driven by whoever waits for the head of an answer or reads its body, which saves two switches
-//! of tasks for each chunk. So while nobody polls nothing moves; a body that is not to be read is to
-//! be dropped.
+//! HTTP/1.1 only (ALPN says `http/1.1`): local servers speak nothing else, and a token stream gains nothing
+//! from HTTP/2. No redirects, proxies, decompression, or retries except [one](Transport#stale-connections). No
+//! background tasks: a connection is driven by the task that awaits the response or reads the body, which saves
+//! two task switches per chunk. So nothing moves unless polled; drop a body that you do not want to read.
 //!
-//! The environment is not read, but for the feature `tls`: what the system trusts is found as
-//! `rustls-native-certs` finds it, where `SSL_CERT_FILE` and `SSL_CERT_DIR` have a say.
+//! The environment is not read, except by the feature `tls`: `rustls-native-certs` finds the system's root
+//! certificates and honors `SSL_CERT_FILE` and `SSL_CERT_DIR`.
 //!
-//! # Bounds
+//! # Limits
 //!
-//! The head of an answer may have 100 headers and 64 KiB. The body is unbounded and never collected:
-//! at most one read of the socket is held.
+//! A response head may have 100 headers and 64 KiB. The body is unbounded but never collected: at most one read
+//! of the socket is buffered.
 //!
 //! # Features
 //!
-//! Off by default: `tls` adds `https`, by rustls with ring. Without it an `https` URI is an error of
-//! kind [`TlsMissing`](ErrorKind::TlsMissing).
+//! Off by default: `tls` adds `https`, using rustls with ring. Without it, an `https` URI is an error of kind
+//! [`TlsMissing`](ErrorKind::TlsMissing).
 //!
 //! # Stability
 //!
-//! The names and kinds here. Texts of errors are for people, and so are their sources, which come
-//! from private dependencies: hyper appears in no signature.
+//! Names and error kinds are stable. Error messages and sources are not; sources come from private
+//! dependencies. No signature mentions hyper.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -89,7 +86,7 @@ pub use crate::request::RequestBody;
 pub use crate::service::{Builder, ResponseFuture, Transport};
 pub use crate::timeout::{TimeoutKind, Timeouts, Watch};
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

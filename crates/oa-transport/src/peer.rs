@@ -3,33 +3,27 @@ use std::fmt;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 
-use crate::error::Error;
-
 /// Whom a connection leads to: what idle connections are kept by.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Peer {
     is_https: bool,
-    /// In lower case; an IPv6 address with its brackets.
+    /// Lower case; an IPv6 address in brackets.
     host: Box<str>,
     port: u16,
 }
 
 impl Peer {
-    pub(crate) fn new(uri: &Uri) -> Result<Self, Error> {
-        let scheme = uri.scheme().ok_or_else(|| {
-            Error::invalid_uri(
-                "the request's URI is not absolute: it begins with no http://".to_owned(),
-            )
-        })?;
+    /// Reads whom an address leads to, or says why it leads nowhere.
+    pub(crate) fn new(uri: &Uri) -> Result<Self, String> {
+        let scheme =
+            uri.scheme().ok_or("the request URI must be absolute and start with http://")?;
         let is_https = *scheme == Scheme::HTTPS;
         if !is_https && *scheme != Scheme::HTTP {
-            return Err(Error::invalid_uri(format!(
-                "the request's URI is neither http nor https: {scheme}"
-            )));
+            return Err(format!("the request URI must be http or https, not {scheme}"));
         }
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
         if host.is_empty() {
-            return Err(Error::invalid_uri("the request's URI names no host".to_owned()));
+            return Err("the request URI has no host".to_owned());
         }
         let peer = Self {
             is_https,
@@ -37,9 +31,9 @@ impl Peer {
             port: uri.port_u16().unwrap_or(if is_https { 443 } else { 80 }),
         };
         if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-            return Err(Error::invalid_uri(format!(
-                "the request's URI holds a user name or password, which belong into a header: {peer}"
-            )));
+            return Err(format!(
+                "the request URI contains a user name or password (use a header instead): {peer}"
+            ));
         }
         Ok(peer)
     }
@@ -52,12 +46,12 @@ impl Peer {
         self.port
     }
 
-    /// The host as resolvers want it: an IPv6 address without brackets.
+    /// Returns the host for a resolver: an IPv6 address without brackets.
     pub(crate) fn bare_host(&self) -> &str {
         self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
     }
 
-    /// The value of a `Host` header, without the port where it goes without saying.
+    /// Returns the value of the `Host` header, without a default port.
     pub(crate) fn host_header(&self) -> HeaderValue {
         let value = if self.port == if self.is_https { 443 } else { 80 } {
             HeaderValue::from_str(&self.host)
@@ -67,7 +61,7 @@ impl Peer {
         value.expect("a URI's host is visible ASCII")
     }
 
-    /// The address for a connector, without the path.
+    /// Returns the URI for a connector, without a path.
     pub(crate) fn uri(&self) -> Uri {
         let scheme = if self.is_https { "https" } else { "http" };
         Uri::try_from(format!("{scheme}://{self}/")).expect("it was taken from a URI")

@@ -6,19 +6,18 @@ use tokio::time::Instant;
 use crate::connection::Connection;
 use crate::peer::Peer;
 
-/// The connections on which nothing happens, by peer.
+/// The idle connections, by peer.
 ///
-/// Nobody watches them: that one was closed, or has been here too long, is found when something is
-/// taken or put.
+/// Nothing watches them: closed and expired connections are found when one is taken or returned.
 pub(crate) struct Pool {
-    /// A list, because there are few peers: mostly it is the first.
-    idle: Mutex<Vec<Place>>,
+    /// A list rather than a map, because there are few peers and usually the first matches.
+    idle: Mutex<Vec<PeerConnections>>,
     max_per_peer: usize,
     timeout: Duration,
 }
 
-/// The connections to one peer, the one used last behind.
-struct Place {
+/// The idle connections to one peer, most recently used last.
+struct PeerConnections {
     peer: Arc<Peer>,
     connections: Vec<Idle>,
 }
@@ -33,14 +32,14 @@ impl Pool {
         Self { idle: Mutex::default(), max_per_peer, timeout }
     }
 
-    /// Takes a connection that still seems to work, the one used last.
+    /// Takes the most recently used connection that is still alive.
     pub(crate) fn take(&self, peer: &Peer) -> Option<Box<Connection>> {
         loop {
             let mut idle = self.lock();
-            // The place of the last one stays: mostly it comes back.
-            let place = idle.iter_mut().find(|place| *place.peer == *peer)?;
-            let latest = place.connections.pop();
-            // What is looked at, or closed, is so outside of the lock.
+            // Keep the entry even if it becomes empty: usually the connection comes back.
+            let entry = idle.iter_mut().find(|entry| *entry.peer == *peer)?;
+            let latest = entry.connections.pop();
+            // Check and close connections outside the lock.
             drop(idle);
             let mut latest = latest?;
             if latest.since.elapsed() < self.timeout && latest.connection.is_alive() {
@@ -49,7 +48,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection for the next request, unless there are enough.
+    /// Keeps a connection for the next request, up to the limit.
     pub(crate) fn put(&self, peer: &Arc<Peer>, connection: Box<Connection>) {
         if self.max_per_peer == 0 {
             return;
@@ -58,7 +57,7 @@ impl Pool {
         let since = Instant::now();
         let mut idle = self.lock();
         let mut surplus = Vec::new();
-        idle.retain_mut(|Place { peer: other, connections }| {
+        idle.retain_mut(|PeerConnections { peer: other, connections }| {
             let old = connections
                 .iter()
                 .take_while(|idle| since.duration_since(idle.since) >= self.timeout)
@@ -68,9 +67,9 @@ impl Pool {
             }
             !connections.is_empty() || other == peer
         });
-        let place = idle.iter_mut().find(|place| place.peer == *peer);
-        match place {
-            Some(Place { connections, .. }) => {
+        let entry = idle.iter_mut().find(|entry| entry.peer == *peer);
+        match entry {
+            Some(PeerConnections { connections, .. }) => {
                 if connections.len() == self.max_per_peer {
                     surplus.push(connections.remove(0));
                 }
@@ -78,7 +77,7 @@ impl Pool {
             }
             None => {
                 let connections = vec![Idle { connection, since }];
-                idle.push(Place { peer: Arc::clone(peer), connections });
+                idle.push(PeerConnections { peer: Arc::clone(peer), connections });
             }
         }
         drop(idle);
@@ -86,10 +85,10 @@ impl Pool {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.lock().iter().map(|place| place.connections.len()).sum()
+        self.lock().iter().map(|entry| entry.connections.len()).sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PeerConnections>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

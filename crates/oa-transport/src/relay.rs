@@ -4,15 +4,14 @@ use std::task::{Wake, Waker};
 
 use crate::error::Heard;
 
-/// The waker of a connection, which passes on only what the reader waits for, and what the
-/// connection heard from its peer.
+/// A connection's waker, which forwards only wakeups that the reader needs, and records what the peer sent.
 ///
-/// hyper's halves talk through channels that wake each other. Both are polled by the same task, one
-/// after the other, so nearly every such wake-up would be for a task that is running already, and
-/// cost it a turn for nothing. A wake-up counts only if it comes after the last poll began and that
-/// poll ended with "not yet"; whoever is handed something polls again anyway.
+/// hyper's halves communicate through channels that wake each other. Both are polled in turn by the same task,
+/// so nearly every such wakeup would reach a task that is already running and cost it another poll. A wakeup
+/// counts only if it comes after the last poll began and that poll returned `Pending`; a task that gets a value
+/// polls again anyway.
 ///
-/// It also means that a connection in the pool holds on to nobody's task.
+/// This also keeps pooled connections from holding on to a task's waker.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     state: AtomicU8,
@@ -24,7 +23,7 @@ pub(crate) struct Relay {
 const IDLE: u8 = 0;
 /// Woken since the last poll began.
 const WOKEN: u8 = 1;
-/// Somebody waits.
+/// A task waits.
 const ARMED: u8 = 2;
 
 const NOTHING: u8 = 0;
@@ -32,13 +31,13 @@ const BYTES: u8 = 1;
 const TLS: u8 = 2;
 
 impl Relay {
-    /// Forgets earlier wake-ups: what they told of is about to be looked at.
+    /// Clears earlier wakeups, because a poll is about to handle their cause.
     pub(crate) fn begin(&self) {
-        // A swap and not a store, so that whatever came before the wake-up is seen.
+        // A swap, not a store, to see everything that happened before the wakeup.
         self.state.swap(IDLE, Ordering::AcqRel);
     }
 
-    /// Has `waker` woken from now on, and at once if there was reason to since the poll began.
+    /// Registers `waker`, and wakes it immediately if there was a wakeup since the poll began.
     pub(crate) fn arm(&self, waker: &Waker) {
         let mut task = self.task();
         match &*task {
@@ -51,21 +50,21 @@ impl Relay {
         }
     }
 
-    /// Lets go of the task.
+    /// Releases the waker.
     pub(crate) fn disarm(&self) {
         self.begin();
         let task = self.task().take();
         drop(task);
     }
 
-    /// Forgets what was heard: another answer is to begin.
+    /// Clears what was heard, before the next response.
     pub(crate) fn await_answer(&self) {
         self.heard.store(NOTHING, Ordering::Relaxed);
     }
 
-    /// Takes note of bytes from the peer.
+    /// Records bytes from the peer.
     pub(crate) fn hear(&self, bytes: &[u8]) {
-        // Alert and handshake records begin so; HTTP begins with a letter.
+        // Alert and handshake records start like this; HTTP starts with a letter.
         if self.heard.load(Ordering::Relaxed) == NOTHING
             && let Some(first) = bytes.first()
         {

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// What a request carries: segments of bytes, sent one after the other, of known length.
+/// A request body: segments of bytes with a known total length.
 ///
-/// A clone shares the segments, so that sending a request again costs nothing.
+/// Clones share the segments, so a retry copies nothing.
 #[derive(Clone, Default)]
 pub struct RequestBody {
     segments: Segments,
@@ -20,26 +20,26 @@ pub struct RequestBody {
 
 #[derive(Clone)]
 enum Segments {
-    /// Most requests are small.
+    /// The common case, without an allocation.
     One(Bytes),
     Several(Arc<[Bytes]>),
 }
 
 impl RequestBody {
-    /// Carries one segment.
+    /// Creates a body with one segment.
     #[must_use]
     pub fn new(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { next: 0, left: bytes.len(), segments: Segments::One(bytes) }
     }
 
-    /// Carries nothing.
+    /// Creates an empty body.
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Carries several segments, which are not copied together.
+    /// Creates a body from segments, without copying them together.
     #[must_use]
     pub fn from_segments(segments: Vec<Bytes>) -> Self {
         let mut body = Self { segments: Segments::Several(segments.into()), next: 0, left: 0 };
@@ -47,19 +47,19 @@ impl RequestBody {
         body
     }
 
-    /// Returns whether there is nothing to send.
+    /// Returns true if the body is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns how many bytes there are in all, sent or not.
+    /// Returns the total length in bytes, sent or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.segments().iter().map(Bytes::len).sum()
     }
 
-    /// Returns the segments, sent or not.
+    /// Returns all segments, sent or not.
     #[must_use]
     pub fn segments(&self) -> &[Bytes] {
         match &self.segments {
@@ -126,7 +126,7 @@ impl From<&'static str> for RequestBody {
     }
 }
 
-/// Tells how much there is, not what.
+/// Shows the size, not the content.
 impl fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestBody")

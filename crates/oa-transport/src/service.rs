@@ -23,20 +23,18 @@ use crate::peer::Peer;
 use crate::pool::Pool;
 use crate::request::RequestBody;
 
-/// HTTP/1.1 as a tower service. Clones share their idle connections.
+/// An HTTP/1.1 client as a tower service. Clones share their idle connections.
 ///
-/// A request has an absolute URI, `http` or (with the feature `tls`) `https`, without a user name;
-/// `Host` is set if it is missing. An answer is what the server said: redirects are not followed,
-/// an error status is an answer like others. Nothing is read from the environment, proxies
-/// neither: bring one as a [connector](Self::with_connector).
+/// Requests need an absolute URI, `http` or (with the feature `tls`) `https`, without a user name; a missing
+/// `Host` header is added. Redirects are not followed, and error statuses are ordinary responses. The
+/// environment is not read, including proxy settings: use a [connector](Self::with_connector) for a proxy.
 ///
-/// # A connection that was closed in the meantime
+/// # Stale connections
 ///
-/// A server may close an idle connection in the very moment in which a request is sent on it. If a
-/// connection that was used before ends without one byte of an answer, the request is sent once
-/// more, on a new connection, and whatever happens then is told. That is the rule of browsers: on a
-/// connection that had been idle, an end without an answer means in practice that the server closed
-/// before it saw the request. A request on a new connection is never repeated.
+/// A server may close an idle connection at the moment a request is sent on it. If a reused connection ends
+/// without a single byte of a response, the request is sent once more on a new connection, whose outcome is
+/// final. Browsers do the same: on an idle connection, an end without a response almost always means that the
+/// server closed it before seeing the request. Requests on new connections are never repeated.
 #[derive(Clone)]
 pub struct Transport {
     shared: Arc<Shared>,
@@ -45,12 +43,12 @@ pub struct Transport {
 struct Shared {
     connect: Connect,
     pool: Arc<Pool>,
-    /// Whom the request before was for: mostly the next is for the same.
-    latest: Mutex<Option<Whom>>,
+    /// The destination of the last request; usually the next one has the same.
+    latest: Mutex<Option<Destination>>,
 }
 
-/// What follows from where a request goes.
-struct Whom {
+/// The data derived from a request's URI.
+struct Destination {
     scheme: Option<Scheme>,
     authority: Option<Authority>,
     peer: Arc<Peer>,
@@ -58,13 +56,13 @@ struct Whom {
 }
 
 impl Transport {
-    /// Connects by TCP, with the defaults of [`builder`](Self::builder).
+    /// Creates a transport over TCP with the defaults of [`builder`](Self::builder).
     #[must_use]
     pub fn new() -> Self {
         Self::builder().build()
     }
 
-    /// Begins with the defaults, to change some.
+    /// Returns a builder with the defaults.
     pub fn builder() -> Builder {
         Builder {
             connect_timeout: Duration::from_secs(5),
@@ -76,7 +74,7 @@ impl Transport {
         }
     }
 
-    /// Connects by `connector`, as [`Builder::connector`] tells.
+    /// Creates a transport that connects with `connector`; see [`Builder::connector`].
     #[must_use]
     pub fn with_connector<C>(connector: C) -> Self
     where
@@ -88,22 +86,22 @@ impl Transport {
         Self::builder().connector(connector).build()
     }
 
-    /// Sends a request whose head was looked through before. It saves that work, and copies, over
+    /// Sends a request with a validated head, which saves validation and copies compared with
     /// [`call`](Service::call).
     pub fn send(&self, head: &RequestHead, body: RequestBody) -> ResponseFuture {
         ResponseFuture(Box::pin(Arc::clone(&self.shared).answer(head.clone(), body)))
     }
 
-    /// Returns how many connections lie idle, closed ones that nobody has noticed included.
+    /// Returns the number of idle connections, including closed ones not noticed yet.
     #[must_use]
     pub fn idle_connections(&self) -> usize {
         self.shared.pool.len()
     }
 }
 
-impl Whom {
+impl Destination {
     fn new(uri: &Uri) -> Result<Self, Error> {
-        let peer = Peer::new(uri)?;
+        let peer = Peer::new(uri).map_err(Error::invalid_uri)?;
         Ok(Self {
             scheme: uri.scheme().cloned(),
             authority: uri.authority().cloned(),
@@ -135,7 +133,7 @@ impl Shared {
                 }
             }
         }
-        // In a box of its own: it is large, and most requests need none of it.
+        // Boxed separately: the future is large, and most requests do not need it.
         Box::pin(self.answer_anew(head, body)).await
     }
 
@@ -160,14 +158,14 @@ impl Shared {
         }
     }
 
-    /// The peer that a URI names, and the value of the `Host` header.
-    fn whom(&self, uri: &Uri) -> Result<(Arc<Peer>, HeaderValue), Error> {
+    /// Returns the peer of a URI and the value of the `Host` header.
+    fn destination(&self, uri: &Uri) -> Result<(Arc<Peer>, HeaderValue), Error> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let whom = match &mut *latest {
-            Some(whom) if whom.is_of(uri) => whom,
-            other => other.insert(Whom::new(uri)?),
+        let destination = match &mut *latest {
+            Some(destination) if destination.is_of(uri) => destination,
+            other => other.insert(Destination::new(uri)?),
         };
-        Ok((Arc::clone(&whom.peer), whom.host.clone()))
+        Ok((Arc::clone(&destination.peer), destination.host.clone()))
     }
 
     fn wrap(
@@ -192,7 +190,7 @@ impl Service<Request<RequestBody>> for Transport {
 
     fn call(&mut self, request: Request<RequestBody>) -> ResponseFuture {
         let (parts, body) = request.into_parts();
-        match self.shared.whom(&parts.uri) {
+        match self.shared.destination(&parts.uri) {
             Ok((peer, host)) => self.send(&RequestHead::of(parts, peer, host), body),
             Err(error) => ResponseFuture(Box::pin(ready(Err(error)))),
         }
@@ -213,7 +211,7 @@ impl fmt::Debug for Transport {
     }
 }
 
-/// What a [`Transport`] is built from.
+/// A builder for [`Transport`].
 #[derive(Clone)]
 #[must_use = "builders do nothing unless built"]
 pub struct Builder {
@@ -226,19 +224,17 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets how long connecting may take, with the resolution of the name and the handshake of TLS.
-    /// Without this 5 seconds.
+    /// Sets the connect timeout, including name resolution and the TLS handshake. The default is 5 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// Connects by `connector` in place of TCP: through a proxy, to a Unix socket.
+    /// Connects with `connector` instead of TCP, for example through a proxy or to a Unix socket.
     ///
-    /// It is asked for a stream of bytes to a URI of scheme, host and port, and says what it likes
-    /// if there is none. If the URI is `https` this crate encrypts on top of that stream, so that a
-    /// connector need not think of it and cannot forget it; one that encrypts in a way of its own
-    /// is used with `http` URIs.
+    /// It receives a URI of scheme, host and port, and returns a byte stream or any error. For `https` URIs the
+    /// transport encrypts that stream itself, so a connector cannot forget to; a connector that encrypts in its
+    /// own way is used with `http` URIs.
     pub fn connector<C>(mut self, connector: C) -> Self
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
@@ -250,25 +246,24 @@ impl Builder {
         self
     }
 
-    /// Sets for how long an idle connection is kept. Without this 60 seconds.
+    /// Sets how long an idle connection is kept. The default is 60 seconds.
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// Sets how many idle connections are kept to each host and port, none if 0. Without this 8.
+    /// Sets how many idle connections are kept per host and port; 0 keeps none. The default is 8.
     pub fn max_idle_per_host(mut self, connections: usize) -> Self {
         self.max_idle_per_host = connections;
         self
     }
 
-    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
-    /// certificate of your own making.
+    /// Trusts these PEM certificates in addition to the system's, for example for a self-signed server.
     ///
     /// # Errors
     ///
-    /// [`InvalidCertificate`](crate::ErrorKind::InvalidCertificate) if there is none in it, or one
-    /// that cannot be read.
+    /// [`InvalidCertificate`](crate::ErrorKind::InvalidCertificate) if the PEM data contains no certificate or
+    /// an invalid one.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Result<Self, Error> {
         self.roots.extend(crate::tls::roots_from_pem(pem.as_ref())?);
@@ -303,13 +298,13 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// The head of an answer, in future.
+/// A future of a response head.
 ///
 /// It drives its connection itself.
 ///
 /// # Cancel safety
 ///
-/// Dropped, it closes its connection. The server may have seen the request, or a part of it.
+/// Dropping it closes the connection. The server may have seen part of the request or all of it.
 #[must_use = "futures do nothing unless polled"]
 pub struct ResponseFuture(
     Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Error>> + Send>>,
@@ -329,7 +324,7 @@ impl fmt::Debug for ResponseFuture {
     }
 }
 
-/// Whether a connection that was used before ended without a byte of an answer.
+/// Returns true if a reused connection ended without a byte of a response.
 fn had_been_closed(connection: &Connection, error: &hyper::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     connection.heard() == Heard::Nothing

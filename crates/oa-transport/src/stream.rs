@@ -8,21 +8,21 @@ use tokio::net::TcpStream;
 
 use crate::relay::Relay;
 
-/// Bytes to and from a peer.
+/// A byte stream to a peer.
 pub(crate) enum Stream {
     Tcp(TcpStream),
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<Self>>),
-    /// What a user's connector brought. The lock is never taken: it makes the whole `Sync`.
+    /// A custom connector's stream. The lock is never taken; it only makes the type `Sync`.
     Custom(Mutex<Box<dyn Duplex>>),
 }
 
-/// Both directions in one trait.
+/// Both directions as one trait.
 pub(crate) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 
-/// Calls a method of whichever stream it is.
+/// Calls a method on the inner stream.
 macro_rules! each {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream {
@@ -90,12 +90,11 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// A stream that tells the relay when it hears something, and that does not let a failed write hide
-/// the answer.
+/// A stream that tells the relay about received bytes and does not let a failed write hide a response.
 ///
-/// A server may refuse a large request before it has read it all (413, 401), answer and close: then
-/// writing fails while the answer lies in the socket. So when the peer has gone away writing stops
-/// and nothing is said; reading tells the rest, which ends with an end or an error of its own.
+/// A server may reject a large request before reading all of it (413, 401), respond and close. Writing then
+/// fails while the response is waiting in the socket. So when the peer is gone, writing stops silently and
+/// reading reports the rest, ending with an end or an error of its own.
 pub(crate) struct Wire {
     stream: Stream,
     relay: Arc<Relay>,

@@ -8,19 +8,19 @@ use std::time::Duration;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long to wait for an answer. `None` is "for ever".
+/// The timeouts of an answer; `None` disables one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// From sending the request until the answer begins. A cold model load or a queue takes minutes
-    /// and is not a dead server. Without a change 300 seconds.
+    /// Time from sending the request until the answer starts. Loading a model or waiting in a queue may take
+    /// minutes. The default is 300 seconds.
     pub first_token: Option<Duration>,
-    /// The longest silence once the answer has begun; any byte ends it, those of a comment which
-    /// keeps the connection alive too. Without a change 60 seconds.
+    /// The longest silence after the answer has started. Any byte ends it, including keep-alive comments. The
+    /// default is 60 seconds.
     pub idle: Option<Duration>,
-    /// The longest time without content once the answer has begun. Without a change none.
+    /// The longest time without content after the answer has started. Disabled by default.
     pub content: Option<Duration>,
-    /// For the whole answer. Without a change none, because a local model may stream for an hour.
+    /// The time limit for the whole answer. Disabled by default, because a local model may stream for an hour.
     pub total: Option<Duration>,
 }
 
@@ -35,15 +35,15 @@ impl Default for Timeouts {
     }
 }
 
-/// Which time was up.
+/// The timeout that expired.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum TimeoutKind {
-    /// No connection came about.
+    /// Connecting.
     Connect,
     /// [`Timeouts::content`].
     Content,
-    /// The end of the answer, which [`Watch::expect_end`] was told to expect.
+    /// The end of the answer, expected since [`Watch::expect_end`].
     End,
     /// [`Timeouts::first_token`].
     FirstToken,
@@ -66,9 +66,9 @@ impl fmt::Display for TimeoutKind {
     }
 }
 
-/// Watches the clock for whoever reads an answer.
+/// Tracks the timeouts of an answer for its reader.
 ///
-/// Made when the request is sent, told of what comes, and asked when there is nothing to read:
+/// Create it when the request is sent, report what arrives, and poll it when there is nothing to read:
 ///
 /// ```
 /// use std::future::poll_fn;
@@ -79,38 +79,38 @@ impl fmt::Display for TimeoutKind {
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() {
 /// let mut watch = Watch::new(Timeouts::default());
-/// watch.note_bytes(); // a comment came: the answer has not begun
-/// watch.note_content(); // the first delta came
+/// watch.note_bytes(); // a comment arrived: the answer has not started
+/// watch.note_content(); // the first delta arrived
 /// let expired = poll_fn(|cx| watch.poll_expired(cx)).await;
 /// assert_eq!(expired, TimeoutKind::Idle);
 /// assert_eq!(watch.elapsed(), Duration::from_secs(60));
 /// # }
 /// ```
 ///
-/// Noting costs nothing; the clock is read when there is something to wait for. There is one timer, set
-/// anew only when it fires too early.
+/// Reporting is almost free; the clock is read only when the reader waits. There is one timer, reset only when
+/// it fires too early.
 #[derive(Debug)]
 pub struct Watch {
     timeouts: Timeouts,
     started: Instant,
-    /// What [`Timeouts::total`] counts from.
+    /// The start of [`Timeouts::total`].
     total_from: Instant,
     last_bytes: Instant,
     last_content: Instant,
-    /// Since when the end is expected, and how long it may take.
+    /// When the end was first expected, and how long it may take.
     end: Option<(Instant, Duration)>,
     begun: bool,
-    /// What was noted since the clock was read.
+    /// Arrivals since the clock was last read.
     heard_bytes: bool,
     heard_content: bool,
-    /// The deadline may lie before the one that the timer is set to.
+    /// True if the deadline may be earlier than the timer's.
     stale: bool,
     timer: Option<Pin<Box<Sleep>>>,
     waker: Option<Waker>,
 }
 
 impl Watch {
-    /// Starts to watch, now.
+    /// Starts tracking now.
     #[must_use]
     pub fn new(timeouts: Timeouts) -> Self {
         let now = Instant::now();
@@ -130,30 +130,28 @@ impl Watch {
         }
     }
 
-    /// Has [`Timeouts::total`] count from an earlier moment: for an answer that was asked for before, and
-    /// is asked for again.
+    /// Starts [`Timeouts::total`] at an earlier moment, for an answer that is requested again.
     #[must_use]
     pub fn total_since(mut self, moment: Instant) -> Self {
         self.total_from = moment;
         self
     }
 
-    /// Notes that bytes came, whatever they are.
+    /// Reports the arrival of any bytes.
     #[inline]
     pub fn note_bytes(&mut self) {
         self.heard_bytes = true;
     }
 
-    /// Notes that content came, which is bytes as well: the answer has begun.
+    /// Reports the arrival of content, which starts the answer.
     #[inline]
     pub fn note_content(&mut self) {
         self.heard_bytes = true;
         self.heard_content = true;
     }
 
-    /// Expects the end of the answer: [`TimeoutKind::End`] is up once this much time passes without content,
-    /// counted from now at the earliest. Bytes that are no content do not count, and neither does saying the
-    /// same again.
+    /// Expects the end of the answer: [`TimeoutKind::End`] expires after this much time without content,
+    /// counted from now at the earliest. Bytes without content do not reset it, nor do repeated calls.
     pub fn expect_end(&mut self, within: Duration) {
         if self.end.is_none_or(|(_, known)| known != within) {
             self.end = Some((Instant::now(), within));
@@ -161,8 +159,8 @@ impl Watch {
         }
     }
 
-    /// Reads the clock for what was noted: silence begins when somebody waits again, so that a
-    /// reader who takes a long time over what came is not taken for a server that says nothing.
+    /// Reads the clock for reported arrivals. Silence starts when the reader waits again, so a slow reader is
+    /// not mistaken for a silent server.
     fn settle(&mut self) {
         if !mem::take(&mut self.heard_bytes) {
             return;
@@ -178,7 +176,7 @@ impl Watch {
         }
     }
 
-    /// Returns which of the timeouts is up, without waiting: for readers that are always handed more.
+    /// Returns an expired timeout without waiting, for readers that always have more to read.
     #[must_use]
     pub fn expired(&mut self) -> Option<TimeoutKind> {
         self.settle();
@@ -186,13 +184,13 @@ impl Watch {
         (deadline <= Instant::now()).then_some(kind)
     }
 
-    /// Waits until one of the timeouts is up, and tells which; for ever if none counts.
+    /// Waits until a timeout expires and returns it; pending forever if none is set.
     ///
-    /// It may be asked again afterwards.
+    /// May be polled again afterwards.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime with time.
+    /// Outside of a tokio runtime with time enabled.
     pub fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<TimeoutKind> {
         self.settle();
         if !self.stale
@@ -213,7 +211,7 @@ impl Watch {
                 Some(_) => (),
             }
             self.stale = false;
-            // Outside of the task's budget: a timer that is refused a turn does not keep the waker.
+            // Polled outside the task's budget: a timer that is refused its turn does not register the waker.
             if let Some(timer) = &mut self.timer
                 && pin!(unconstrained(timer.as_mut())).poll(cx).is_pending()
             {
@@ -226,30 +224,30 @@ impl Watch {
         }
     }
 
-    /// Returns what it was made with.
+    /// Returns the configured timeouts.
     #[must_use]
     pub fn timeouts(&self) -> Timeouts {
         self.timeouts
     }
 
-    /// Returns for how long the answer has been watched.
+    /// Returns the time since tracking started.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Returns whether content has come.
+    /// Returns true if content has arrived.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         self.begun || self.heard_content
     }
 
-    /// The timeout that is up first, if nothing comes.
+    /// Returns the timeout that expires first if nothing arrives.
     fn next(&self) -> Option<(Instant, TimeoutKind)> {
         let Timeouts { first_token, idle, content, total } = self.timeouts;
         let mut next: Option<(Instant, TimeoutKind)> = None;
         let mut add = |wait: Option<Duration>, since: Instant, kind| {
-            // A sum beyond the end of the clock is "for ever".
+            // A deadline beyond the end of the clock never comes.
             if let Some(deadline) = wait.and_then(|wait| since.checked_add(wait))
                 && next.is_none_or(|(earlier, _)| deadline < earlier)
             {

@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::peer::Peer;
 use crate::stream::Stream;
 
-/// Certificates that a user trusts beside those of the system.
+/// Certificates trusted in addition to the system's.
 pub(crate) type Roots = Vec<CertificateDer<'static>>;
 
-/// Reads certificates in PEM, of which there must be one at least, and of which all must be certificates.
+/// Parses PEM certificates: at least one, and nothing else.
 pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
     let roots = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<Roots, _>>()
@@ -24,7 +24,8 @@ pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
     if roots.is_empty() {
         return Err(Error::invalid_certificate(None));
     }
-    // PEM may wrap anything. Found out here it is an error of the settings, later one of a connection.
+    // PEM may contain anything. Validate now, so that a bad certificate is a configuration error rather than a
+    // connection error later.
     let mut store = RootCertStore::empty();
     for root in &roots {
         store.add(root.clone()).map_err(|error| Error::invalid_certificate(Some(error.into())))?;
@@ -32,10 +33,10 @@ pub(crate) fn roots_from_pem(pem: &[u8]) -> Result<Roots, Error> {
     Ok(roots)
 }
 
-/// Encrypts streams, trusting what the system trusts, and what the user does.
+/// Encrypts streams, trusting the system's certificates and the user's.
 pub(crate) struct Tls {
     roots: Roots,
-    /// Read when first needed; reading that failed is tried again.
+    /// Loaded on first use; a failed load is retried.
     config: OnceCell<Arc<ClientConfig>>,
 }
 
@@ -56,10 +57,10 @@ impl Tls {
             })
             .await
             .map_err(|error| {
-                Error::tls(peer, ": no root certificates can be read", Some(error.into()))
+                Error::tls(peer, ": no root certificates could be loaded", Some(error.into()))
             })?;
         let name = ServerName::try_from(peer.bare_host().to_owned()).map_err(|error| {
-            Error::tls(peer, ": no certificate can be made out to this host", Some(error.into()))
+            Error::tls(peer, ": TLS cannot be used with this host name", Some(error.into()))
         })?;
         let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await.map_err(
             |error| {
@@ -78,8 +79,8 @@ impl Tls {
     }
 }
 
-/// Returns what is wrong with a server's certificate: whoever runs the server renews it, and whoever calls it
-/// corrects the address or trusts the issuer.
+/// Returns what is wrong with a server's certificate. The operator of the server can renew it; the caller can
+/// fix the address or trust the issuer.
 fn why_not_trusted(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -92,9 +93,9 @@ fn why_not_trusted(error: &CertificateError) -> &'static str {
             ": its certificate is for another host"
         }
         CertificateError::Revoked => ": its certificate was revoked",
-        // A trusted issuer of the same name and with another key is another issuer.
+        // A bad signature means an issuer with a trusted name but a different key: a different issuer.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            ": the issuer of its certificate is unknown, and can be trusted by root_certificates"
+            ": the issuer of its certificate is unknown; trust it with root_certificates"
         }
         _ => ": its certificate is not trusted",
     }
@@ -106,7 +107,7 @@ fn trusting_the_system_and(own: Roots) -> io::Result<Arc<ClientConfig>> {
     for certificate in own {
         roots.add(certificate).map_err(io::Error::other)?;
     }
-    // Some systems keep certificates that nobody can parse.
+    // Some systems contain certificates that cannot be parsed.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         return Err(found.errors.into_iter().next().map_or_else(

@@ -1,8 +1,10 @@
-use oa_types::{ContentBlock, FinishReason};
+use oa_types::{ContentBlock, FinishReason, Message};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What is to be done next. Calls are named by their place in [`Turn::calls`](crate::Turn::calls).
-#[derive(Clone, Debug, PartialEq)]
+/// The next thing to do in a turn. Calls are named by their place in [`Turn::calls`](crate::Turn::calls).
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Action {
     /// Send the history; then [`answer`](crate::Turn::answer) or [`fail`](crate::Turn::fail).
@@ -30,6 +32,13 @@ pub enum Action {
         /// What to show.
         block: ContentBlock,
     },
+    /// Find out whether a prompt may be sent, and in what words; then
+    /// [`accept_prompt`](crate::Turn::accept_prompt) or [`fail`](crate::Turn::fail). Only after
+    /// [`prompt`](crate::Turn::prompt).
+    Submit {
+        /// The prompt as the caller gave it.
+        prompt: Message,
+    },
     /// The turn is over, or waits for the caller to answer calls.
     End {
         /// Why.
@@ -37,10 +46,15 @@ pub enum Action {
     },
 }
 
-/// What was decided about a call.
-#[derive(Clone, Debug, PartialEq)]
+/// A decision about a call.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
+    /// Somebody is asked whether it may run with this input, and the turn waits for
+    /// [`approve`](crate::Turn::approve) with its budgets as they are. Calls behind it are decided meanwhile.
+    /// In auto mode alone.
+    Ask(Value),
     /// It is not run; this is its result, an error that the model reads.
     Refuse(Value),
     /// It runs, with this input.

@@ -2,32 +2,38 @@ use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock, ToolUseBlock,
-    ToolUseError,
+    AssistantMessage, ContentBlock, Cost, Extra, FinishReason, Message, TextBlock, ThinkingBlock,
+    ToolUseBlock, ToolUseError,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::options::Mode;
+use crate::repair::has_text;
 use crate::round::Piece;
 
-/// What came of a request.
-#[derive(Clone, Debug)]
+/// The model's answer to a request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Answer {
     /// Text, thinking and calls, in order.
     pub blocks: Vec<ContentBlock>,
     /// Why it ended, in the server's word.
+    #[serde(default)]
     pub finish_reason: FinishReason,
-    /// What the server wants back with the message.
+    /// Members of the message that only its server understands, and wants back.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// What it cost, in tokens; 0 if that is not known.
+    /// Its cost in tokens; 0 if that is not known.
+    #[serde(default)]
     pub tokens: u64,
     /// Its cost in money; zero if that is not known.
+    #[serde(default)]
     pub cost: Cost,
 }
 
 impl Answer {
-    /// An answer of these blocks.
+    /// Creates an answer of these blocks, about which nothing else is known.
     #[must_use]
     pub fn new(blocks: Vec<ContentBlock>) -> Self {
         Self {
@@ -36,6 +42,18 @@ impl Answer {
             extra: Extra::default(),
             tokens: 0,
             cost: Cost::ZERO,
+        }
+    }
+}
+
+impl From<&AssistantMessage> for Answer {
+    fn from(message: &AssistantMessage) -> Self {
+        Self {
+            blocks: message.content.clone(),
+            finish_reason: message.finish_reason.clone(),
+            extra: message.extra.clone(),
+            tokens: message.usage.and_then(|usage| usage.total()).unwrap_or_default(),
+            cost: message.usage.and_then(|usage| usage.cost).unwrap_or_default(),
         }
     }
 }
@@ -128,8 +146,13 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Returns whether a message says something in words. White space alone is refused by some servers.
-pub(crate) fn has_text(message: &Message) -> bool {
-    let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
-    texts.any(|text| !text.chars().all(char::is_whitespace))
+/// Why the model was not understood, where it asked for calls and none of them is known by its name.
+pub(crate) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
+    if !matches!(reason.as_str(), "tool_calls" | "function_call") {
+        return None;
+    }
+    blocks.iter().find_map(|block| match block {
+        ContentBlock::ToolUseError(error) if error.name.is_none() => Some(error.error.clone()),
+        _ => None,
+    })
 }

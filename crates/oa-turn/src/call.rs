@@ -1,8 +1,9 @@
 use oa_types::{Outcome, ToolUseBlock};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One call of the last answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Call {
     /// As the model made it; a malformed one has an empty input here.
@@ -10,15 +11,18 @@ pub struct Call {
     /// The input that it runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
     /// True if the tool can run with this input, as far as that is known.
+    #[serde(default, skip_serializing_if = "Fit::is_unchecked")]
     pub fit: Fit,
     /// How far it has come.
     pub state: CallState,
     /// Whether somebody has permitted it who was asked in vain before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
 }
 
 /// A verdict on a call's input: may its tool run with it?
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "type", content = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fit {
     /// It fits, and was completed: this is the input that runs.
@@ -30,10 +34,19 @@ pub enum Fit {
     Unfit(String),
 }
 
+impl Fit {
+    pub(crate) fn is_unchecked(&self) -> bool {
+        *self == Self::Unchecked
+    }
+}
+
 /// How far a call has come.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallState {
+    /// Somebody is asked whether it may run, and the turn waits for the answer.
+    Asked,
     /// Nobody has decided about it.
     Undecided,
     /// Somebody is still to permit it, and the turn has ended meanwhile.
@@ -71,14 +84,14 @@ impl Call {
     /// Whether it has no result yet, and none was decided.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        use CallState::{Allowed, Undecided, Waiting};
-        matches!(self.state, Allowed | Undecided | Waiting { .. })
+        use CallState::{Allowed, Asked, Undecided, Waiting};
+        matches!(self.state, Allowed | Asked | Undecided | Waiting { .. })
     }
 
     /// Whether somebody is still to permit it.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        matches!(self.state, CallState::Waiting { .. })
+        matches!(self.state, CallState::Asked | CallState::Waiting { .. })
     }
 
     /// Its result, once it stands in history.

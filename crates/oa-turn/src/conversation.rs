@@ -1,11 +1,14 @@
+use std::collections::HashSet;
+
 use oa_types::{History, Message};
+use serde::{Deserialize, Serialize};
 
 /// How far ahead a message is looked for among those that stood there before, so that a change of a long
 /// conversation costs what its length does, not the square of that.
 const REACH: usize = 64;
 
 /// The messages, and a number for each that changes when the message does.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Conversation {
     messages: History,
     revisions: Vec<u64>,
@@ -66,6 +69,20 @@ impl Conversation {
 
     pub(crate) fn revisions(&self) -> &[u64] {
         &self.revisions
+    }
+
+    /// Checks that each message has a number of its own, and that there are numbers left.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let numbers: HashSet<u64> = self.revisions.iter().copied().collect();
+        let is_known = |number: &u64| (1..=self.next_revision).contains(number);
+        if self.revisions.len() != self.messages.len()
+            || numbers.len() != self.messages.len()
+            || !numbers.iter().all(is_known)
+            || self.next_revision > u64::MAX / 2
+        {
+            return Err("its revisions do not fit its messages");
+        }
+        Ok(())
     }
 
     fn revision(&mut self) -> u64 {

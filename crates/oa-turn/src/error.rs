@@ -2,7 +2,7 @@ use std::fmt;
 
 use oa_types::{Message, MessageRole};
 
-/// How the machine was misused.
+/// The kind of an [`Error`]: how the machine was misused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -14,6 +14,8 @@ pub enum ErrorKind {
     InvalidHistory,
     /// A prompt that says nothing, or more than a user can say.
     InvalidPrompt,
+    /// A snapshot contradicts itself.
+    InvalidSnapshot,
     /// No further prompt is taken.
     MaxTurns,
     /// There is nothing to go on with.
@@ -22,6 +24,8 @@ pub enum ErrorKind {
     OpenCalls,
     /// No call has this id.
     UnknownCall,
+    /// A snapshot has a form that this version does not know.
+    UnsupportedVersion,
 }
 
 /// The machine was told something that makes no sense now; nothing has changed.

@@ -2,21 +2,22 @@
 
 use std::mem;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Counts identical results: those of one round together, and on from the round before if that had them too.
 ///
 /// It holds what two rounds have had, no more, and that in a box: most turns have no call.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Guard(Option<Box<Rounds>>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Rounds {
     before: Vec<Seen>,
     now: Vec<Seen>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 struct Seen {
     name: String,
     input: Value,
@@ -56,10 +57,6 @@ impl Guard {
         let count = seen.count;
         now.push(seen);
         count
-    }
-
-    pub(crate) fn reset(&mut self) {
-        *self = Self::default();
     }
 }
 

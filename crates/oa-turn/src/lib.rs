@@ -31,13 +31,17 @@
 //!
 //! Whoever drives a loop of their own. To run an agent, take the facade `open-agent`.
 
+mod drive;
 mod turn;
+
+mod step;
 
 mod action;
 mod answer;
 mod call;
 mod conversation;
 mod guard;
+mod key;
 mod options;
 mod repair;
 mod round;
@@ -47,7 +51,13 @@ mod error;
 pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
 pub use crate::call::{Call, CallState, Fit};
+pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
-pub use crate::turn::Turn;
+pub use crate::step::{
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, Cut, DecideOutcome, DecideStep,
+    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
+    StepOutcome,
+};
+pub use crate::turn::{Turn, TurnSnapshot};

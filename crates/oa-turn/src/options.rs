@@ -1,7 +1,9 @@
 use oa_types::Cost;
+use serde::{Deserialize, Serialize};
 
 /// Who answers the model's calls.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mode {
     /// The loop runs them and goes on.
@@ -12,7 +14,8 @@ pub enum Mode {
 }
 
 /// How far one prompt may go.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Options {
     /// Who answers calls.
@@ -37,7 +40,7 @@ pub struct Options {
     pub final_text_only: bool,
     /// Whether results are put into the text where their calls stand: the turn ends with that text, and
     /// without another request. After a call that failed the model is asked as ever. In auto mode alone.
-    pub fill_in: bool,
+    pub inline_results: bool,
 }
 
 impl Options {
@@ -60,7 +63,7 @@ impl Default for Options {
             repeat_guard: Some(3),
             last_answer_without_tools: false,
             final_text_only: false,
-            fill_in: false,
+            inline_results: false,
         }
     }
 }

@@ -1,14 +1,19 @@
-//! What makes any list of messages a valid conversation.
+//! Any list of messages made a valid conversation.
 
 use std::collections::{HashMap, HashSet};
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
-use crate::answer::has_text;
+/// The answer to a call whose result nobody has recorded: nobody knows whether it ran.
+const NO_RESULT: &str = "unknown: no result was recorded, so the call may or may not have run";
 
-/// The answer to a call that was not run, for the model to read.
-pub(crate) fn not_run(tool: &str, error: &str) -> Value {
+/// The answer to a call that had started when its process ended.
+pub(crate) const LOST: &str =
+    "unknown: the call was started, and its result was lost; it may have taken effect";
+
+/// The answer to a call that has no result of its tool, for the model to read.
+pub(crate) fn unanswered(tool: &str, error: &str) -> Value {
     json!({ "error": error, "tool": tool })
 }
 
@@ -23,8 +28,8 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
 ///
 /// - System messages become one, in their order, at the first place.
 /// - Every call of an assistant's message is answered directly behind it, in call order, by one message each
-///   that has the call's id and name. Calls without a result are answered with "not run"; results without
-///   a call and second results go. Results in a user's message are taken out of it.
+///   that has the call's id and name. Calls without a result are answered with "unknown": they may have run.
+///   Results without a call and second results go. Results in a user's message are taken out of it.
 /// - Ids of calls are unique: where several calls share one, the last keeps it.
 /// - Malformed calls, blocks that a role cannot say, and messages that say nothing go.
 ///
@@ -123,7 +128,7 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
                     result.name = Some(call.name.into());
                     Message::tool(result)
                 }
-                None => result_message(&call, not_run(&call.name, "not run"), true),
+                None => result_message(&call, unanswered(&call.name, NO_RESULT), true),
             });
         }
     }
@@ -197,4 +202,17 @@ pub(crate) fn calls_of(message: &Message) -> impl Iterator<Item = &ToolUseBlock>
         ContentBlock::ToolUse(call) => Some(call),
         _ => None,
     })
+}
+
+pub(crate) fn result_of(message: &Message) -> Option<&ToolResultBlock> {
+    message.content.iter().find_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
+}
+
+/// Returns whether a message says something in words. White space alone is refused by some servers.
+pub(crate) fn has_text(message: &Message) -> bool {
+    let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
+    texts.any(|text| !text.chars().all(char::is_whitespace))
 }

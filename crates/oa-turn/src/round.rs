@@ -1,16 +1,19 @@
 use std::collections::VecDeque;
 
 use oa_types::{ContentBlock, Message, Outcome, ToolUseError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
-use crate::repair::{not_run, result_message};
+use crate::repair::{calls_of, result_message, result_of, unanswered};
 
 /// The calls of one answer: who has answered them, and what the caller has seen of them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Round {
     pub(crate) calls: Vec<Call>,
+    /// The number of their answer among those that had calls.
+    pub(crate) number: u64,
     /// Where their results begin in history.
     results_at: usize,
     /// Whether a limit keeps its calls from being run.
@@ -26,24 +29,30 @@ pub(crate) struct Round {
 }
 
 /// What the caller is shown of an answer behind its text.
-#[derive(Debug)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Piece {
     Call(usize),
     Error(ToolUseError),
 }
 
 impl Round {
-    pub(crate) fn new(calls: Vec<Call>, unshown: VecDeque<Piece>, results_at: usize) -> Self {
-        Self { calls, results_at, unshown, ..Self::default() }
+    pub(crate) fn new(
+        calls: Vec<Call>,
+        unshown: VecDeque<Piece>,
+        results_at: usize,
+        number: u64,
+    ) -> Self {
+        Self { calls, number, results_at, unshown, ..Self::default() }
     }
 
     /// The calls of an answer in a conversation of before, whose results begin there.
-    pub(crate) fn restored(calls: Vec<Call>, results_at: usize) -> Self {
+    pub(crate) fn restored(calls: Vec<Call>, results_at: usize, number: u64) -> Self {
         // Nobody is shown again what was answered then.
         let results_shown = calls.iter().take_while(|call| call.is_answered()).count();
         let places = calls.iter().enumerate().filter(|(_, call)| call.awaits_review());
         let reviews = places.map(|(place, _)| place).collect();
-        Self { calls, results_at, reviews, results_shown, ..Self::default() }
+        Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
     }
 
     /// The call of this id, if nobody has looked at its result.
@@ -94,7 +103,7 @@ impl Round {
     pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() {
-                let content = not_run(&self.calls[call].block.name, error);
+                let content = unanswered(&self.calls[call].block.name, error);
                 self.record(to, call, content, outcome);
             }
         }
@@ -118,6 +127,11 @@ impl Round {
 
     pub(crate) fn has_waiting(&self) -> bool {
         self.calls.iter().any(Call::is_waiting)
+    }
+
+    /// Whether somebody is being asked about a call while the turn goes on.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.calls.iter().any(|call| call.state == CallState::Asked)
     }
 
     pub(crate) fn waiting_ids(&self) -> Vec<&str> {
@@ -207,6 +221,42 @@ impl Round {
     /// The answer that these are the calls of.
     pub(crate) fn answer_in<'a>(&self, history: &'a [Message]) -> Option<&'a Message> {
         history.get(self.results_at.checked_sub(1)?)
+    }
+
+    /// Checks that the calls and their results stand in this history, and that all places are there. Returns
+    /// where the results end.
+    pub(crate) fn check(&self, history: &[Message]) -> Result<usize, &'static str> {
+        let Self { calls, handed, reviews, unshown, results_at, results_shown, .. } = self;
+        let is_call = |place: &usize| *place < calls.len();
+        let mut shown = unshown.iter().filter_map(|piece| match piece {
+            Piece::Call(place) => Some(place),
+            Piece::Error(_) => None,
+        });
+        if !reviews.iter().all(is_call) || !shown.all(is_call) || *results_shown > calls.len() {
+            return Err("it names a call that is missing");
+        }
+        if let Some(place) = handed
+            && !calls.get(*place).is_some_and(|call| call.is_undecided() || call.awaits_review())
+        {
+            return Err("nothing about the call that was handed out is to be found out");
+        }
+        let answered: Vec<&Call> = calls.iter().filter(|call| call.is_answered()).collect();
+        let results = history.get(*results_at..).and_then(|rest| rest.get(..answered.len()));
+        let Some(results) = results else { return Err("results are missing") };
+        let fits = |(call, message): (&&Call, &Message)| {
+            result_of(message).is_some_and(|result| result.tool_use_id == call.block.id)
+        };
+        if !answered.iter().zip(results).all(fits) {
+            return Err("the results do not fit the calls");
+        }
+        if !calls.is_empty() {
+            let Some(answer) = self.answer_in(history) else { return Err("the answer is missing") };
+            let ids = calls.iter().map(|call| &call.block.id);
+            if !ids.eq(calls_of(answer).map(|call| &call.id)) {
+                return Err("the calls are not those of the answer");
+            }
+        }
+        Ok(results_at + answered.len())
     }
 
     fn place_of(&self, call: usize) -> usize {

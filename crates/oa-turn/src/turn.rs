@@ -1,31 +1,39 @@
 mod approval;
 mod brought;
 mod correct;
+mod cut;
+mod failed;
 mod failure;
-mod fill;
+mod inline;
 mod limits;
 mod lost;
+mod phase;
+mod progress;
+mod prompt;
+mod snapshot;
+mod steps;
 
 use std::collections::VecDeque;
 use std::mem;
 
 use oa_types::{
-    ContentBlock, Cost, FinishReason, History, Message, MessageRole, Outcome, TextBlock,
-    ToolUseError,
+    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
 };
 use serde_json::{Value, json};
 
-use self::lost::lost_call;
+use self::failed::{Asked, Failure};
+use self::phase::{Phase, Rest};
+use self::progress::Progress;
+pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
-use crate::answer::{Answer, Recorded, has_text, recorded, unfinished};
+use crate::answer::{Answer, Recorded, lost_call, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
-use crate::guard::Guard;
+use crate::key::key;
 use crate::options::{Mode, Options};
+use crate::repair::{LOST, has_text, unanswered};
 use crate::round::Round;
-
-use self::failure::Failure;
 
 /// One conversation and the turn in progress.
 ///
@@ -44,60 +52,20 @@ pub struct Turn {
     out: VecDeque<ContentBlock>,
     /// The text that is shown when the turn ends, if no other is.
     final_text: Box<str>,
-    /// The prompt's place in history, as long as no answer to it has begun.
-    prompt: Option<usize>,
-    /// The place of the last prompt, as long as the conversation only grows.
-    asked: Option<usize>,
-    /// That prompt as the caller gave it, if it stands otherwise in history.
-    given: Option<Box<Message>>,
+    /// What the turn in progress, or the last one, has used.
+    progress: Progress,
+    /// The last prompt, as long as the conversation only grows.
+    asked: Option<Asked>,
     /// The last turn, if it failed and no answer has begun since.
     failure: Option<Box<Failure>>,
-    /// Whether the turn in progress counts as one.
-    counts: bool,
-    /// Go on once the last open call is answered.
-    continues: bool,
-    /// The turn has ended because calls wait for somebody's permission.
-    waits: bool,
-    budget: Budget,
-    guard: Guard,
-    /// This is the last round.
-    last: Option<Last>,
     turns: u32,
-}
-
-/// What was used since the turn began.
-#[derive(Debug, Default)]
-struct Budget {
-    rounds: u32,
-    calls: u32,
-    tokens: u64,
-    cost: Cost,
-}
-
-/// A limit is reached.
-#[derive(Debug)]
-struct Last {
-    reason: FinishReason,
-    /// Whether one more answer, without tools, was asked for.
-    asked: bool,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Phase {
-    /// Nothing is in progress; in manual mode calls may be open.
-    Idle,
-    /// Results are looked at, then a request follows.
-    Continuing,
-    Requesting {
-        sent: bool,
-    },
-    /// The calls of an answer are decided, run and looked at.
-    Calling {
-        started: bool,
-        reason: FinishReason,
-    },
-    /// To be told.
-    Ending(FinishReason),
+    /// How many answers had calls.
+    answers: u64,
+    /// How many requests were handed out.
+    requests: u64,
+    key_seed: Box<str>,
+    /// The tool whose calls are answers.
+    output_tool: Option<Box<str>>,
 }
 
 impl Turn {
@@ -107,73 +75,32 @@ impl Turn {
         Self {
             options,
             conversation: Conversation::default(),
-            phase: Phase::Idle,
+            phase: Phase::IDLE,
             round: Round::default(),
             out: VecDeque::new(),
             final_text: Box::default(),
-            prompt: None,
+            progress: Progress::default(),
             asked: None,
-            given: None,
             failure: None,
-            counts: false,
-            continues: false,
-            waits: false,
-            budget: Budget::default(),
-            guard: Guard::default(),
-            last: None,
             turns: 0,
+            answers: 0,
+            requests: 0,
+            key_seed: Box::default(),
+            output_tool: None,
         }
     }
 
-    /// Finds out whether a prompt would be taken if nothing were in progress.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidPrompt` if it says nothing, or is no user's message of text and images; `InvalidHistory`, as
-    /// [`check_history`](Self::check_history); `MaxTurns` if no further one is taken.
-    pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
-        let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
-        if prompt.role != MessageRole::User {
-            return refuse("the prompt is no message of the user");
-        }
-        let mut is_blank = true;
-        for block in &prompt.content {
-            match block {
-                ContentBlock::Image(_) => is_blank = false,
-                ContentBlock::Text(block) => {
-                    is_blank &= block.text.chars().all(char::is_whitespace);
-                }
-                _ => return refuse("the prompt holds more than text and images"),
-            }
-        }
-        if is_blank {
-            return refuse("the prompt is empty");
-        }
-        self.check_history()?;
-        if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
-            let message = format!("the limit of {max} turns is reached");
-            return Err(Error::new(ErrorKind::MaxTurns, message));
-        }
-        Ok(())
+    /// Sets the text with which the keys of calls begin; see [`call_key`](Self::call_key).
+    #[must_use]
+    pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
+        self.key_seed = seed.into().into();
+        self
     }
 
-    /// Takes a prompt. Calls that are still open are answered with "not run".
-    ///
-    /// # Errors
-    ///
-    /// `Busy` while a turn is in progress, and as [`check_prompt`](Self::check_prompt).
-    pub fn submit(&mut self, prompt: Message) -> Result<(), Error> {
-        self.must_be_idle()?;
-        self.check_prompt(&prompt)?;
-        self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
-        self.record_broken();
-        (self.prompt, self.given) = (Some(self.history().len()), None);
-        self.asked = self.prompt;
-        self.conversation.push(prompt);
-        self.begin();
-        self.turns += 1;
-        self.counts = true;
-        Ok(())
+    /// Names the tool whose calls are not calls but the model's final answer (a form of structured output).
+    /// Nobody looks at their results: [`Action::Review`] leaves them out.
+    pub fn set_output_tool(&mut self, name: Option<String>) {
+        self.output_tool = name.map(String::into_boxed_str);
     }
 
     /// Goes on from the conversation as it stands, with a fresh budget of rounds.
@@ -187,13 +114,13 @@ impl Turn {
         let answered = match self.phase {
             Phase::Calling { .. } => !self.has_unshown(),
             // The last result has set it going, as was wished.
-            Phase::Continuing => self.prompt.is_none() && self.round.handed.is_none(),
+            Phase::Continuing { prompt } => prompt.is_none() && self.round.handed.is_none(),
             _ => false,
         };
         if self.options.mode == Mode::Auto || !answered {
             self.must_be_idle()?;
         }
-        if self.waits {
+        if self.phase.awaits_approval() {
             return self.go_on_with_calls();
         }
         if !open.is_empty() {
@@ -205,7 +132,7 @@ impl Turn {
             return Err(Error::nothing_to_continue(last));
         }
         self.check_history()?;
-        self.begin();
+        self.begin(None);
         Ok(())
     }
 
@@ -217,7 +144,12 @@ impl Turn {
     /// As [`continue_turn`](Self::continue_turn).
     pub fn continue_when_answered(&mut self) -> Result<bool, Error> {
         if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
-            self.continues = true;
+            match &mut self.phase {
+                Phase::Calling { continues, .. } => *continues = true,
+                Phase::Ending { rest, .. } => *rest = Rest::Results,
+                // It goes on already.
+                _ => {}
+            }
             return Ok(false);
         }
         self.continue_turn().map(|()| true)
@@ -225,8 +157,8 @@ impl Turn {
 
     /// Takes note that the answer has begun: from now on its prompt stays, whatever comes.
     pub fn begin_answer(&mut self) {
-        if matches!(self.phase, Phase::Requesting { .. }) {
-            (self.prompt, self.failure) = (None, None);
+        if let Phase::Requesting { prompt, .. } = &mut self.phase {
+            (*prompt, self.failure) = (None, None);
         }
     }
 
@@ -235,10 +167,10 @@ impl Turn {
         if !matches!(self.phase, Phase::Requesting { .. }) {
             return;
         }
-        (self.prompt, self.failure) = (None, None);
+        self.failure = None;
         let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
-        self.budget.tokens = self.budget.tokens.saturating_add(tokens);
-        self.budget.cost += cost;
+        self.progress.budget.tokens = self.progress.budget.tokens.saturating_add(tokens);
+        self.progress.budget.cost += cost;
         let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
@@ -254,7 +186,8 @@ impl Turn {
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
-        self.round = Round::new(calls, pieces, self.history().len());
+        self.answers = self.answers.saturating_add(u64::from(!calls.is_empty()));
+        self.round = Round::new(calls, pieces, self.history().len(), self.answers);
         if self.options.final_text_only {
             self.round.hide();
         }
@@ -271,15 +204,15 @@ impl Turn {
         }
         self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
-            let reason = self.last.take().map_or(finish_reason, |last| last.reason);
-            self.phase = Phase::Ending(reason);
+            let reason = self.progress.last.take().map_or(finish_reason, |last| last.reason);
+            self.phase = Phase::ending(reason);
             if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
                 self.tell_lost_call(&error);
             }
             return;
         }
-        self.phase = Phase::Calling { started: false, reason: finish_reason };
-        self.guard.begin_round();
+        self.phase = Phase::Calling { started: false, continues: false, reason: finish_reason };
+        self.progress.guard.begin_round();
         if self.options.mode == Mode::Auto {
             self.hold_to_limits();
         }
@@ -300,12 +233,17 @@ impl Turn {
                 let outcome = Outcome::Blocked;
                 self.round.calls[call].state = CallState::Refused { content, outcome };
             }
-            Decision::Wait(input) => {
-                let waits = self.options.mode == Mode::Auto;
+            Decision::Ask(input) | Decision::Wait(input) if self.options.mode == Mode::Manual => {
                 let call = &mut self.round.calls[call];
-                call.input = input;
-                call.state =
-                    if waits { CallState::Waiting { decided: true } } else { CallState::Allowed };
+                (call.input, call.state) = (input, CallState::Allowed);
+            }
+            Decision::Ask(input) => {
+                let call = &mut self.round.calls[call];
+                (call.input, call.state) = (input, CallState::Asked);
+            }
+            Decision::Wait(input) => {
+                let call = &mut self.round.calls[call];
+                (call.input, call.state) = (input, CallState::Waiting { decided: true });
             }
         }
         if self.options.mode == Mode::Manual {
@@ -322,6 +260,14 @@ impl Turn {
             self.record(call, content, outcome);
         }
         running
+    }
+
+    /// Answers a call that had started, and whose result is lost: because the process that ran it has ended. The
+    /// model reads that it may have taken effect. Returns false if the call has a result, or has not started.
+    pub fn lose_call(&mut self, call: usize) -> bool {
+        let name = self.calls().get(call).map(|call| &*call.block.name);
+        let content = unanswered(name.unwrap_or_default(), LOST);
+        self.finish_call(call, content, Outcome::Unknown)
     }
 
     /// Takes the result of a call as it is to stand, after it was looked at.
@@ -352,30 +298,16 @@ impl Turn {
             let message = format!("the call {id:?} is answered already");
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }
+        if self.round.handed == Some(call) {
+            // Nobody needs to decide about it any more.
+            self.round.handed = None;
+        }
         self.record(call, content, outcome);
         self.round.record_refused(&mut self.conversation);
-        if self.continues && self.phase == Phase::Idle && !self.round.has_open() {
-            self.begin();
+        if self.phase == (Phase::Idle { rest: Rest::Results }) && !self.round.has_open() {
+            self.begin(None);
         }
         Ok(())
-    }
-
-    /// Ends the turn because the user wants it so. What had arrived of an answer stays as text.
-    pub fn interrupt(&mut self, partial: Vec<ContentBlock>) {
-        let reason = Some(FinishReason::Interrupted);
-        self.cut(partial, "cancelled: the user interrupted", Outcome::Cancelled, reason);
-    }
-
-    /// Ends the turn because a budget that the driver keeps (time) is used up. What had arrived of an
-    /// answer stays as text.
-    pub fn stop(&mut self, reason: FinishReason, partial: Vec<ContentBlock>) {
-        self.cut(partial, "not run: the budget is used up", Outcome::NotRun, Some(reason));
-    }
-
-    /// Ends the turn because the user goes on without it; nobody is told of its end. What had arrived
-    /// of an answer stays as text.
-    pub fn abandon(&mut self, partial: Vec<ContentBlock>) {
-        self.cut(partial, "not run: the user went on without it", Outcome::NotRun, None);
     }
 
     /// Returns what is to be done next, once; `None` when something that was handed out is to be told
@@ -389,52 +321,96 @@ impl Turn {
                 return None;
             }
             match &mut self.phase {
-                Phase::Idle | Phase::Requesting { sent: true } => return None,
-                Phase::Ending(reason) => {
+                Phase::Idle { .. } | Phase::Requesting { sent: true, .. } => return None,
+                Phase::Prompting { prompt, handed, .. } => {
+                    if mem::replace(handed, true) {
+                        return None;
+                    }
+                    return Some(Action::Submit { prompt: Message::clone(prompt) });
+                }
+                Phase::Ending { reason, rest } => {
                     if !self.final_text.is_empty() {
                         let text = mem::take(&mut self.final_text);
                         return Some(Action::Show { block: TextBlock::new(text).into() });
                     }
-                    let reason = reason.clone();
-                    self.phase = Phase::Idle;
+                    let (reason, rest) = (reason.clone(), *rest);
+                    self.phase = Phase::Idle { rest };
                     return Some(Action::End { reason });
                 }
-                Phase::Requesting { sent } => {
+                Phase::Requesting { sent, .. } => {
                     *sent = true;
-                    let last = self.last.as_mut().map(|last| last.asked = true);
+                    self.requests = self.requests.saturating_add(1);
+                    let last = self.progress.last.as_mut().map(|last| last.asked = true);
                     return Some(Action::Request { tools: last.is_none() });
                 }
-                Phase::Continuing => match self.round.next_review() {
-                    Some(call) => return Some(Action::Review { call }),
-                    None => self.phase = Phase::Requesting { sent: false },
-                },
-                Phase::Calling { started, reason } => {
+                Phase::Continuing { prompt } => {
+                    let prompt = *prompt;
+                    if let Some(call) = self.next_review() {
+                        return Some(Action::Review { call });
+                    }
+                    self.phase = Phase::Requesting { sent: false, prompt };
+                }
+                Phase::Calling { started, continues, reason } => {
                     if let Some(call) = self.round.next_undecided() {
                         return Some(Action::Decide { call });
                     }
                     if self.options.mode == Mode::Manual {
                         // Results are looked at together, when the turn goes on.
-                        let reason = reason.clone();
-                        if self.continues && !self.round.has_open() {
-                            self.begin();
+                        let (reason, continues) = (reason.clone(), *continues);
+                        if continues && !self.round.has_open() {
+                            self.begin(None);
                         } else {
-                            self.phase = Phase::Ending(reason);
+                            let rest = if continues { Rest::Results } else { Rest::Done };
+                            self.phase = Phase::Ending { reason, rest };
                         }
+                    } else if self.round.has_asked() {
+                        return None;
                     } else if self.round.has_waiting() {
-                        self.waits = true;
-                        self.phase = Phase::Ending(FinishReason::ApprovalPending);
+                        let reason = FinishReason::ApprovalPending;
+                        self.phase = Phase::Ending { reason, rest: Rest::Approval };
                     } else if !mem::replace(started, true) && self.round.has_open() {
                         let calls = self.round.open();
-                        self.budget.calls = self.budget.calls.saturating_add(calls.len() as u32);
+                        self.progress.budget.calls =
+                            self.progress.budget.calls.saturating_add(calls.len() as u32);
                         return Some(Action::Run { calls });
-                    } else if let Some(call) = self.round.next_review() {
+                    } else if let Some(call) = self.next_review() {
                         return Some(Action::Review { call });
+                    } else if !self.out.is_empty() {
+                        // Results that nobody had to look at.
                     } else if self.round.has_open() {
                         return None;
                     } else {
                         self.end_round();
                     }
                 }
+            }
+        }
+    }
+
+    /// Returns what was handed out and is still to be told of, in the order in which it is best done: for
+    /// whoever has [restored](Self::restore) a turn, or has given up a step. It is not handed out anew by this.
+    ///
+    /// Calls of [`Action::Run`] that were handed out in another process may have run there.
+    #[must_use]
+    pub fn pending_action(&self) -> Option<Action> {
+        if let Some(call) = self.round.handed {
+            let is_undecided = self.round.calls[call].is_undecided();
+            return Some(if is_undecided {
+                Action::Decide { call }
+            } else {
+                Action::Review { call }
+            });
+        }
+        match &self.phase {
+            Phase::Requesting { sent: true, .. } => {
+                Some(Action::Request { tools: self.progress.last.is_none() })
+            }
+            Phase::Prompting { prompt, handed: true, .. } => {
+                Some(Action::Submit { prompt: Message::clone(prompt) })
+            }
+            _ => {
+                let calls = self.running();
+                (!calls.is_empty()).then_some(Action::Run { calls })
             }
         }
     }
@@ -458,10 +434,23 @@ impl Turn {
         &self.round.calls
     }
 
+    /// Returns the key by which this call is known wherever it runs (an idempotency key); `None` if there is no
+    /// such call.
+    ///
+    /// It is made of the seed, the number of the answer in this turn machine, the call's place and the call
+    /// itself, so that it is the same in a snapshot and whenever the same answers are taken again, and never that
+    /// of another call. A machine that is made anew of messages counts its answers anew: give each such life
+    /// of a conversation a seed of its own, such as its id and the number of the prompt.
+    #[must_use]
+    pub fn call_key(&self, call: usize) -> Option<String> {
+        let block = &self.calls().get(call)?.block;
+        Some(key(&self.key_seed, self.round.number, call, block))
+    }
+
     /// Returns how many rounds of calls this turn has had; one beyond a limit does not count.
     #[must_use]
     pub fn rounds(&self) -> u32 {
-        self.budget.rounds
+        self.progress.budget.rounds
     }
 
     /// Returns how many prompts were taken; those of turns that failed do not count.
@@ -473,7 +462,7 @@ impl Turn {
     /// Whether a turn is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.phase != Phase::Idle
+        !self.phase.is_idle()
     }
 
     /// Whether text is to be shown as it is generated, rather than by [`Action::Show`] at the end.
@@ -485,14 +474,25 @@ impl Turn {
     /// Whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
     /// has its result.
     #[must_use]
-    pub fn fills_in(&self) -> bool {
-        self.options.fill_in && self.options.mode == Mode::Auto
+    pub fn inlines_results(&self) -> bool {
+        self.options.inline_results && self.options.mode == Mode::Auto
+    }
+
+    /// The calls that were handed out to be run, and have not ended.
+    fn running(&self) -> Vec<usize> {
+        match self.phase {
+            Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
+                self.round.open()
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {
-        match self.phase {
-            Phase::Idle => Ok(()),
-            _ => Err(Error::new(ErrorKind::Busy, "a turn is in progress")),
+        if self.phase.is_idle() {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Busy, "a turn is in progress"))
         }
     }
 
@@ -501,60 +501,36 @@ impl Turn {
         !self.out.is_empty() || self.round.has_unshown()
     }
 
-    fn begin(&mut self) {
-        self.phase = Phase::Continuing;
-        self.counts = false;
-        self.continues = false;
-        self.waits = false;
-        self.budget = Budget::default();
-        self.last = None;
-        self.guard.reset();
+    /// Begins a turn. `prompt`: its place, if one was just put into history.
+    fn begin(&mut self, prompt: Option<usize>) {
+        self.phase = Phase::Continuing { prompt };
+        self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
     }
 
-    /// Ends what is in progress, in the middle of whatever it is.
-    fn cut(
-        &mut self,
-        partial: Vec<ContentBlock>,
-        error: &str,
-        outcome: Outcome,
-        told: Option<FinishReason>,
-    ) {
-        match self.phase {
-            Phase::Idle => return,
-            Phase::Requesting { .. } => {
-                if let Some(message) = unfinished(partial) {
-                    self.conversation.push(message);
-                }
+    /// Hands out a result that somebody is to look at.
+    fn next_review(&mut self) -> Option<usize> {
+        loop {
+            let call = self.round.next_review()?;
+            let call_made = &self.round.calls[call];
+            if self.output_tool.as_deref() != Some(&*call_made.block.name) {
+                return Some(call);
             }
-            _ => self.answer_open_calls(error, outcome),
+            let content = call_made.content().cloned().unwrap_or_default();
+            self.review(call, content);
         }
-        (self.prompt, self.failure) = (None, None);
-        self.rest();
-        self.phase = told.map_or(Phase::Idle, Phase::Ending);
-    }
-
-    /// Nothing is in progress any more; what nobody has looked at is looked at before the next
-    /// request.
-    fn rest(&mut self) {
-        self.round.take_back();
-        self.round.hide();
-        self.out.clear();
-        self.final_text = Box::default();
-        self.phase = Phase::Idle;
-        self.continues = false;
-        self.last = None;
     }
 
     /// After a round of calls: another request, or the end.
     fn end_round(&mut self) {
-        self.budget.rounds += u32::from(!self.round.over_limit);
-        if self.fill_in() {
-            self.phase = Phase::Ending(FinishReason::Stop);
+        let rounds = &mut self.progress.budget.rounds;
+        *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
+        if self.put_inline() {
+            self.phase = Phase::ending(FinishReason::Stop);
             return;
         }
-        self.phase = match &self.last {
-            Some(last) if !self.may_ask(last) => Phase::Ending(last.reason.clone()),
-            _ => Phase::Requesting { sent: false },
+        self.phase = match &self.progress.last {
+            Some(last) if !self.may_ask(last) => Phase::ending(last.reason.clone()),
+            _ => Phase::Requesting { sent: false, prompt: None },
         };
     }
 

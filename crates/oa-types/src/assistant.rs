@@ -6,21 +6,21 @@ use crate::finish::FinishReason;
 use crate::message::{Message, MessageRole};
 use crate::usage::Usage;
 
-/// A whole answer of the model and what the server said about it.
+/// A complete answer of the model, with the server's metadata.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AssistantMessage {
-    /// Text, thinking and calls, in the order in which they began.
+    /// Text, reasoning and calls, in the order in which they started.
     pub content: Vec<ContentBlock>,
-    /// Why the answer ended.
+    /// The reason why the answer ended.
     pub finish_reason: FinishReason,
-    /// What it cost, as far as that is known.
+    /// Token counts, times and cost, as far as they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The model that answered, as the server named it.
+    /// The model that answered, as named by the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The server's id of the answer.
+    /// The server's id for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Members of the message that only its server understands, and wants back.
@@ -29,7 +29,7 @@ pub struct AssistantMessage {
 }
 
 impl AssistantMessage {
-    /// Creates an answer of these blocks about which nothing else is known.
+    /// Creates an answer with these blocks and no metadata.
     #[inline]
     #[must_use]
     pub fn new(content: Vec<ContentBlock>) -> Self {
@@ -43,7 +43,7 @@ impl AssistantMessage {
         }
     }
 
-    /// Returns all text of the answer, joined with nothing.
+    /// Returns all text of the answer, concatenated without separators.
     #[must_use]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()

@@ -4,22 +4,22 @@ use serde_json::Value;
 use crate::extra::Extra;
 use crate::image::ImageBlock;
 
-/// One finished piece of a message.
+/// A complete piece of a message.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentBlock {
-    /// Text of any role.
+    /// Text, in a message of any role.
     Text(TextBlock),
-    /// What the model thought before it answered.
+    /// The model's reasoning before its answer.
     Thinking(ThinkingBlock),
-    /// A picture for the model to look at.
+    /// An image input.
     Image(ImageBlock),
-    /// The model asks for a tool to be run.
+    /// A tool call.
     ToolUse(ToolUseBlock),
-    /// The model tried to ask for a tool, but the call cannot be run.
+    /// A tool call that cannot be run.
     ToolUseError(ToolUseError),
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult(ToolResultBlock),
 }
 
@@ -62,23 +62,23 @@ pub struct TextBlock {
 }
 
 impl TextBlock {
-    /// Creates a block of this text.
+    /// Creates a block with this text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 }
 
-/// A run of the model's thinking (also called reasoning).
+/// A run of the model's reasoning.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ThinkingBlock {
-    /// What was thought.
+    /// The reasoning text.
     pub thinking: String,
 }
 
 impl ThinkingBlock {
-    /// Creates a block of this thinking.
+    /// Creates a block with this reasoning text.
     #[must_use]
     pub fn new(thinking: impl Into<String>) -> Self {
         Self { thinking: thinking.into() }
@@ -89,7 +89,7 @@ impl ThinkingBlock {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolUseBlock {
-    /// What ties the result to the call; opaque, and unique within the conversation.
+    /// The call id, which ties the result to the call: opaque, and unique within the conversation.
     pub id: String,
     /// The tool's name.
     pub name: String,
@@ -101,57 +101,55 @@ pub struct ToolUseBlock {
 }
 
 impl ToolUseBlock {
-    /// Creates a call of the tool `name`.
+    /// Creates a call to the tool `name`.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, input: Value) -> Self {
         Self { id: id.into(), name: name.into(), input, extra: Extra::default() }
     }
 }
 
-/// A tool call that cannot be run: cut off, without a name, or with arguments that are no JSON object.
+/// A tool call that cannot be run: it was cut off, has no name, or its arguments are not a JSON object.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolUseError {
-    /// What is wrong with it, for the user and for the model.
+    /// A description of the problem, for the user and the model.
     pub error: String,
-    /// The arguments as the model wrote them; the first few kilobytes if they are longer.
+    /// The arguments as the model wrote them, cut to the first few kilobytes.
     pub raw_data: String,
-    /// The call's id, made up if the server sent none.
+    /// The call id, generated if the server sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The tool's name, if the model got that far.
+    /// The tool's name, if it was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 impl ToolUseError {
-    /// Creates an error about a call whose arguments read `raw_data`.
+    /// Creates an error for a call with the arguments `raw_data`.
     #[must_use]
     pub fn new(error: impl Into<String>, raw_data: impl Into<String>) -> Self {
         Self { error: error.into(), raw_data: raw_data.into(), id: None, name: None }
     }
 }
 
-/// The answer to one tool call.
+/// The result of one tool call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolResultBlock {
-    /// The id of the call it answers.
+    /// The id of the call.
     pub tool_use_id: String,
-    /// What the tool returned; a string goes to the model as it is, anything else as JSON.
+    /// The result. The model sees a string as it is, anything else as JSON.
     pub content: Value,
-    /// Whether the call failed, was refused or was not run.
+    /// True if the call failed, was refused or was not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// The tool's name; some servers want it beside the id.
-    ///
-    /// Without spare capacity, so that no block is larger than a call: every piece of text is moved as one.
+    /// The tool's name, which some servers require in addition to the id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
 }
 
 impl ToolResultBlock {
-    /// Creates the answer of a call that succeeded.
+    /// Creates the result of a successful call.
     #[must_use]
     pub fn new(tool_use_id: impl Into<String>, content: Value) -> Self {
         Self { tool_use_id: tool_use_id.into(), content, is_error: false, name: None }

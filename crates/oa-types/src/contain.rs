@@ -1,5 +1,5 @@
-//! Foreign code (tools, hooks, conditions, jobs) whose panics are values. For the crates of this
-//! workspace; it is no part of what is kept stable.
+//! Turns panics of foreign code (tools, hooks, conditions, jobs) into values. For the crates of this workspace;
+//! not part of the stable API.
 
 use std::any::Any;
 use std::fmt;
@@ -8,24 +8,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Runs foreign code, and returns its panic as a value.
+/// Runs foreign code and returns its panic as a value.
 ///
-/// What it left half done is not looked at again: either it is dropped, or it is the user's own and as
-/// it would be after a panic in a task.
+/// Asserting unwind safety is sound here: state that the code left half-updated is either dropped or belongs to
+/// the user, who sees what they would after a panic in a task.
 ///
 /// # Errors
 ///
-/// The panic.
+/// The panic, if `run` panicked.
 pub fn contain<T>(run: impl FnOnce() -> T) -> Result<T, Panic> {
     catch_unwind(AssertUnwindSafe(run)).map_err(Panic::new)
 }
 
-/// Drops what is foreign; a panic of that is nobody's concern.
+/// Drops a foreign value and ignores a panic in its destructor.
 pub fn discard<T>(foreign: T) {
     let _: Result<(), Panic> = contain(move || drop(foreign));
 }
 
-/// What a panic said.
+/// The message of a panic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Panic(Option<String>);
 
@@ -36,20 +36,20 @@ impl Panic {
             Err(payload) => payload,
         };
         let message = payload.downcast_ref::<&str>().map(|message| (*message).to_owned());
-        // Dropping what was thrown may throw again, and that again: it is leaked.
+        // Dropping the payload may panic, and so may dropping that panic's payload: leak it.
         if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(payload))) {
             mem::forget(again);
         }
         Self(message)
     }
 
-    /// Returns its message, if it has one.
+    /// Returns the panic message, if it is text.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// Returns the first 500 characters of its message: as much as a model is told.
+    /// Returns the first 500 characters of the panic message, the most that a model is shown.
     #[must_use]
     pub fn excerpt(&self) -> Option<String> {
         self.message().map(|message| message.chars().take(EXCERPT).collect())
@@ -58,11 +58,11 @@ impl Panic {
 
 const EXCERPT: usize = 500;
 
-/// A foreign future whose panics are values, those of being dropped too.
+/// A foreign future whose panics, including those in its destructor, become values.
 pub struct Contained<F: ?Sized>(Option<Pin<Box<F>>>);
 
 impl<F: Future + ?Sized> Contained<F> {
-    /// Takes the future.
+    /// Wraps a future.
     #[must_use]
     pub fn new(future: Pin<Box<F>>) -> Self {
         Self(Some(future))
@@ -73,14 +73,14 @@ impl<F: Future + ?Sized> Future for Contained<F> {
     type Output = Result<F::Output, Panic>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // After its end it is never ready again.
+        // Polled again after it finished: stay pending rather than panic.
         let Some(future) = &mut self.0 else { return Poll::Pending };
         let output = match contain(|| future.as_mut().poll(cx)) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(output)) => Ok(output),
             Err(panic) => Err(panic),
         };
-        // The answer stands, whatever its remains do.
+        // The output stands, even if dropping the future panics.
         discard(self.0.take());
         Poll::Ready(output)
     }

@@ -1,17 +1,16 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use serde::de::{Deserialize, Deserializer, Error as _};
-use serde::ser::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Error;
-use crate::usage::Usage;
 
-/// An amount of money, in the currency in which prices are given.
+/// An amount of money, in the currency of the prices.
 ///
-/// Counted in integers, in millionths of a millionth of the unit. That is the price of one token where a million cost a
-/// millionth, so that costs of single tokens are exact, sums do not depend on their order, and a budget ends at the
-/// same answer each time. Amounts beyond 18 million units stay at that maximum.
+/// Stored as an integer number of 10⁻¹² units: the price of one token where a million tokens cost one millionth
+/// of a unit. So the cost of a single token is exact, sums do not depend on their order, and a budget runs out
+/// at the same answer every time. Saturates at 18 million units.
 ///
 /// ```
 /// use oa_types::Cost;
@@ -25,31 +24,43 @@ use crate::usage::Usage;
 #[derive(Clone, Copy, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Cost(u64);
 
-/// How many of [`Cost`]'s integers are one unit of the currency.
+/// Steps of [`Cost`]'s integer per unit of the currency.
 const UNIT: f64 = 1e12;
 
 impl Cost {
-    /// No money.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// Creates an amount, rounded to what can be counted.
+    /// Creates an amount, rounded to the nearest 10⁻¹².
     ///
     /// # Errors
     ///
-    /// `Config` if it is negative or not a finite number.
+    /// `Config` if it is negative or not finite.
     pub fn new(amount: f64) -> Result<Self, Error> {
         if amount.is_finite() && amount >= 0.0 {
             // A conversion to an integer saturates.
             Ok(Self((amount * UNIT).round() as u64))
         } else {
-            Err(Error::config(format!("not an amount of money: {amount}")))
+            Err(Error::config(format!("a cost must be a finite number of 0 or more, not {amount}")))
         }
     }
 
-    /// Returns the amount as a number, for output and for statistics.
+    /// Returns the amount as a float, for display and statistics.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / UNIT
+    }
+
+    /// Reads the digits that [`Display`](fmt::Display) has written.
+    fn from_digits(digits: &str) -> Option<Self> {
+        let (units, rest) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if units.is_empty() || rest.len() > 12 || !is_digits(units) || !is_digits(rest) {
+            return None;
+        }
+        let units: u64 = units.parse().ok()?;
+        let rest: u64 = format!("{rest:0<12}").parse().ok()?;
+        units.checked_mul(UNIT as u64)?.checked_add(rest).map(Self)
     }
 
     /// Returns the sum, or the maximum if it is larger than that.
@@ -57,9 +68,13 @@ impl Cost {
     pub fn saturating_add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
+
+    pub(crate) fn saturating_mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
 }
 
-/// As [`saturating_add`](Cost::saturating_add) does.
+/// The same as [`saturating_add`](Cost::saturating_add).
 impl AddAssign for Cost {
     fn add_assign(&mut self, other: Self) {
         *self = self.saturating_add(other);
@@ -85,73 +100,30 @@ impl fmt::Debug for Cost {
     }
 }
 
-/// As a number of units.
+/// As a number of units, or as its digits in a string where a number would not be exact.
 impl Serialize for Cost {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.to_f64())
+        let amount = self.to_f64();
+        if Self::new(amount).is_ok_and(|read| read == *self) {
+            serializer.serialize_f64(amount)
+        } else {
+            serializer.collect_str(self)
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Cost {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let amount = f64::deserialize(deserializer)?;
-        Self::new(amount).map_err(D::Error::custom)
-    }
-}
-
-/// The price of a model's tokens.
-///
-/// ```
-/// use oa_types::{Price, Usage};
-///
-/// let price = Price::per_million(0.15, 0.60)?;
-/// let mut usage = Usage::default();
-/// (usage.prompt_tokens, usage.completion_tokens) = (Some(2_000), Some(100));
-/// assert_eq!(price.cost(&usage).unwrap().to_string(), "0.00036");
-/// # Ok::<(), oa_types::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Price {
-    /// Of one token of a request.
-    input: Cost,
-    /// Of one token of an answer.
-    output: Cost,
-}
-
-impl Price {
-    /// Creates a price from that of a million tokens of requests, and of answers.
-    ///
-    /// # Errors
-    ///
-    /// `Config` if one of them is negative or not a finite number.
-    pub fn per_million(input: f64, output: f64) -> Result<Self, Error> {
-        let of_one = |amount: f64| {
-            Cost::new(amount / 1e6)
-                .map_err(|_| Error::config(format!("not the price of a million tokens: {amount}")))
-        };
-        Ok(Self { input: of_one(input)?, output: of_one(output)? })
-    }
-
-    /// Returns whether tokens cost nothing.
-    #[must_use]
-    pub fn is_free(&self) -> bool {
-        *self == Self { input: Cost::ZERO, output: Cost::ZERO }
-    }
-
-    /// Returns what an answer costs; `None` if the server did not count its tokens.
-    ///
-    /// Tokens from the server's cache cost as much as others. If only the total is known, all tokens count at the
-    /// higher price, so that the result is never less than the real cost.
-    #[must_use]
-    pub fn cost(&self, usage: &Usage) -> Option<Cost> {
-        let times = |price: Cost, tokens: u64| Cost(price.0.saturating_mul(tokens));
-        let rest = |part: u64| usage.total_tokens.map_or(0, |total| total.saturating_sub(part));
-        let (input, output) = match (usage.prompt_tokens, usage.completion_tokens) {
-            (Some(input), Some(output)) => (input, output),
-            (Some(input), None) => (input, rest(input)),
-            (None, Some(output)) => (rest(output), output),
-            (None, None) => return Some(times(self.input.max(self.output), usage.total_tokens?)),
-        };
-        Some(times(self.input, input).saturating_add(times(self.output, output)))
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Amount {
+            Number(f64),
+            Digits(String),
+        }
+        match Amount::deserialize(deserializer)? {
+            Amount::Number(amount) => Self::new(amount).map_err(D::Error::custom),
+            Amount::Digits(digits) => Self::from_digits(&digits)
+                .ok_or_else(|| D::Error::custom(format!("not an amount of money: {digits:?}"))),
+        }
     }
 }

@@ -1,16 +1,16 @@
 use std::{error, fmt, io};
 
-/// What was wrong with a value.
+/// The category of an error.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A setting (model, address, temperature) that cannot work.
+    /// An invalid setting (model, base URL, temperature).
     Config,
-    /// Content (an image) that cannot be sent.
+    /// Content that cannot be sent, such as an image.
     InvalidInput,
 }
 
-/// An error of a constructor in this crate.
+/// An error from a constructor in this crate.
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -30,7 +30,7 @@ impl Error {
         Self { kind: ErrorKind::InvalidInput, message, source: Some(source) }
     }
 
-    /// Returns what was wrong.
+    /// Returns the category of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -5,49 +5,49 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
-/// Why an answer, or a turn, ended.
+/// The reason why an answer or a turn ended.
 ///
-/// Servers say what they like here (QUIRKS rows 49 and 50), so that this is an open list: a word that
-/// is not known is kept as it came.
+/// Servers send arbitrary words here (QUIRKS rows 49 and 50), so unknown words are kept as
+/// [`Other`](Self::Other).
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum FinishReason {
-    /// Calls wait until somebody permits them.
+    /// Tool calls are waiting for approval.
     ApprovalPending,
-    /// The server's content filter stopped it.
+    /// The server's content filter stopped the answer.
     ContentFilter,
-    /// It was interrupted by the caller.
+    /// The caller interrupted it.
     Interrupted,
-    /// It reached the token limit.
+    /// The answer reached its token limit.
     Length,
-    /// The money for one prompt was used up.
+    /// The cost limit for one prompt was reached.
     MaxRunCost,
-    /// The time for one prompt was up.
+    /// The time limit for one prompt was reached.
     MaxRunTime,
-    /// The tokens for one prompt were used up.
+    /// The token limit for one prompt was reached.
     MaxRunTokens,
-    /// The tool calls for one prompt were used up.
+    /// The limit on tool calls for one prompt was reached.
     MaxToolCalls,
-    /// The model asked for tools again after the last round that was allowed.
+    /// The model asked for tools after the last allowed iteration.
     MaxToolIterations,
     /// The model refused to answer.
     Refusal,
-    /// The model made the same call again and again, with the same result.
+    /// The model repeated the same call with the same result too often.
     RepeatedToolCall,
-    /// The model said all it had to say.
+    /// The model finished its answer.
     Stop,
-    /// The model waits for tools.
+    /// The model called tools and waits for their results.
     ToolCalls,
-    /// The server did not say: the answer may be incomplete.
+    /// The server sent no reason; the answer may be incomplete.
     #[default]
     Unspecified,
-    /// Any other word of a server.
+    /// Any other word from a server.
     Other(Box<str>),
 }
 
 impl FinishReason {
-    /// What a server says. The reasons of which only the caller's side knows are no words of a server: there
-    /// they are [`Other`](Self::Other).
+    /// Converts a server's word. Reasons that only the client produces, such as `interrupted`, become
+    /// [`Other`](Self::Other).
     #[must_use]
     pub fn from_server(word: &str) -> Self {
         match word {
@@ -61,7 +61,7 @@ impl FinishReason {
         }
     }
 
-    /// Returns the reason as a word, in a server's spelling where it comes from one.
+    /// Returns the reason as a word, in the server's spelling where it came from one.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -83,7 +83,8 @@ impl FinishReason {
         }
     }
 
-    /// Returns whether a limit of the caller's ended the turn: of rounds, calls, tokens, money, time or repetition.
+    /// Returns true if a limit set by the caller ended the turn: iterations, calls, tokens, cost, time or
+    /// repetition.
     #[must_use]
     pub fn is_limit(&self) -> bool {
         matches!(
@@ -97,7 +98,7 @@ impl FinishReason {
         )
     }
 
-    /// Whether the answer was cut off by a token limit, in any server's spelling.
+    /// Returns true if a token limit cut the answer off, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {
         match self {
@@ -108,7 +109,7 @@ impl FinishReason {
     }
 }
 
-/// Of a word that [`as_str`](FinishReason::as_str) returned.
+/// Parses a word returned by [`as_str`](FinishReason::as_str).
 impl From<&str> for FinishReason {
     fn from(word: &str) -> Self {
         match word {
@@ -145,15 +146,27 @@ impl fmt::Display for FinishReason {
     }
 }
 
+/// As a word. Each reason is read as the same: a server's word that is spelled like a reason of another kind is
+/// written behind `other:`.
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        match self {
+            Self::Other(word) if word.starts_with(OTHER) || Self::from(&**word) != *self => {
+                serializer.collect_str(&format_args!("{OTHER}{word}"))
+            }
+            _ => serializer.serialize_str(self.as_str()),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for FinishReason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
-        Ok(Self::from(&*word))
+        Ok(match word.strip_prefix(OTHER) {
+            Some(word) => Self::Other(word.into()),
+            None => Self::from(&*word),
+        })
     }
 }
+
+const OTHER: &str = "other:";

@@ -5,16 +5,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::message::Message;
 
-/// A conversation at one moment: a shared list, oldest message first, as cheap to clone as an `Arc`.
+/// A snapshot of a conversation: a shared list of messages, oldest first, as cheap to clone as an `Arc`.
 ///
-/// It reads as a slice: `history.len()`, `history.last()`, `for message in &history`. A clone never
-/// changes; whoever owns the conversation grows it by [`make_mut`](Self::make_mut), which copies the
-/// messages only while somebody still holds a clone.
+/// Derefs to a slice: `history.len()`, `history.last()`, `for message in &history`. A clone never changes.
+/// [`make_mut`](Self::make_mut) copies the messages only if clones exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History(Arc<Vec<Message>>);
 
 impl History {
-    /// Returns the messages to be changed, copied first if they are shared.
+    /// Returns the messages for mutation, copying them first if they are shared.
     pub fn make_mut(&mut self) -> &mut Vec<Message> {
         Arc::make_mut(&mut self.0)
     }

@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
-/// A picture, by address or as data.
+/// An image, by URL or as inline data.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ImageBlock {
-    /// An `http`, `https` or `data` address.
+    /// An `http`, `https` or `data` URL.
     pub url: String,
-    /// How closely the model is to look.
+    /// The resolution at which the model processes the image.
     #[serde(default, skip_serializing_if = "ImageDetail::is_auto")]
     pub detail: ImageDetail,
 }
 
-/// How closely a model is to look at a picture.
+/// The resolution at which a model processes an image.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -25,9 +25,9 @@ pub enum ImageDetail {
     /// The server decides.
     #[default]
     Auto,
-    /// In full resolution.
+    /// Full resolution.
     High,
-    /// At a glance; costs fewer tokens.
+    /// Low resolution, which costs fewer tokens.
     Low,
 }
 
@@ -38,70 +38,73 @@ impl ImageDetail {
 }
 
 impl ImageBlock {
-    /// The size of the largest file that [`from_file_path`](Self::from_file_path) reads: 20 MiB.
+    /// The largest file that [`from_file_path`](Self::from_file_path) reads: 20 MiB.
     pub const MAX_FILE_BYTES: u64 = 20 << 20;
 
-    /// Creates an image from an address that the server fetches, or from a `data:` address.
+    /// Creates an image from a URL that the server fetches, or from a `data:` URL.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for any other scheme, and for addresses with white space or control characters.
+    /// `InvalidInput` if the scheme is not `http`, `https` or `data`, or the URL contains whitespace or control
+    /// characters.
     pub fn from_url(url: impl Into<String>) -> Result<Self, Error> {
         let url = url.into();
         let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
         if !matches!(scheme.as_deref(), Some("http" | "https" | "data")) {
             return Err(Error::invalid_input(
-                "an image address begins with http:, https: or data:",
+                "an image URL must begin with http:, https: or data:",
             ));
         }
         if url.contains(|character: char| character.is_whitespace() || character.is_control()) {
             return Err(Error::invalid_input(
-                "an image address has no spaces or control characters",
+                "an image URL must not contain whitespace or control characters",
             ));
         }
         Ok(Self { url, detail: ImageDetail::Auto })
     }
 
-    /// Creates an image from base64 text and its media type (`image/png`).
+    /// Creates an image from base64 data and its media type (such as `image/png`).
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the text is empty or not base64, or the type is no image type.
+    /// `InvalidInput` if the data is empty or not base64, or the media type is not an image type.
     pub fn from_base64(data: impl AsRef<str>, media_type: impl AsRef<str>) -> Result<Self, Error> {
         let (data, media_type) = (data.as_ref(), media_type.as_ref());
         let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
         let subtype = media_type.strip_prefix("image/").unwrap_or_default();
         if subtype.is_empty() || !subtype.chars().all(is_token) {
-            return Err(Error::invalid_input(format!("not an image type: {media_type:?}")));
+            return Err(Error::invalid_input(format!(
+                "the media type must be an image type such as image/png, not {media_type:?}"
+            )));
         }
         let text = data.trim_end_matches('=');
         let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
         if text.is_empty() || data.len() - text.len() > 2 || !text.chars().all(is_base64) {
-            return Err(Error::invalid_input("not base64 text"));
+            return Err(Error::invalid_input("the image data is not valid base64"));
         }
         Ok(Self { url: format!("data:{media_type};base64,{data}"), detail: ImageDetail::Auto })
     }
 
-    /// Creates an image from a file of at most [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES), which is read before
-    /// this returns.
+    /// Creates an image from a file of at most [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES). Blocks while reading.
     ///
-    /// The media type is detected from the first bytes (PNG, JPEG, GIF, WebP, BMP); the file's name does not
-    /// matter. Symbolic links are followed. Anything but a regular file is refused without being opened, so a
-    /// FIFO cannot block the caller and a device is not touched.
+    /// The media type is detected from the first bytes (PNG, JPEG, GIF, WebP, BMP), not from the file name.
+    /// Symbolic links are followed. Anything but a regular file is rejected before it is opened, so a FIFO
+    /// cannot block the caller and a device is never touched.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if the path does not lead to a regular file, or the file cannot be read, is too large, or is
-    /// not an image of a known type.
+    /// `InvalidInput` if the path is not a regular file, or the file cannot be read, is too large, or is not an
+    /// image of a known type.
     pub fn from_file_path(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::from_file_path_with_limit(path, Self::MAX_FILE_BYTES)
     }
 
-    /// Creates an image from a file of at most `max_bytes`, as [`from_file_path`](Self::from_file_path) does.
+    /// Creates an image from a file of at most `max_bytes`; otherwise like
+    /// [`from_file_path`](Self::from_file_path).
     ///
     /// # Errors
     ///
-    /// As [`from_file_path`](Self::from_file_path).
+    /// The same as [`from_file_path`](Self::from_file_path).
     pub fn from_file_path_with_limit(
         path: impl AsRef<Path>,
         max_bytes: u64,
@@ -118,7 +121,7 @@ impl ImageBlock {
         })
     }
 
-    /// Asks the model to look this closely.
+    /// Sets the resolution at which the model processes the image.
     #[must_use]
     pub fn with_detail(mut self, detail: ImageDetail) -> Self {
         self.detail = detail;
@@ -138,12 +141,12 @@ fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Error> {
         true => Ok(()),
         false => Err(Error::invalid_input(format!("{} is not a regular file", path.display()))),
     };
-    // Before opening, because opening a FIFO blocks and opening a device may act on it. And after it, because
-    // the path may lead somewhere else by then.
+    // Checked before opening, because opening a FIFO blocks and opening a device may have side effects; and
+    // again after opening, because the path may point elsewhere by then.
     check(&fs::metadata(path).map_err(unreadable)?)?;
     let file = File::open(path).map_err(unreadable)?;
     check(&file.metadata().map_err(unreadable)?)?;
-    // The file may still grow, and files of virtual file systems have no size to go by.
+    // The file may still grow, and files of virtual file systems report no size.
     let mut bytes = Vec::new();
     file.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > max_bytes { Err(too_large()) } else { Ok(bytes) }

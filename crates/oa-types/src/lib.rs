@@ -1,13 +1,13 @@
-//! The words that the open-agent crates share: blocks, messages, finish reasons, usage, and their
-//! form on the wire.
+//! Types shared by the open-agent crates: content blocks, messages, finish reasons, usage, and their JSON wire
+//! format.
 //!
-//! Data and pure conversions only: no network, no clock, and no server's name. Messages and blocks
-//! carry serde because users store them; the shape (`{"type": "text", "text": ...}`) is part of the
-//! contract. What goes to a server is written by [`wire`], which is the only place that knows both.
+//! Data and pure conversions only: no network, no clock, no server names. Messages and blocks implement serde
+//! because users store them, and their stored shape (`{"type": "text", "text": ...}`) is part of the contract.
+//! [`wire`] writes the JSON that goes to servers; no other module knows both shapes.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Nobody, usually: `oa-aggregate` and the facade `open-agent` re-export what their signatures name.
+//! Rarely: `oa-aggregate` and the facade `open-agent` re-export every type that appears in their signatures.
 //!
 //! ```
 //! use oa_types::{ContentBlock, Message};
@@ -28,6 +28,7 @@ mod assistant;
 mod cost;
 mod finish;
 mod outcome;
+mod price;
 mod tool;
 mod usage;
 
@@ -38,14 +39,16 @@ pub mod contain;
 pub mod wire;
 
 mod error;
+mod error_record;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
-pub use crate::cost::{Cost, Price};
+pub use crate::cost::Cost;
 pub use crate::error::{Error, ErrorKind};
+pub use crate::error_record::ErrorRecord;
 pub use crate::extra::Extra;
 pub use crate::finish::FinishReason;
 pub use crate::history::History;
@@ -54,5 +57,6 @@ pub use crate::message::{Message, MessageRole};
 pub use crate::name::{BaseUrl, ModelName, Temperature};
 pub use crate::outcome::Outcome;
 pub use crate::permanent::Permanent;
+pub use crate::price::Price;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;

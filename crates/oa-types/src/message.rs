@@ -8,23 +8,23 @@ use crate::block::{ContentBlock, TextBlock, ToolResultBlock};
 use crate::extra::Extra;
 use crate::image::ImageBlock;
 
-/// Who speaks.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum MessageRole {
     /// The model.
     Assistant,
-    /// Instructions that come before the conversation.
+    /// Instructions, placed before the conversation.
     System,
-    /// The answer to a tool call.
+    /// A tool, returning a result.
     Tool,
-    /// The one who asks.
+    /// The user.
     User,
 }
 
 impl MessageRole {
-    /// Returns the role's name on the wire.
+    /// Returns the role's name in the wire format.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -44,9 +44,8 @@ impl fmt::Display for MessageRole {
 
 /// One message of a conversation.
 ///
-/// It is written with `content` as a list of blocks. Read, besides that, are the messages that chat APIs and
-/// other tools write: `content` as a plain string, `tool_calls` of an assistant, and `tool_call_id` of a
-/// tool's message.
+/// Serializes with `content` as a list of blocks. Deserializes that and the format of chat APIs: `content` as a
+/// string, `tool_calls` on an assistant message, and `tool_call_id` on a tool message.
 ///
 /// ```
 /// use oa_types::Message;
@@ -58,11 +57,11 @@ impl fmt::Display for MessageRole {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// Who speaks.
+    /// The author.
     pub role: MessageRole,
-    /// What is said, in order.
+    /// The content blocks, in order.
     pub content: Vec<ContentBlock>,
-    /// The answer was interrupted: what stands here is what had arrived. Never sent.
+    /// True if the answer was interrupted; `content` then holds the part that arrived. Never sent to a server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// Members of the message that only its server understands, and wants back (reasoning details).
@@ -71,32 +70,32 @@ pub struct Message {
 }
 
 impl Message {
-    /// Creates a message of any role and content.
+    /// Creates a message with this role and content.
     #[inline]
     #[must_use]
     pub fn new(role: MessageRole, content: Vec<ContentBlock>) -> Self {
         Self { role, content, interrupted: false, extra: Extra::default() }
     }
 
-    /// Creates a user's message of text.
+    /// Creates a user message with this text.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(MessageRole::User, vec![TextBlock::new(text).into()])
     }
 
-    /// Creates a user's message of several blocks, such as text and images.
+    /// Creates a user message with several blocks, such as text and images.
     #[must_use]
     pub fn user_with_blocks(content: Vec<ContentBlock>) -> Self {
         Self::new(MessageRole::User, content)
     }
 
-    /// Creates a user's message of text and one image.
+    /// Creates a user message with text and one image.
     #[must_use]
     pub fn user_with_image(text: impl Into<String>, image: ImageBlock) -> Self {
         Self::new(MessageRole::User, vec![TextBlock::new(text).into(), image.into()])
     }
 
-    /// Creates a message of the model.
+    /// Creates an assistant message.
     #[inline]
     #[must_use]
     pub fn assistant(content: Vec<ContentBlock>) -> Self {
@@ -109,13 +108,13 @@ impl Message {
         Self::new(MessageRole::System, vec![TextBlock::new(text).into()])
     }
 
-    /// Creates the message that answers one tool call.
+    /// Creates a tool message with one result.
     #[must_use]
     pub fn tool(result: ToolResultBlock) -> Self {
         Self::new(MessageRole::Tool, vec![result.into()])
     }
 
-    /// Returns all text of the message, joined with nothing.
+    /// Returns all text of the message, concatenated without separators.
     #[must_use]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentBlock::as_text).collect()

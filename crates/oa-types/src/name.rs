@@ -1,27 +1,27 @@
-//! Settings checked once, at the edge, so that the inside never checks again.
+//! Validated settings: checked once at the edge, so the inside never checks again.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::Error;
 
-/// The name of a model: not empty, without control characters.
+/// The name of a model: not empty, no control characters.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct ModelName(Box<str>);
 
 impl ModelName {
-    /// Checks a model's name.
+    /// Validates a model name, trimming whitespace around it.
     ///
     /// # Errors
     ///
-    /// `Config` if it is empty or holds control characters.
+    /// `Config` if it is empty or contains control characters.
     pub fn new(name: impl AsRef<str>) -> Result<Self, Error> {
         let name = name.as_ref().trim();
         if name.is_empty() {
-            return Err(Error::config("the model's name is empty"));
+            return Err(Error::config("the model name is empty"));
         }
         if name.contains(char::is_control) {
-            return Err(Error::config("the model's name has control characters"));
+            return Err(Error::config("the model name contains control characters"));
         }
         Ok(Self(name.into()))
     }
@@ -39,64 +39,64 @@ impl fmt::Display for ModelName {
     }
 }
 
-/// The address that paths such as `/chat/completions` are appended to, without a trailing slash.
+/// The URL to which paths such as `/chat/completions` are appended, without a trailing slash.
 #[derive(Clone, Eq, Hash, PartialEq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// Checks an address.
+    /// Validates a base URL.
     ///
     /// # Errors
     ///
-    /// `Config` unless it is `http://` or `https://`, names a host, and has no user name, query,
-    /// fragment, white space or control characters.
+    /// `Config` unless it starts with `http://` or `https://`, has a host, and has no user name, query,
+    /// fragment, whitespace or control characters.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
         let url = url.as_ref().trim();
         let refuse = |why: &str| Err(Error::config(format!("the base URL {why}: {}", shown(url))));
         if url.contains(|character: char| character.is_control() || character.is_whitespace()) {
-            return refuse("has spaces or control characters");
+            return refuse("contains whitespace or control characters");
         }
         let Some((scheme, rest)) = url.split_once("://") else {
-            return refuse("does not begin with http:// or https://");
+            return refuse("must begin with http:// or https://");
         };
         let scheme = scheme.to_ascii_lowercase();
         if scheme != "http" && scheme != "https" {
-            return refuse("does not begin with http:// or https://");
+            return refuse("must begin with http:// or https://");
         }
         let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
         if authority.contains('@') {
-            return refuse("holds a user name or password, which belong into api_key or header");
+            return refuse("contains a user name or password (use api_key or header instead)");
         }
         if rest.contains(['?', '#']) {
-            return refuse("has a query or fragment");
+            return refuse("must not have a query or fragment");
         }
         let host = authority
             .rsplit_once(':')
             .map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host });
         if host.is_empty() {
-            return refuse("names no host");
+            return refuse("has no host");
         }
         let port = authority[host.len()..].strip_prefix(':');
         if port.is_some_and(|port| port.parse::<u16>().is_err()) {
-            return refuse("has a port that is no number from 0 to 65535");
+            return refuse("has an invalid port (must be 0 to 65535)");
         }
         Ok(Self(format!("{scheme}://{authority}{}", path.trim_end_matches('/')).into()))
     }
 
-    /// Returns the address.
+    /// Returns the URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether the connection is to be encrypted.
+    /// Returns true if the connection is encrypted.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.0.starts_with("https:")
     }
 }
 
-/// An address as it may be shown: what may be a password or a key is left out.
+/// Returns a URL that is safe to show: anything that may be a password or key is masked.
 fn shown(url: &str) -> String {
     let text: String = url.chars().take(200).collect();
     let text = match text.split_once('?') {
@@ -121,7 +121,7 @@ impl fmt::Display for BaseUrl {
     }
 }
 
-/// What both are to those who know them only as text.
+/// Implements the text conversions of both types.
 macro_rules! checked_text {
     ($($name:ident),*) => {$(
         impl FromStr for $name {
@@ -150,12 +150,12 @@ macro_rules! checked_text {
 
 checked_text!(BaseUrl, ModelName);
 
-/// How freely the model chooses its words: from 0 (hardly) to 2.
+/// The sampling temperature, from 0 (almost deterministic) to 2.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Temperature(f32);
 
 impl Temperature {
-    /// Checks a temperature.
+    /// Validates a temperature.
     ///
     /// # Errors
     ///
@@ -164,11 +164,11 @@ impl Temperature {
         if (0.0..=2.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(Error::config(format!("the temperature is not from 0 to 2: {value}")))
+            Err(Error::config(format!("temperature must be from 0 to 2, not {value}")))
         }
     }
 
-    /// Returns the number.
+    /// Returns the value.
     #[must_use]
     pub fn value(self) -> f32 {
         self.0

@@ -2,48 +2,50 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a tool call.
+/// The outcome of a tool call.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
-    /// A hook or a permission did not let it run.
+    /// A hook or permission rule refused it.
     Blocked,
-    /// It was cancelled before it had answered.
+    /// It was canceled before it finished. If it had started, it may have taken effect.
     Cancelled,
-    /// The tool ran and returned an error.
+    /// The tool returned an error.
     Failed,
-    /// The arguments do not fit the tool's schema; it was not run.
+    /// The arguments do not match the tool's schema; the tool was not run.
     InvalidInput,
-    /// The call could not be read: it was cut off, or its arguments are no JSON object.
+    /// The call could not be parsed: it was cut off, or its arguments are not a JSON object.
     Malformed,
-    /// It was allowed and yet not run: a limit was reached, nobody answered it, or a call it needs
-    /// failed.
+    /// It was allowed but not run: a limit was reached, no result was supplied, or a call it depends on failed.
     NotRun,
-    /// The tool ran and answered.
+    /// The tool succeeded.
     Ok,
     /// The tool panicked.
     Panicked,
-    /// The tool, or the whole run, took too long.
+    /// The tool or the whole run timed out.
     TimedOut,
-    /// There is no such tool.
+    /// It had started, and its result was lost: the process that ran it has ended. It may have taken effect, in
+    /// whole or in part.
+    Unknown,
+    /// No tool has this name.
     UnknownTool,
 }
 
 impl Outcome {
-    /// Returns whether the tool ran and answered.
+    /// Returns true if the tool succeeded.
     #[must_use]
     pub fn is_ok(self) -> bool {
         self == Self::Ok
     }
 
-    /// Returns whether the model is told that the call failed: every outcome but [`Ok`](Self::Ok).
+    /// Returns true for every outcome but [`Ok`](Self::Ok): the model is told that the call failed.
     #[must_use]
     pub fn is_error(self) -> bool {
         !self.is_ok()
     }
 
-    /// Returns the outcome as a word, as it is in events and logs.
+    /// Returns the outcome as a word, as used in events and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -56,6 +58,7 @@ impl Outcome {
             Self::Ok => "ok",
             Self::Panicked => "panicked",
             Self::TimedOut => "timed_out",
+            Self::Unknown => "unknown",
             Self::UnknownTool => "unknown_tool",
         }
     }

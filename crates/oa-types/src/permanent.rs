@@ -1,9 +1,9 @@
 use std::{error, fmt};
 
-/// Marks an error of a transport as one that comes again however often the request is sent.
+/// Marks a transport error as permanent: sending the request again gives the same error.
 ///
-/// A client retries a request when a transport fails before the answer. With this anywhere among the
-/// [sources](error::Error::source) of the transport's error it does not.
+/// A client retries a request when the transport fails before the answer. It does not if this mark is among the
+/// [sources](error::Error::source) of the transport's error.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Permanent;
@@ -15,7 +15,7 @@ impl Permanent {
         Self
     }
 
-    /// Returns whether an error, or one of its sources, is this mark.
+    /// Returns true if the error or one of its sources is this mark.
     #[must_use]
     pub fn marks(error: &(dyn error::Error + 'static)) -> bool {
         let mut next = Some(error);
@@ -31,7 +31,7 @@ impl Permanent {
 
 impl fmt::Display for Permanent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sending it again gives the same error")
+        f.write_str("permanent error: retrying cannot succeed")
     }
 }
 

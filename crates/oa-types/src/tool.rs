@@ -1,20 +1,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a model is told about a tool.
+/// A tool as described to the model.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// The name that the model calls it by.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does, in words for the model.
+    /// A description of the tool, written for the model.
     pub description: String,
-    /// The JSON Schema of its arguments, an object schema.
+    /// The JSON Schema of the arguments, an object schema.
     pub parameters: Value,
 }
 
 impl ToolSpec {
-    /// Describes a tool.
+    /// Creates a tool description.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         Self { name: name.into(), description: description.into(), parameters }

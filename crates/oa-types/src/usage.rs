@@ -5,42 +5,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::cost::Cost;
 
-/// The cost of an answer: tokens as counted by the server, time as measured by the client, and money if the price
-/// is known.
+/// The cost of an answer: tokens counted by the server, times measured by the client, and money if a price is
+/// set.
 ///
-/// The numbers are the server's: a total need not be the sum of its parts (QUIRKS row 61).
+/// Token counts are the server's own, so the total may differ from the sum of its parts (QUIRKS row 61).
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens of the request.
+    /// Tokens in the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
-    /// Tokens of the answer.
+    /// Tokens in the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens: Option<u64>,
-    /// Both, and whatever else the server counts.
+    /// Total tokens, including any others that the server counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// Tokens of the request that the server had in its prompt cache.
+    /// Request tokens served from the prompt cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_tokens: Option<u64>,
-    /// Tokens of the answer that were thinking.
+    /// Answer tokens spent on reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// From sending the request until the first of the answer came: text, thinking or a call.
+    /// Time from sending the request to the first text, reasoning or call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_to_first_token: Option<Duration>,
-    /// From then to the end, pauses of a slow reader included.
+    /// Time from the first token to the end, including pauses of a slow reader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation_time: Option<Duration>,
-    /// The price of the tokens, if one is known.
+    /// The cost of the tokens, if a price is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
 
 impl Usage {
-    /// Takes over every number that a later report has; never adds up (QUIRKS row 58).
+    /// Replaces every number that a later report of the same answer contains; never adds (QUIRKS row 58).
     pub fn merge(&mut self, later: &Self) {
         let Self {
             prompt_tokens,
@@ -62,7 +62,7 @@ impl Usage {
         self.cost = cost.or(self.cost);
     }
 
-    /// Adds the numbers of another answer.
+    /// Adds the usage of another answer.
     pub fn add(&mut self, other: &Self) {
         fn both<T>(a: Option<T>, b: Option<T>, add: impl FnOnce(T, T) -> T) -> Option<T> {
             match (a, b) {
@@ -82,7 +82,7 @@ impl Usage {
         self.cost = both(self.cost, other.cost, Cost::saturating_add);
     }
 
-    /// Returns the total: the server's, or the sum of what it said of request and answer.
+    /// Returns the server's total, or the sum of request and answer tokens.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         let sum = || match (self.prompt_tokens, self.completion_tokens) {
@@ -92,8 +92,8 @@ impl Usage {
         self.total_tokens.or_else(sum)
     }
 
-    /// Returns how fast the answer was generated, in tokens per second, once its first token had come;
-    /// `None` if the server counts no tokens, or sent all at once.
+    /// Returns the generation speed in tokens per second, measured from the first token; `None` if the server
+    /// reports no token counts or sent everything at once.
     #[must_use]
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.generation_time?.as_secs_f64();
@@ -101,14 +101,14 @@ impl Usage {
     }
 }
 
-/// As [`add`](Usage::add) does.
+/// The same as [`add`](Usage::add).
 impl AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
         self.add(&other);
     }
 }
 
-/// As [`add`](Usage::add) does.
+/// The same as [`add`](Usage::add).
 impl AddAssign<&Self> for Usage {
     fn add_assign(&mut self, other: &Self) {
         self.add(other);

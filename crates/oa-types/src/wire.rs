@@ -1,7 +1,7 @@
-//! The JSON that goes to chat-completions servers, and the errors that come back.
+//! The JSON sent to chat-completions servers, and their errors.
 //!
-//! A request is head, messages, tail: [`ChatParameters::head`] and [`ChatParameters::tail`] enclose the
-//! messages, each of which [`write_message`] turns into bytes once, however often it is sent.
+//! A request consists of head, messages and tail. [`ChatParameters::head`] and [`ChatParameters::tail`] enclose
+//! the messages; [`write_message`] encodes each message once, however often it is sent.
 
 mod error;
 mod message;

@@ -280,8 +280,8 @@ fn files_that_are_none_are_told_apart() {
     FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 179
     FILE: the profile cannot be used: invalid type: string "yes", expected a boolean at line 1 column 206
     FILE: the profile contradicts itself: no tools, but forced_calls
-    FILE: the profile has no usable base_url: the base URL holds a user name or password, which belong into api_key or header: "****@localhost/v1"
-    FILE: the profile has no usable model: the model's name is empty
+    FILE: the profile has no usable base_url: the base URL contains a user name or password (use api_key or header instead): "****@localhost/v1"
+    FILE: the profile has no usable model: the model name is empty
     FILE: the profile cannot be used: missing field `model` at line 1 column 267
     FILE: the profile is none: "open_agent_profile": 1 is missing
     FILE: the profile is not JSON: EOF while parsing a value at line 1 column 25

@@ -422,7 +422,7 @@ async fn with_a_small_context() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_under_another_name_is_recognised() {
+async fn a_server_under_another_name_is_recognized() {
     let server = MemoryServer::new(server(healthy));
     let options = AgentOptions::builder()
         .model(MODEL)

@@ -69,7 +69,7 @@ fn reply(request: &Request, passed: &Mutex<HashSet<u64>>) -> Reply {
     if chance.percent(15) && passed.lock().expect("nobody panics with it").insert(key) {
         return passing(&mut chance);
     }
-    if chance.percent(25) { faulty(speech, &mut chance) } else { travelling(speech, &mut chance) }
+    if chance.percent(25) { faulty(speech, &mut chance) } else { traveling(speech, &mut chance) }
 }
 
 /// Some words, some thinking, some calls.
@@ -127,7 +127,7 @@ fn faulty(speech: Reply, chance: &mut Chance) -> Reply {
 }
 
 /// An answer that arrives, in one way or another.
-fn travelling(speech: Reply, chance: &mut Chance) -> Reply {
+fn traveling(speech: Reply, chance: &mut Chance) -> Reply {
     let speech = match chance.below(4) {
         0 => speech.cut(Cut::Whole),
         1 => speech.cut(Cut::Random { seed: chance.below(1_000) }),

@@ -36,13 +36,15 @@ pub(crate) struct Module {
 pub(crate) struct Import {
     /// As written, from `crate`, `self`, `super`, a crate or a name in scope.
     pub(crate) path: Vec<String>,
-    /// What it is called here; `None` is a glob.
+    /// Its name here; `None` is a glob.
     pub(crate) name: Option<String>,
     pub(crate) visibility: Visibility,
     pub(crate) line: usize,
+    /// The index of the module's item in which it stands.
+    pub(crate) item: usize,
 }
 
-/// What a path names.
+/// The thing that a path names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Target {
     /// Of another crate, by its whole path.
@@ -232,12 +234,13 @@ fn may_hold(kind: ItemKind, path: &[String]) -> bool {
 /// The names that all `use` of a module bring, also those in its functions.
 fn imports(code: &Code<'_>, items: &[Item]) -> Vec<Import> {
     let mut imports = Vec::new();
-    for item in items {
+    for (index, item) in items.iter().enumerate() {
+        let (visibility, line) = (item.visibility, item.line);
+        let import = Import { path: Vec::new(), name: None, visibility, line, item: index };
         match item.kind {
             ItemKind::Mod => {}
             ItemKind::Use => {
-                let tree = item.head.start + 1..item.head.end;
-                use_tree(code, tree, &[], (item.visibility, item.line), &mut imports);
+                use_tree(code, item.head.start + 1..item.head.end, &import, &mut imports);
             }
             _ => {
                 // In bodies a `use` is a statement.
@@ -247,8 +250,9 @@ fn imports(code: &Code<'_>, items: &[Item]) -> Vec<Import> {
                     if begins && code.is(at, "use") && code.tokens[at].kind == Kind::Ident {
                         let semicolon = code.find(at..body.end, |token| token.is(";"));
                         let tree = at + 1..semicolon.unwrap_or(at + 1);
-                        let facts = (Visibility::Private, code.line(at));
-                        use_tree(code, tree, &[], facts, &mut imports);
+                        let (visibility, line) = (Visibility::Private, code.line(at));
+                        let import = Import { visibility, line, ..import.clone() };
+                        use_tree(code, tree, &import, &mut imports);
                     }
                 }
             }
@@ -257,26 +261,20 @@ fn imports(code: &Code<'_>, items: &[Item]) -> Vec<Import> {
     imports
 }
 
-/// Reads `a::b::{c, d as e, self, *}`.
-fn use_tree(
-    code: &Code<'_>,
-    tree: Span,
-    before: &[String],
-    (visibility, line): (Visibility, usize),
-    imports: &mut Vec<Import>,
-) {
-    let mut path = before.to_vec();
+/// Reads `a::b::{c, d as e, self, *}`, which goes on from the path of `import`.
+fn use_tree(code: &Code<'_>, tree: Span, import: &Import, imports: &mut Vec<Import>) {
+    let mut path = import.path.clone();
     let mut at = tree.start;
     while at < tree.end {
         if code.is(at, "::") {
             at += 1;
         } else if code.is(at, "{") {
             for part in code.split(code.inside(at), ",") {
-                use_tree(code, part, &path, (visibility, line), imports);
+                use_tree(code, part, &Import { path: path.clone(), ..import.clone() }, imports);
             }
             return;
         } else if code.is(at, "*") {
-            imports.push(Import { path, name: None, visibility, line });
+            imports.push(Import { path, ..import.clone() });
             return;
         } else if code.is(at, "as") {
             break;
@@ -293,7 +291,7 @@ fn use_tree(
     let alias = code.is(at, "as").then(|| code.ident(at + 1)).flatten();
     let name = alias.map(str::to_owned).or_else(|| path.last().cloned());
     if !path.is_empty() {
-        imports.push(Import { path, name, visibility, line });
+        imports.push(Import { path, name, ..import.clone() });
     }
 }
 
@@ -301,7 +299,7 @@ fn use_tree(
 mod tests {
     use super::*;
 
-    /// What a path names in `src/a.rs`: the file and the item.
+    /// Resolves a path in `src/a.rs` to a file and an item.
     #[track_caller]
     fn check(files: &[(&str, &str)], path: &str, expect: &str) {
         let find = |wanted: &str| files.iter().find(|(path, _)| *path == wanted).copied();

@@ -198,7 +198,7 @@ impl Imports {
     }
 }
 
-/// What may use a name: items that are neither modules nor imports.
+/// Returns where names may be used: in items that are neither modules nor imports.
 fn spans(module: &Module) -> Vec<Span> {
     let is_code = |item: &&Item| !matches!(item.kind, ItemKind::Mod | ItemKind::Use);
     let parts = |item: &Item| {

@@ -37,7 +37,7 @@ pub(super) fn layers(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// What the table itself gets wrong about a row: an arrow that does not go down.
+/// Returns the mistakes of the table itself in a row: arrows that do not go down.
 fn ascents(row: &Row, rows: &[Row]) -> Vec<String> {
     let place = |name: &str| rows.iter().find(|row| row.name == name).map(|row| row.place);
     let is_down = |below: Option<Place>| match (row.place, below) {
@@ -116,7 +116,7 @@ fn row(name: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.name == name)
 }
 
-/// What a Linux build of one crate holds.
+/// The crates in a Linux build of one crate.
 #[derive(Debug, Default, PartialEq)]
 struct Graph {
     /// Name and version of every external crate.

@@ -1,5 +1,7 @@
 //! Rust text with its comments, and its strings, blanked out. Lines keep their numbers.
 
+use crate::rust::lexer::{Kind, tokens};
+
 pub(super) struct Source {
     /// Without comments and docs.
     pub(super) code: String,
@@ -9,14 +11,34 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(text: &str) -> Self {
-        let mut scanner = Scanner {
-            chars: text.chars().collect(),
-            at: 0,
-            code: String::with_capacity(text.len()),
-            bare: String::with_capacity(text.len()),
-        };
-        scanner.scan();
-        Self { code: scanner.code, bare: scanner.bare }
+        let (mut code, mut bare) = (String::new(), String::new());
+        let mut at = 0;
+        for token in tokens(text) {
+            let between = &text[at..token.start];
+            at = token.start + token.text.len();
+            code.push_str(between);
+            bare.push_str(between);
+            match token.kind {
+                Kind::Comment | Kind::InnerDoc | Kind::OuterDoc => {
+                    blank(token.text, &mut code);
+                    blank(token.text, &mut bare);
+                }
+                Kind::Ident | Kind::Lifetime | Kind::Punct => {
+                    code.push_str(token.text);
+                    bare.push_str(token.text);
+                }
+                Kind::Literal => {
+                    code.push_str(token.text);
+                    let (before, inside, after) = quoted(token.text);
+                    bare.push_str(before);
+                    blank(inside, &mut bare);
+                    bare.push_str(after);
+                }
+            }
+        }
+        code.push_str(&text[at..]);
+        bare.push_str(&text[at..]);
+        Self { code, bare }
     }
 
     /// The code up to the test module at the end of the file.
@@ -41,130 +63,19 @@ impl Source {
     }
 }
 
-struct Scanner {
-    chars: Vec<char>,
-    at: usize,
-    code: String,
-    bare: String,
+/// Splits a literal around what stands between its quotes; a number has none.
+fn quoted(literal: &str) -> (&str, &str, &str) {
+    let quotes = ['"', '\''];
+    let Some(open) = literal.find(quotes) else { return (literal, "", "") };
+    let (before, rest) = literal.split_at(open + 1);
+    // One that never ends has no closing quote.
+    let close = literal[open..].chars().next().and_then(|quote| rest.rfind(quote));
+    let (inside, after) = rest.split_at(close.unwrap_or(rest.len()));
+    (before, inside, after)
 }
 
-#[derive(Clone, Copy)]
-enum Text {
-    Code,
-    Comment,
-    Literal,
-}
-
-impl Scanner {
-    fn scan(&mut self) {
-        while let Some(c) = self.peek(0) {
-            match (c, self.peek(1)) {
-                ('/', Some('/')) => self.line_comment(),
-                ('/', Some('*')) => self.block_comment(),
-                ('"', _) => self.string(),
-                ('\'', _) => self.quote(),
-                ('r', Some('"' | '#')) if self.begins_word() => self.raw_string(),
-                _ => self.take(Text::Code),
-            }
-        }
-    }
-
-    fn line_comment(&mut self) {
-        while self.peek(0).is_some_and(|c| c != '\n') {
-            self.take(Text::Comment);
-        }
-    }
-
-    fn block_comment(&mut self) {
-        let mut depth = 0;
-        loop {
-            match (self.peek(0), self.peek(1)) {
-                (None, _) => return,
-                (Some('/'), Some('*')) => depth += 1,
-                (Some('*'), Some('/')) => depth -= 1,
-                _ => {
-                    self.take(Text::Comment);
-                    continue;
-                }
-            }
-            self.take(Text::Comment);
-            self.take(Text::Comment);
-            if depth == 0 {
-                return;
-            }
-        }
-    }
-
-    fn string(&mut self) {
-        self.take(Text::Code);
-        self.literal_until('"');
-    }
-
-    /// A character literal or a lifetime.
-    fn quote(&mut self) {
-        self.take(Text::Code);
-        if self.peek(0) == Some('\\') || self.peek(1) == Some('\'') {
-            self.literal_until('\'');
-        }
-    }
-
-    fn literal_until(&mut self, end: char) {
-        while let Some(c) = self.peek(0) {
-            if c == end {
-                self.take(Text::Code);
-                return;
-            }
-            if c == '\\' {
-                self.take(Text::Literal);
-            }
-            self.take(Text::Literal);
-        }
-    }
-
-    fn raw_string(&mut self) {
-        let hashes = self.chars[self.at + 1..].iter().take_while(|c| **c == '#').count();
-        if self.peek(1 + hashes) != Some('"') {
-            // A raw name such as `r#type`.
-            self.take(Text::Code);
-            return;
-        }
-        for _ in 0..hashes + 2 {
-            self.take(Text::Code);
-        }
-        while let Some(c) = self.peek(0) {
-            let closes = c == '"' && (1..=hashes).all(|i| self.peek(i) == Some('#'));
-            if closes {
-                for _ in 0..=hashes {
-                    self.take(Text::Code);
-                }
-                return;
-            }
-            self.take(Text::Literal);
-        }
-    }
-
-    /// Whether the `r` here opens a literal (`r"`, `br"`, `cr"`) and ends no longer word.
-    fn begins_word(&self) -> bool {
-        let is_word = |c: &char| c.is_alphanumeric() || *c == '_';
-        let mut before = self.chars[..self.at].iter().rev();
-        match before.next() {
-            Some('b' | 'c') => !before.next().is_some_and(is_word),
-            Some(c) => !is_word(c),
-            None => true,
-        }
-    }
-
-    fn peek(&self, ahead: usize) -> Option<char> {
-        self.chars.get(self.at + ahead).copied()
-    }
-
-    fn take(&mut self, text: Text) {
-        let Some(c) = self.peek(0) else { return };
-        self.at += 1;
-        let blank = if c == '\n' { '\n' } else { ' ' };
-        self.code.push(if matches!(text, Text::Comment) { blank } else { c });
-        self.bare.push(if matches!(text, Text::Code) { c } else { blank });
-    }
+fn blank(text: &str, out: &mut String) {
+    out.extend(text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
 }
 
 #[cfg(test)]

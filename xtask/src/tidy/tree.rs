@@ -53,7 +53,7 @@ impl File {
         Self { path, text, source }
     }
 
-    /// Whether the whole file serves tests, examples or measurements.
+    /// Returns whether the whole file serves tests, examples or measurements.
     pub(super) fn is_test(&self) -> bool {
         serves_tests(&self.path)
     }
@@ -65,7 +65,7 @@ pub(super) fn serves_tests(path: &str) -> bool {
     path.split('/').any(|part| folders.contains(&part) || part == "tests.rs")
 }
 
-/// What git knows and does not ignore; in a copy without git, everything but build output.
+/// Returns the files that git knows and does not ignore; in a copy without git, everything but build output.
 fn paths(workspace: &Workspace) -> Result<Vec<String>> {
     let list = Run::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -120,8 +120,8 @@ impl AgentOptionsBuilder {
             }
         }
         self.check_choice()?;
-        let fill_in = self.config.turn.fill_in.then_some("ToolMode::MarkersInline");
-        let auto_only = self.auto_only.first().copied().or(fill_in);
+        let inline = self.config.turn.inline_results.then_some("ToolMode::MarkersInline");
+        let auto_only = self.auto_only.first().copied().or(inline);
         if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));

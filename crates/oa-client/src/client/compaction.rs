@@ -58,7 +58,7 @@ impl Client {
     /// # async fn main() -> Result<(), oa_client::Error> {
     /// # let model = MemoryServer::new(Script::new().otherwise(Reply::text("Bees. ".repeat(50))));
     /// # let options = AgentOptions::builder().model("any").transport(model).build()?;
-    /// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    /// let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     /// let mut client = Client::new(options)?;
     /// for _ in 0..20 {
     ///     client.ask("Tell me about bees.").await?;
@@ -126,7 +126,7 @@ impl Client {
         let (left, usage) = match policy.plan(&messages, &settings.chat.parameters.tools, counter) {
             Plan::Drop(cut) => (cut.apply(&messages), None),
             Plan::Stuck => return Ok(Compaction::Stuck),
-            Plan::Summarise(summary) => match self.summarize(summary).await? {
+            Plan::Summarize(summary) => match self.summarize(summary).await? {
                 Some((summary, usage)) => (summary.finish(&messages), Some(usage)),
                 None => return Ok(Compaction::Interrupted),
             },

@@ -20,7 +20,7 @@ impl Client {
     ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
     ///   next request is an error of kind `InvalidInput`.
     /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
-    ///   "not run"; results without a call are dropped.
+    ///   that it is not known whether they ran; results without a call are dropped.
     /// - Calls have unique ids: where several share one, the last keeps it.
     /// - Messages that say nothing, or nothing but white space, are dropped.
     ///

@@ -54,7 +54,7 @@ impl Settings {
     pub(super) fn for_output(&self, output: &Output) -> Result<Self> {
         let mut settings = self.clone();
         let format = output.format();
-        if self.config.turn.fill_in {
+        if self.config.turn.inline_results {
             let message = "an answer of a form cannot be had with ToolMode::MarkersInline";
             return Err(Error::config(message));
         }

@@ -29,6 +29,7 @@ impl Driver {
     /// Takes out of history what did not fit, once that is over.
     pub(crate) fn forget_failures(&mut self) {
         let Some(output) = self.output.take() else { return };
+        self.turn.set_output_tool(None);
         // Calls that wait for the caller would be answered by that.
         let waits = self.turn.calls().iter().any(oa_turn::Call::is_open);
         if output.failed.is_empty() || waits {

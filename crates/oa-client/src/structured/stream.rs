@@ -240,6 +240,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 if let Stage::New { prompt, output } =
                     std::mem::replace(&mut self.stage, Stage::Reading)
                 {
+                    self.driver.turn.set_output_tool(output.tool().map(str::to_owned));
                     self.driver.output = Some(output);
                     self.stage = Stage::Sending(prompt);
                 }

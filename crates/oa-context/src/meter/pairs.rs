@@ -1,6 +1,6 @@
 //! The transition table for two ASCII characters at once, for text that seems to be plain English.
 //!
-//! It is composed from the table for single characters at compile time. Other languages would need tables of their
+//! Composed from the table for single characters at compile time. Other languages would need tables of their
 //! own, 90 KB each, so they take single steps.
 
 use super::steps::{ASCII_CLASSES, Class, RUNS, State};
@@ -57,14 +57,14 @@ offsets! {
     First, ASCII_CLASSES * RUNS as usize
 }
 offsets! {
-    /// The offset for the second one.
+    /// The offset for the second character of a pair.
     Second, RUNS as usize
 }
 
 /// Room for the largest offsets and any byte as a state.
 const SIZE: usize = First::C14 as usize + Second::C14 as usize + 256;
 
-/// All tables stand side by side, so that one register holds where they are.
+/// All tables in one struct, so that one register addresses them.
 struct Tables {
     firsts: [First; 256],
     seconds: [Second; 256],
@@ -100,7 +100,7 @@ static TABLES: Tables = {
 };
 
 impl State {
-    /// Moves on by two ASCII characters in plain English, and adds their cost and flags to `sum`.
+    /// Advances by two ASCII characters of plain English, and adds their cost and flags to `sum`.
     pub(super) fn step_pair(&mut self, first: u8, second: u8, sum: &mut u32) {
         let offset = TABLES.firsts[usize::from(first)] as usize
             + TABLES.seconds[usize::from(second)] as usize;

@@ -1,4 +1,4 @@
-//! The rules once more, character by character and without tables: what the meter is compared with.
+//! The reference implementation: the same rules, character by character and without tables.
 
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
@@ -7,14 +7,14 @@ use crate::script::{Kind, Letter};
 pub(super) struct Plain {
     pub(super) cost: u64,
     run: Run,
-    /// How many times the last character has just been said.
+    /// The number of times the last character has been repeated.
     repeated: u32,
     last: char,
     western: u8,
     extended: u8,
 }
 
-/// Characters of a kind, one behind the other.
+/// A run of characters of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Run {
     Start,
@@ -53,7 +53,7 @@ impl Plain {
         let latin = self.latin(letter, character);
         if let Run::Word { family: current, length, .. } = &mut self.run
             && *current == family
-            // In `camelCase` a word begins with each capital.
+            // In `camelCase`, each capital starts a word.
             && (letter != Letter::Upper || self.last.is_ascii_uppercase())
         {
             let cost = rate(letter, latin).next[bucket(*length)];
@@ -79,7 +79,7 @@ impl Plain {
         self.seeming()
     }
 
-    /// Which languages the text so far seems to belong to.
+    /// Returns the languages that the text so far seems to be in.
     fn seeming(&self) -> Latin {
         match (self.extended >= ENOUGH, self.western >= ENOUGH) {
             (true, _) => Latin::Extended,
@@ -88,7 +88,7 @@ impl Plain {
         }
     }
 
-    /// A word has ended. English ones seldom end in a vowel other than `e`.
+    /// Ends a word. English words seldom end in a vowel other than `e`.
     fn end_word(&mut self) {
         if let Run::Word { family: Letter::Lower, length, spaced: true } = self.run {
             self.end_spaced_word(length as usize, u8::try_from(self.last).unwrap_or_default());
@@ -160,7 +160,7 @@ impl Plain {
     }
 }
 
-/// The place of a word's letter in [`rates::Rate::next`], by how many stand before it.
+/// The index of a word's letter in [`rates::Rate::next`], by the number of letters before it.
 const fn bucket(before: u32) -> usize {
     match before {
         ..=3 => 0,
@@ -170,8 +170,7 @@ const fn bucket(before: u32) -> usize {
     }
 }
 
-/// What one accent says about the language, and one vowel at the end of a word; a word without them
-/// takes one away.
+/// The score of one accent and of one vowel at the end of a word; a word without either subtracts one.
 const ACCENT: u8 = 12;
 const VOWEL: u8 = 3;
 const ENOUGH: u8 = 6;

@@ -1,8 +1,8 @@
 //! The transition table of the meter: the cost of a character and the next state.
 //!
-//! A [`State`] is a single byte: the current run of characters and the language that the text seems to be in. The
-//! state and the [`Class`] of the next character index the table. The rules are in [`step`], which is evaluated
-//! for every state and class at compile time.
+//! A [`State`] is a single byte: the current run of characters and the language that the text seems to be in.
+//! The state and the [`Class`] of the next character index the table. The rules are in [`step`], which is
+//! evaluated for every state and class at compile time.
 
 use crate::rates::{self, Latin, rate};
 use crate::script::{Kind, Letter};
@@ -12,28 +12,28 @@ use crate::script::{Kind, Letter};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u16)]
 pub(super) enum Class {
-    /// A small letter that few English words end in.
+    /// A lowercase letter that few English words end in.
     Vowel,
-    /// Any other small letter.
+    /// Any other lowercase letter.
     Small = 0x100,
     Capital = 0x200,
     Digit = 0x300,
     Space = 0x400,
     Newline = 0x500,
     Tab = 0x600,
-    // Marks are split so that different ones that often stand together seldom share a class.
+    // Marks are split so that different ones that often occur together seldom share a class.
     Closing = 0x700,
     Comma = 0x800,
     Opening = 0x900,
     Quote = 0xA00,
     Stop = 0xB00,
-    /// Punctuation that is rarer, and control characters.
+    /// Less common punctuation, and control characters.
     RareControl = 0xC00,
     RareOperator = 0xD00,
     RareSign = 0xE00,
-    /// A Latin letter beyond ASCII.
+    /// A non-ASCII Latin letter.
     Accented = 0xF00,
-    /// A character beyond ASCII that ends a word. Its cost is not in the table.
+    /// A non-ASCII character that ends a word. Its cost is not in the table.
     Other = 0x1000,
 }
 
@@ -58,7 +58,7 @@ impl Class {
         Self::Other,
     ];
 
-    /// Returns its place among [`Self::ALL`].
+    /// Returns the index in [`Self::ALL`].
     pub(super) const fn number(self) -> usize {
         self as usize / 0x100
     }
@@ -72,7 +72,7 @@ impl Class {
         self.mark().is_some()
     }
 
-    /// Which of the classes of marks it is, if it is one.
+    /// Returns the index among the mark classes, for a mark.
     const fn mark(self) -> Option<u8> {
         match self as u16 {
             number @ 0x700..0xF00 => Some((number / 0x100 - 7) as u8),
@@ -109,24 +109,24 @@ impl Class {
     }
 }
 
-/// The number of classes of ASCII characters; they come first.
+/// The number of classes of ASCII characters, which come first.
 pub(super) const ASCII_CLASSES: usize = 15;
 
-/// The run that a text ends in, and the language that it seems to belong to.
+/// The run that a text ends in, and the language that it seems to be in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct State(u8);
 
 impl State {
     pub(super) const START: Self = Self(OTHER);
 
-    /// Moves on by a character, and adds its cost and flags to `sum`; see [`COST`].
+    /// Advances by a character, and adds its cost and flags to `sum`; see [`COST`].
     pub(super) fn step(&mut self, class: Class, sum: &mut u32) {
         let (cost, next) = self.stepped(class);
         *sum += cost;
         *self = next;
     }
 
-    /// Returns the state in a text that seems to be plain English.
+    /// Returns the state in text that seems to be plain English.
     pub(super) const fn plain(run: u8) -> Self {
         Self(run)
     }
@@ -149,12 +149,12 @@ impl State {
         Self(self.0 % RUNS + RUNS * latin as u8)
     }
 
-    /// Returns what a letter of another script costs that begins a word here.
+    /// Returns the cost of a letter of another script that starts a word here.
     pub(super) fn first(self, letter: Letter) -> u16 {
         first(self.0 % RUNS, rate(letter, Latin::Plain))
     }
 
-    /// Returns the state behind a character whose cost is not in the tables.
+    /// Returns the state after a character whose cost is not in the tables.
     pub(super) fn then(self, beyond: Beyond) -> Self {
         let run = match beyond {
             Beyond::Letter => LETTERS,
@@ -165,7 +165,7 @@ impl State {
         Self(self.0 / RUNS * RUNS + run)
     }
 
-    /// Returns whether the text ends in letters of a script whose words are not in the tables.
+    /// Returns true if the text ends in letters of a script whose words are not in the tables.
     pub(super) fn is_letters(self) -> bool {
         self.0 % RUNS == LETTERS
     }
@@ -190,15 +190,15 @@ pub(super) enum Beyond {
 
 /// The bits of a step, or of a sum of steps, that hold the cost in thousandths of a token.
 pub(super) const COST: u32 = END - 1;
-/// A word behind a space ended; these are counted above the cost.
+/// A word after a space ended; counted above the cost.
 pub(super) const END: u32 = 1 << 16;
-/// The same, and it had three letters or more and a vowel at its end; counted above those.
+/// The same for a word of three letters or more with a vowel at its end; counted above those.
 pub(super) const VOWEL_END: u32 = 1 << 22;
-/// A mark follows one of its class, and may be the same; counted above the words.
+/// A mark follows one of its class and may repeat it; counted above the words.
 pub(super) const MARK_PAIR: u32 = 1 << 26;
 
-/// Returns what the same mark once more costs beyond what the table tells for it, by how many times it
-/// has just been repeated.
+/// Returns the extra cost of repeating a mark, beyond the table, by the number of times it has just been
+/// repeated.
 pub(super) const fn again(class: Class, repeated: u32) -> i32 {
     let told = match class {
         _ if !class.is_mark() => return 0,
@@ -209,7 +209,7 @@ pub(super) const fn again(class: Class, repeated: u32) -> i32 {
     cost as i32 - told as i32
 }
 
-/// Returns the same as [`again`] for an ASCII character, from a table where possible.
+/// The same as [`again`] for an ASCII character, from a table where possible.
 pub(super) fn again_ascii(byte: u8, repeated: u32) -> i32 {
     if repeated < LONG {
         i32::from(TABLES.again[usize::from(byte)])
@@ -218,50 +218,50 @@ pub(super) fn again_ascii(byte: u8, repeated: u32) -> i32 {
     }
 }
 
-/// A mark that has been repeated this many times costs less: it is part of a ruler.
+/// A mark repeated this many times costs less: it is part of a rule such as `-----`.
 const LONG: u32 = 4;
 
-// Runs. Those of Latin letters come first: for each form of word the lengths from one letter on, and of the
-// longest of them all that are longer.
+// Runs. Those of Latin letters come first: for each kind of word, one run per length from one letter on; the last
+// of them stands for all greater lengths.
 
-/// From here on each letter costs the same.
+/// From this length on, each letter costs the same.
 const LENGTHS: u8 = 11;
 
-/// Words that begin with a capital inside of others, behind marks and so on; then those whose last letter
-/// is a capital; and the same behind a space.
+/// Words that start with a capital inside others, after marks and so on; then those whose last letter is a
+/// capital; and the same after a space.
 const BARE: u8 = 0;
 const BARE_CAPITAL: u8 = LENGTHS;
 const SPACED: u8 = 2 * LENGTHS;
 const SPACED_CAPITAL: u8 = 3 * LENGTHS;
-/// The last letter is one in which few English words end.
+/// The last letter is one that few English words end in.
 const SPACED_VOWEL: u8 = 4 * LENGTHS;
 
-/// One digit, or as many as four, seven and so on; then one and two more.
+/// One digit, or four, seven and so on; then one and two more.
 const DIGITS: u8 = 5 * LENGTHS;
 const DIGITS_FULL: u8 = DIGITS + 2;
 const SPACE: u8 = DIGITS + 3;
 const SPACES: u8 = DIGITS + 4;
 const NEWLINES: u8 = DIGITS + 5;
 const TABS: u8 = DIGITS + 6;
-/// A single mark that may belong to the word behind it, for each class of marks; then any others.
+/// A single mark that may belong to the following word, for each class of marks; then any others.
 const MARK: u8 = DIGITS + 7;
 const MARKS: u8 = MARK + 8;
 const SYMBOLS: u8 = MARKS + 8;
 const WIDE: u8 = SYMBOLS + 1;
-/// Letters that are not Latin.
+/// Non-Latin letters.
 const LETTERS: u8 = SYMBOLS + 2;
-/// Pictures, and no text at all.
+/// Images, and the empty text.
 const OTHER: u8 = SYMBOLS + 3;
-/// How many runs there are; those of one language follow those of another.
+/// The number of runs; those of one language follow those of another.
 pub(super) const RUNS: u8 = SYMBOLS + 4;
 
 const SIZE: usize = 256 * Class::ALL.len();
 
-/// All tables stand side by side, so that one register holds where they are.
+/// All tables in one struct, so that one register addresses them.
 struct Tables {
     costs: [u32; SIZE],
     classes: [Class; 256],
-    /// What a mark costs beyond `costs` the first few times that it is repeated.
+    /// The extra cost of a mark beyond `costs`, the first few times it is repeated.
     again: [i16; 256],
     states: [u8; SIZE],
 }
@@ -295,7 +295,7 @@ static TABLES: Tables = {
     tables
 };
 
-/// Returns what a character costs behind a run, with the word that it ends, and the run that it makes.
+/// Returns the cost of a character after a run, with the word that it ends, and the resulting run.
 const fn step(run: u8, class: Class, latin: Latin) -> (u32, u8) {
     let is_spaced = matches!(run, SPACE | SPACES);
     let (cost, next) = match class {
@@ -348,7 +348,7 @@ const fn letter(run: u8, class: Class, rate: &rates::Rate) -> (u32, u8) {
     let is_word = run < DIGITS;
     let is_behind_capital =
         matches!(run, BARE_CAPITAL..SPACED) || matches!(run, SPACED_CAPITAL..SPACED_VOWEL);
-    // In `camelCase` a word begins with each capital.
+    // In `camelCase`, each capital starts a word.
     let continues = is_word && (is_behind_capital || !matches!(class, Class::Capital));
     let (cost, is_spaced, length) = if continues {
         let before = run % LENGTHS + 1;
@@ -367,7 +367,7 @@ const fn letter(run: u8, class: Class, rate: &rates::Rate) -> (u32, u8) {
     (cost as u32, form + length - 1)
 }
 
-/// Returns what the first letter of a word costs.
+/// Returns the cost of the first letter of a word.
 const fn first(run: u8, rate: &rates::Rate) -> u16 {
     match run {
         SPACE | SPACES => rate.spaced,
@@ -376,7 +376,7 @@ const fn first(run: u8, rate: &rates::Rate) -> u16 {
     }
 }
 
-/// The place of a word's letter in [`rates::Rate::next`], by how many stand before it.
+/// The index of a word's letter in [`rates::Rate::next`], by the number of letters before it.
 pub(super) const fn bucket(before: u8) -> usize {
     match before {
         ..=3 => 0,

@@ -1,4 +1,4 @@
-//! Estimates against `o200k_base`, on texts that had no part in making the estimator.
+//! Estimates compared with `o200k_base`, on texts not used for the fit.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ fn held_out_texts_are_estimated_within_fifteen_percent() {
         let (all, each) = errors(kind.held_out, &exact);
         println!("{:14} {all:+6.1} %, each {each:.0?}", kind.name);
         assert!(all.abs() <= 15.0, "{}: {all:+.1} %", kind.name);
-        // Where it is promised, every single text.
+        // For the promised kinds, every single text is checked.
         let worst = each.iter().fold(0.0_f64, |worst, error| worst.max(error.abs()));
         let bound = if kind.promised { 15.0 } else { 25.0 };
         assert!(worst <= bound, "{}: {each:.1?}", kind.name);
@@ -40,7 +40,7 @@ fn the_two_sets_are_large_enough_and_have_nothing_in_common() {
             assert!((500..=5_000).contains(&length), "{}: {length} characters", kind.name);
         }
         if kind.name != "emoji" {
-            // Lines of prose are whole paragraphs, lines of code repeat when they are short.
+            // Lines of prose are whole paragraphs; short lines of code repeat.
             let long = |texts: &[&'static str]| -> HashSet<&'static str> {
                 texts.iter().flat_map(|text| text.lines()).filter(|line| line.len() > 60).collect()
             };

@@ -1,4 +1,4 @@
-//! What is learnt from reported usage.
+//! Calibration from reported usage.
 
 use oa_context::{Calibration, Corrected, Estimator, Observation, TokenCounter, estimate_tokens};
 use oa_types::{Message, ToolSpec, Usage};
@@ -41,7 +41,7 @@ fn prompts_that_were_cut_and_reports_that_say_nothing_teach_nothing() {
     assert_eq!(calibration.observe(10_000, 0), Observation::Ignored);
     assert_eq!(calibration.observe(0, 10), Observation::Ignored);
     assert_eq!(calibration.observe(49, 98), Observation::Ignored);
-    assert_eq!(calibration.observe(50, 98), Observation::Learnt);
+    assert_eq!(calibration.observe(50, 98), Observation::Learned);
     assert!((calibration.ratio() - 1.0).abs() < 1e-9);
 }
 
@@ -55,11 +55,11 @@ fn a_corrected_counter_comes_near_to_what_the_server_counts() {
     assert_eq!(counter.observe(&messages, &tools, &usage), Observation::Ignored);
     usage.prompt_tokens = Some(estimated as u64 * 5 / 4);
     for _ in 0..4 {
-        assert_eq!(counter.observe(&messages, &tools, &usage), Observation::Learnt);
+        assert_eq!(counter.observe(&messages, &tools, &usage), Observation::Learned);
     }
     let corrected = counter.count_messages(&messages) + counter.count_tools(&tools);
     assert!(corrected.abs_diff(estimated * 5 / 4) <= 1);
-    // What it learns from is never what it has corrected itself.
+    // It learns from uncorrected estimates only.
     assert!((counter.calibration().ratio() - 1.25).abs() < 0.01);
     assert_eq!(counter.get_ref().count_messages(&messages), estimate_tokens(&messages));
 }
@@ -73,7 +73,7 @@ proptest! {
     ) {
         let reports: Vec<_> = reports.into_iter().map(|(e, r)| (e as usize, r)).collect();
         let calibration = after(&reports);
-        prop_assert!((Calibration::LEAST..=Calibration::MOST).contains(&calibration.ratio()));
+        prop_assert!((Calibration::MIN..=Calibration::MAX).contains(&calibration.ratio()));
         prop_assert!(calibration.correct(small) <= calibration.correct(small + more));
         prop_assert_eq!(calibration.correct(0), 0);
     }

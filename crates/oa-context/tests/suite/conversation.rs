@@ -1,4 +1,4 @@
-//! Random conversations, each of them valid.
+//! Random valid conversations.
 
 use oa_context::{Estimator, TokenCounter};
 use oa_testkit::Strict;
@@ -9,11 +9,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-/// One prompt and its rounds; the last one may still wait for the model.
+/// A prompt and its rounds; the last one may still wait for the model.
 #[derive(Clone, Debug)]
 struct Exchange {
     prompt: (String, bool),
-    /// How many calls each round makes, beside what it says and thinks.
+    /// The number of calls of each round, and its text.
     rounds: Vec<(usize, String)>,
     answer: String,
 }
@@ -33,7 +33,7 @@ pub(crate) fn words() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A conversation that a strict server accepts, once the user has the last word.
+/// A conversation that a strict server accepts, once a user message comes last.
 pub(crate) fn conversation() -> impl Strategy<Value = Vec<Message>> {
     let last =
         prop_oneof![2 => Just(Last::Answer), 1 => Just(Last::Prompt), 1 => Just(Last::Result)];
@@ -88,8 +88,7 @@ fn write(exchange: Exchange, number: usize, last: Last, messages: &mut Vec<Messa
     }
 }
 
-/// What a strict server says to the messages as they are sent, after a further prompt if the last word is the
-/// model's.
+/// Checks the sent messages as a strict server would, after another prompt if the model's message is last.
 pub(crate) fn check_sent(messages: &[Message]) -> Result<(), TestCaseError> {
     let further = Message::user("And now?");
     let needs_prompt = !messages.last().is_some_and(|last| {
@@ -105,7 +104,7 @@ pub(crate) fn check_sent(messages: &[Message]) -> Result<(), TestCaseError> {
     })
 }
 
-/// What the messages cost, by the estimator.
+/// The estimated tokens of the messages.
 pub(crate) fn tokens(messages: &[Message]) -> usize {
     Estimator::new().count_messages(messages)
 }

@@ -16,7 +16,7 @@ fn known_texts_have_known_counts() {
         let counts = (o200k.count_text(text), cl100k.count_text(text));
         assert_eq!(counts, (by_o200k, by_cl100k), "{text}");
     }
-    // A special token's name is text.
+    // A special token's name is plain text.
     assert!(o200k.count_text("<|endoftext|>") > 1);
     assert_eq!(o200k.count_messages(&[Message::user("hello world")]), 2 + 4 + 3);
     assert!(format!("{o200k:?}").contains("o200k_base"));
@@ -76,7 +76,7 @@ fn what_is_no_tokenizer_file_is_an_error_that_says_why() {
     for bytes in [&b""[..], b"{}", b"\xFF\xFE", br#"{"model": {"type": "Abacus"}}"#] {
         let error = HuggingFace::from_bytes(bytes).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidTokenizer);
-        assert_eq!(error.to_string(), "not the description of a tokenizer");
+        assert_eq!(error.to_string(), "not a valid tokenizer.json");
         assert!(std::error::Error::source(&error).is_some());
     }
 }

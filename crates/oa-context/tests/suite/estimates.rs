@@ -1,4 +1,4 @@
-//! What holds for every estimate, and what it counts.
+//! Laws of all estimates, and the parts that are counted.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::conversation::{conversation, words};
 use crate::texts::KINDS;
 
-/// Text with runs of everything that the estimator knows.
+/// Text with runs of everything that the estimator distinguishes.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         words(),
@@ -132,7 +132,7 @@ fn time_is_linear() {
         let short = unit.repeat(4_096 / unit.len());
         let long = short.repeat(16);
         let (mut least_short, mut least_long) = (Duration::MAX, Duration::MAX);
-        // Each run is short enough to go through without an interruption now and then.
+        // Each run is short enough that some are not interrupted.
         for _ in 0..50 {
             for (text, least) in [(&short, &mut least_short), (&long, &mut least_long)] {
                 let start = Instant::now();
@@ -141,7 +141,7 @@ fn time_is_linear() {
             }
         }
         let ratio = least_long.as_secs_f64() / least_short.as_secs_f64();
-        // Sixteen, and what a busy machine adds; quadratic would be 256.
+        // Sixteen, plus the noise of a busy machine; quadratic time would be 256.
         assert!(ratio < 100.0, "{unit:?}: {ratio:.1} times as long for 16 times the text");
     }
 }
@@ -179,7 +179,7 @@ fn images_calls_results_and_tools_have_their_costs() {
     assert_eq!(image(ImageDetail::Low), costs.message + 85);
     assert_eq!(image(ImageDetail::Auto), costs.message + 765);
     assert_eq!(image(ImageDetail::High), costs.message + 1_105);
-    // A picture's data is no text.
+    // Image data is not text.
     let data = ImageBlock::from_base64("A".repeat(1 << 20), "image/png").unwrap();
     assert_eq!(estimate_tokens(&[Message::user_with_blocks(vec![data.into()])]), 765 + 4 + 3);
 

@@ -1,4 +1,4 @@
-//! What is to be done about a conversation that is too long.
+//! Plans for conversations that are too long.
 
 use oa_context::{ContextPolicy, Estimator, Overflow, Plan, TokenCounter, Truncation};
 use oa_types::{Message, TextBlock, ToolSpec};
@@ -50,7 +50,7 @@ fn tools_take_their_part_of_the_limit() {
 fn what_cannot_be_shortened_is_said_to_be_stuck() {
     let policy = ContextPolicy::new(100);
     let messages = [Message::user("word ".repeat(200))];
-    for overflow in [Overflow::DropOldest, Overflow::Summarise] {
+    for overflow in [Overflow::DropOldest, Overflow::Summarize] {
         let policy = policy.clone().with_overflow(overflow);
         assert!(matches!(policy.plan(&messages, &[], &Estimator::new()), Plan::Stuck));
     }
@@ -59,11 +59,11 @@ fn what_cannot_be_shortened_is_said_to_be_stuck() {
 #[test]
 fn a_summary_takes_the_place_of_what_goes() {
     let policy =
-        ContextPolicy::new(1_000).with_overflow(Overflow::Summarise).with_instructions("Sum up.");
+        ContextPolicy::new(1_000).with_overflow(Overflow::Summarize).with_instructions("Sum up.");
     let counter = Estimator::new();
     let mut messages = vec![Message::system("Be brief.")];
     messages.extend(exchanges(12));
-    let Plan::Summarise(mut summary) = policy.plan(&messages, &[], &counter) else {
+    let Plan::Summarize(mut summary) = policy.plan(&messages, &[], &counter) else {
         panic!("it is too long");
     };
     let mut asked = Vec::new();
@@ -86,10 +86,10 @@ fn a_summary_takes_the_place_of_what_goes() {
     assert!(first.contains("goes on.)Question "), "{first}");
     assert!(matches!(policy.plan(&kept, &[], &counter), Plan::Keep));
 
-    // What was summarised once is summarised with the rest the next time.
+    // An existing summary is summarized again with the rest.
     let mut longer = kept;
     longer.extend(exchanges(12));
-    let Plan::Summarise(again) = policy.plan(&longer, &[], &counter) else {
+    let Plan::Summarize(again) = policy.plan(&longer, &[], &counter) else {
         panic!("it is too long again");
     };
     let request = again.next_request().unwrap();
@@ -98,10 +98,10 @@ fn a_summary_takes_the_place_of_what_goes() {
 
 #[test]
 fn without_an_answer_the_oldest_go_without_a_summary() {
-    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let messages = exchanges(12);
     let plan = || match policy.plan(&messages, &[], &Estimator::new()) {
-        Plan::Summarise(summary) => summary,
+        Plan::Summarize(summary) => summary,
         plan => panic!("{plan:?}"),
     };
     let cut = plan().give_up();
@@ -115,9 +115,9 @@ fn without_an_answer_the_oldest_go_without_a_summary() {
 
 #[test]
 fn a_summary_without_end_is_cut() {
-    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarise);
+    let policy = ContextPolicy::new(1_000).with_overflow(Overflow::Summarize);
     let messages = exchanges(12);
-    let Plan::Summarise(mut summary) = policy.plan(&messages, &[], &Estimator::new()) else {
+    let Plan::Summarize(mut summary) = policy.plan(&messages, &[], &Estimator::new()) else {
         panic!("it is too long");
     };
     while summary.next_request().is_some() {
@@ -135,10 +135,10 @@ proptest! {
         limit in 0..1_500_usize,
         trigger in 0.0..1.0_f64,
         target in 0.0..1.0_f64,
-        summarise in any::<bool>(),
+        summarize in any::<bool>(),
         answer in "[a-z]{0,8}( [a-z]{1,8}){0,40}",
     ) {
-        let overflow = if summarise { Overflow::Summarise } else { Overflow::DropOldest };
+        let overflow = if summarize { Overflow::Summarize } else { Overflow::DropOldest };
         let policy = ContextPolicy::new(limit)
             .with_trigger(trigger)
             .with_target(target)
@@ -155,7 +155,7 @@ proptest! {
                 prop_assert!(kept.len() < messages.len());
                 prop_assert!(tokens(&kept) <= at_trigger || kept == least);
             }
-            Plan::Summarise(mut summary) => {
+            Plan::Summarize(mut summary) => {
                 let mut requests = 0;
                 while let Some(request) = summary.next_request() {
                     check_sent(&request)?;

@@ -1,10 +1,10 @@
-//! The texts that the estimator was made with, and those that it was not.
+//! The texts that the estimator was fitted to, and those that it was not.
 
 /// Texts of one kind.
 #[derive(Debug)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
-    /// Whether it is one of those for which 15 % are promised.
+    /// True if an error of at most 15 % is promised for this kind.
     pub(crate) promised: bool,
     /// The estimator's numbers were fitted to these.
     pub(crate) tuned: &'static str,
@@ -44,12 +44,12 @@ pub(crate) const KINDS: &[Kind] = kinds![
     "emoji" false,
 ];
 
-/// Parts a file into its texts.
+/// Splits a file into its texts.
 pub(crate) fn texts(file: &str) -> impl Iterator<Item = &str> {
     file.trim_end().split("\n%%\n")
 }
 
-/// How far an estimate is from the truth, in percent of it.
+/// The relative error of an estimate, in percent.
 pub(crate) fn error(estimated: usize, exact: usize) -> f64 {
     (estimated as f64 - exact as f64) / exact as f64 * 100.0
 }

@@ -1,4 +1,4 @@
-//! What is left of a conversation is a conversation.
+//! A truncated conversation is still a valid conversation.
 
 use oa_context::{Cut, Estimator, Truncation, Unit, truncate_messages};
 use oa_types::{Message, MessageRole, TextBlock, ToolResultBlock, ToolUseBlock};
@@ -11,7 +11,7 @@ fn is_system(message: &Message) -> bool {
     message.role == MessageRole::System
 }
 
-/// Whether all of `few` stand in `many`, in this order.
+/// Returns true if `few` is a subsequence of `many`.
 fn is_part(few: &[Message], many: &[Message]) -> bool {
     let mut rest = many.iter();
     few.iter().all(|message| rest.any(|other| other == message))
@@ -87,7 +87,7 @@ fn result(id: &str) -> Message {
     Message::tool(ToolResultBlock::new(id, json!(1)))
 }
 
-/// One prompt with three rounds and an answer, behind a whole exchange.
+/// One prompt with three rounds and an answer, after a complete exchange.
 fn long() -> Vec<Message> {
     vec![
         Message::system("Be brief."),

@@ -1,4 +1,4 @@
-//! Results that are remembered.
+//! Cached results.
 
 use std::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! Cancelled midway, or dropped: nothing starts after it, nothing stays.
+//! Canceling or dropping a batch midway: nothing starts afterwards, nothing is left running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::{Alive, calls, executor, lines, sleep, sleeper};
 
-/// A tool that counts those that live and those that began, and never ends.
+/// A tool that counts its live and started calls, and never ends.
 fn hanging() -> (FnTool, Arc<AtomicUsize>, Arc<AtomicUsize>) {
     let (alive, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (lives, begins) = (Arc::clone(&alive), Arc::clone(&begun));
@@ -41,7 +41,7 @@ async fn what_runs_is_dropped_and_what_waits_does_not_begin() {
         let batch = Batch::new().cancel(cancel.clone());
         let mut events = executor.execute_batch_streaming(calls(given), batch);
         while !matches!(events.next().await, Some(ToolEvent::CallComplete(_))) {}
-        // The next takes the place of the one that ended.
+        // The next call starts in place of the one that ended.
         assert_eq!(line(events.next().await), "c3 starts hangs");
         let pending = tokio::time::timeout(Duration::from_secs(1), events.next()).await;
         assert!(pending.is_err());
@@ -74,7 +74,7 @@ fn line(event: Option<ToolEvent>) -> String {
     event.as_ref().map(crate::line).unwrap_or_default()
 }
 
-/// Lets the runtime clear away what was aborted.
+/// Lets the runtime clean up aborted tasks.
 async fn settle() {
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -174,7 +174,9 @@ async fn a_tool_can_cancel_the_others_before_they_begin() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_between_attempts_is_cut_short() {
     let fails = tool("fails", "").build(|_| async { Err("no".into()) });
-    let policy = RetryPolicy::new(5).first(Duration::from_secs(60)).most(Duration::from_secs(60));
+    let policy = RetryPolicy::new(5)
+        .initial_delay(Duration::from_secs(60))
+        .max_delay(Duration::from_secs(60));
     let executor = executor([fails], ExecutorOptions::new().retry(policy));
     let mut events = executor.execute_batch_streaming(calls([("fails", json!({}))]), Batch::new());
     while !matches!(events.next().await, Some(ToolEvent::Retry(_))) {}

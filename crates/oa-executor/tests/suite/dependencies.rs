@@ -1,4 +1,4 @@
-//! Calls that wait for others.
+//! Dependencies between calls.
 
 use insta::assert_snapshot;
 use oa_executor::{Batch, Dependencies, ErrorKind, ExecutionMode, ExecutorOptions};
@@ -71,13 +71,13 @@ async fn needing_is_more_than_waiting() {
     assert_snapshot!(lines(&mut events).await, @r#"
     c0 starts fails
     c4 starts s
-    c4 not_run: {"error":"not run","tool":"s","reason":"it waits for the call elsewhere, which is not in this batch"}
+    c4 not_run: {"error":"not run","tool":"s","reason":"it depends on call elsewhere, which is not in this batch"}
     c0 failed: {"error":"no","tool":"fails"}
     c1 starts s
     c2 starts s
-    c2 not_run: {"error":"not run","tool":"s","reason":"it needs the call c0, which did not succeed"}
+    c2 not_run: {"error":"not run","tool":"s","reason":"it depends on call c0, which did not succeed"}
     c3 starts s
-    c3 not_run: {"error":"not run","tool":"s","reason":"it needs the call c2, which did not succeed"}
+    c3 not_run: {"error":"not run","tool":"s","reason":"it depends on call c2, which did not succeed"}
     c1 ok: 1
     end of c0 c1 c2 c3 c4
     "#);
@@ -96,7 +96,7 @@ fn circles_are_refused() {
 }
 
 proptest! {
-    /// However edges are added, a batch with them ends, and nobody begins before what it waits for.
+    /// With arbitrary edges a batch ends, and no call starts before its dependencies end.
     #[test]
     fn no_order_is_a_deadlock(
         edges in prop::collection::vec((0_usize..8, 0_usize..8), 0..20),

@@ -1,4 +1,4 @@
-//! What tools say while they run.
+//! Events emitted by running tools.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -68,7 +68,7 @@ async fn a_thread_is_heard_while_it_runs() {
     }
 }
 
-/// Threads that emit, tasks that wake each other, and a reader that keeps up: a lost wakeup hangs.
+/// Threads that emit, tasks that wake each other, and a reader that keeps up: a lost wakeup would hang.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_wakeup_is_lost_between_threads() {
     let blocks = tool("blocks", "").build_blocking_with_context(|_, cx| {
@@ -144,7 +144,7 @@ async fn the_queue_is_bounded_and_the_oldest_goes() {
     ");
 }
 
-/// The tools run in tasks of their own, so that all of it waits for a reader who sleeps.
+/// Tools run in their own tasks, so that all events queue up for a sleeping reader.
 #[tokio::test(start_paused = true)]
 async fn a_retry_is_never_lost_in_a_flood() {
     let floods = tool("floods", "").build_with_context(|_, cx| async move {

@@ -1,4 +1,4 @@
-//! Events as JSON and in an event stream, and back.
+//! Events as JSON and SSE, and back.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ async fn events() -> Vec<ToolEvent> {
     seen
 }
 
-/// The event as others see it.
+/// The event as it is after serialization.
 fn written(event: &ToolEvent) -> ToolEvent {
     let without_full = |result: &Arc<ExecutionResult>| {
         let mut result = ExecutionResult::clone(result);
@@ -148,7 +148,7 @@ fn what_is_no_event_is_refused() {
     }
 }
 
-/// JSON whose numbers are exact as text.
+/// JSON whose numbers survive a round trip as text.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -167,7 +167,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Whatever a model, a tool and a handler say, an event stream carries it.
+    /// SSE carries any text of a model, tool or handler.
     #[test]
     fn written_and_read_is_the_same(
         id in "\\PC{0,6}|[\r\n]{1,3}",

@@ -1,4 +1,4 @@
-//! What goes wrong with a call is that call's result.
+//! A failed call has a failed result.
 
 use std::panic::panic_any;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ async fn messages_are_ready_for_the_conversation() {
     assert!(!end.execution_results[0].is_error() && end.execution_results[1].is_error());
 }
 
-/// Throws another of its kind when it is dropped.
+/// Panics with another of its kind when it is dropped.
 struct Hostile;
 
 impl Drop for Hostile {
@@ -111,7 +111,7 @@ async fn what_a_tool_throws_may_throw_when_it_is_dropped() {
     }
 }
 
-/// Panics when it is asked for its name, once it was added.
+/// Panics when asked for its name, once it was added.
 struct Nameless(AtomicBool, Value);
 
 impl Tool for Nameless {
@@ -145,7 +145,7 @@ async fn a_tool_that_panics_about_its_name_is_not_in_the_list_of_tools() {
     assert_eq!(result.result["available"], json!(["add", "fails", "panics", "blocks"]));
 }
 
-/// Panics wherever it is asked to.
+/// Panics in the given method.
 struct Treacherous(&'static str, Value);
 
 impl Treacherous {
@@ -228,7 +228,7 @@ async fn a_panic_anywhere_is_contained() {
         [panicked, Outcome::Ok, panicked, panicked, panicked, panicked, Outcome::TimedOut];
     assert_eq!(outcomes, expected);
 
-    // Dropped halfway.
+    // Dropped midway.
     let mut events = executor.execute_batch_streaming(given, Batch::new());
     for _ in 0..places.len() * 2 - 1 {
         events.next().await;

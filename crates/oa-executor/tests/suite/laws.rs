@@ -1,4 +1,4 @@
-//! What holds for every batch, whatever is in it and whatever happens to it.
+//! Laws that hold for every batch.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ struct Plan {
     calls: Vec<ToolUseBlock>,
     options: ExecutorOptions,
     emits: bool,
-    /// When it is cancelled, in milliseconds, or left alone.
+    /// The time of cancellation in milliseconds, if any.
     cancelled: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             .timeout(Duration::from_millis(60))
             .with_metrics();
         if retries {
-            options = options.retry(RetryPolicy::new(2).first(Duration::from_millis(5)));
+            options = options.retry(RetryPolicy::new(2).initial_delay(Duration::from_millis(5)));
         }
         if caches {
             options = options.cache(ToolCache::new(4));
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(events.iter().filter(is_end).count(), 1);
         let ToolEvent::Metrics(metrics) = &events[events.len() - 2] else { panic!("{events:?}") };
 
-        // Each call: a start, what it says, a completion; nothing outside.
+        // Each call has a start, emissions and a completion, and nothing outside.
         let mut phases: BTreeMap<&str, u8> = BTreeMap::new();
         for event in &events[..events.len() - 2] {
             let phase = phases.entry(event.call_id().expect("about a call")).or_default();
@@ -156,7 +156,7 @@ proptest! {
         prop_assert_eq!(phases.len(), plan.calls.len());
         prop_assert!(phases.values().all(|phase| *phase == 2));
 
-        // Results and messages in call order, and the same as in the completions.
+        // Results and messages are in call order and equal those of the completions.
         prop_assert_eq!(end.execution_results.len(), plan.calls.len());
         prop_assert_eq!(end.tool_messages.len(), plan.calls.len());
         let mut counted = BatchMetrics::default();
@@ -196,7 +196,7 @@ proptest! {
         prop_assert!(metrics.peak_parallel <= most);
     }
 
-    /// One by one: a call starts when the one before has ended.
+    /// Sequential: a call starts after the previous one has ended.
     #[test]
     fn one_by_one_never_overlaps(mut plan in plan()) {
         plan.options = plan.options.mode(ExecutionMode::Sequential);

@@ -1,4 +1,4 @@
-//! Times, sizes and counts.
+//! Limits on time, size and count.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ async fn a_handler_on_the_pool_is_told_to_stop() {
     });
     let options = ExecutorOptions::new().timeout(Duration::from_millis(20));
     let result = one(&executor([blocks], options), "blocks", json!({})).await;
-    // The runtime waits for its threads: this test ends only because the handler heard.
+    // The runtime waits for its threads, so this test ends only if the handler saw the signal.
     assert_eq!(result.outcome, Outcome::TimedOut);
 }
 
@@ -176,9 +176,9 @@ async fn a_run_has_so_much_time() {
     c1 starts s
     c1 ok: null
     c2 starts s
-    c2 timed_out: {"error":"the time of the run is up","tool":"s"}
+    c2 timed_out: {"error":"the run's time limit is reached","tool":"s"}
     c3 starts s
-    c3 not_run: {"error":"not run","tool":"s","reason":"the time of the run (250ms) is up"}
+    c3 not_run: {"error":"not run","tool":"s","reason":"the run's time limit of 250ms is reached"}
     end of c0 c1 c2 c3
     "#);
     assert_eq!(started.elapsed().as_millis() / 10, 25);

@@ -25,7 +25,7 @@ use oa_tools::{FnTool, Registry, ToolBuilder, tool};
 use oa_types::ToolUseBlock;
 use serde_json::{Value, json};
 
-/// An executor of these tools.
+/// An executor for these tools.
 #[track_caller]
 pub(crate) fn executor(
     tools: impl IntoIterator<Item = FnTool>,
@@ -65,7 +65,7 @@ pub(crate) async fn one(executor: &ToolExecutor, name: &str, input: Value) -> Ex
     ExecutionResult::clone(&end.execution_results[0])
 }
 
-/// The rest of the events, a line each.
+/// The remaining events, one per line.
 pub(crate) async fn lines(events: &mut BatchStream) -> String {
     let mut lines = Vec::new();
     while let Some(event) = events.next().await {
@@ -93,7 +93,7 @@ pub(crate) fn line(event: &ToolEvent) -> String {
     }
 }
 
-/// Counts itself while it lives.
+/// Counts live instances.
 pub(crate) struct Alive(Arc<AtomicUsize>);
 
 impl Alive {
@@ -109,7 +109,7 @@ impl Drop for Alive {
     }
 }
 
-/// A tool that counts its runs, and returns their number.
+/// A tool that counts its runs and returns the count.
 pub(crate) fn counting(name: &str) -> (FnTool, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);

@@ -1,4 +1,4 @@
-//! Together, one by one, alone.
+//! Parallel, sequential and exclusive calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -128,7 +128,7 @@ async fn only_those_are_polled_that_were_woken() {
     assert!(polls.load(Ordering::SeqCst) <= 200, "{polls:?}");
 }
 
-/// Without timers nothing needs a runtime.
+/// Without timers, no runtime is needed.
 #[test]
 fn a_waker_is_all_that_is_needed() {
     let executor = ToolExecutor::new(

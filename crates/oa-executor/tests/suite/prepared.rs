@@ -1,4 +1,4 @@
-//! Input that was prepared before the batch, and input that was not.
+//! Input prepared before the batch, and input that was not.
 
 use oa_executor::{Batch, ExecutorOptions, ToolEvent, ToolExecutor};
 use oa_tools::{ArgumentError, Registry, Tool, ToolContext, ToolFuture, tool};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{calls, end, executor};
 
-/// Returns its input, and shows each time that it was prepared.
+/// Returns its input, marked each time it was prepared.
 struct Marked(Value);
 
 impl Tool for Marked {

@@ -1,4 +1,4 @@
-//! How many calls begin in a minute, and how many of one tool run at once.
+//! Call rates, and limits on parallel calls of one tool.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::{calls, counting, end, executor, lines, sleep, sleeper};
 
-/// A tool that notes when it begins, in whole seconds.
+/// A tool that records its start times, in whole seconds.
 fn noting(name: &str) -> (FnTool, Arc<Mutex<Vec<u64>>>) {
     let (began, seconds) = (Instant::now(), Arc::<Mutex<Vec<u64>>>::default());
     let noted = Arc::clone(&seconds);
@@ -45,11 +45,11 @@ async fn calls_beyond_the_rate_wait_in_call_order() {
                 _ => {}
             }
         }
-        // A start is told when it comes.
+        // Start events come at the start time.
         let ids = ["c0", "c1", "c2", "c3", "c4"].map(str::to_owned);
         assert_eq!(started, ids.into_iter().zip([0, 0, 60, 60, 120]).collect::<Vec<_>>());
         assert_eq!(*seconds.lock().unwrap(), [0, 0, 60, 60, 120]);
-        // The next batch is under the same limit.
+        // The next batch shares the limit.
         end(&executor, calls([("s", json!({})), ("s", json!({}))]), Batch::new()).await;
         assert_eq!(seconds.lock().unwrap()[5..], [120, 180]);
     }
@@ -104,7 +104,7 @@ async fn a_cancelled_wait_gives_its_place_back() {
     c1 cancelled: {"error":"cancelled","tool":"s"}
     end of c0 c1
     "#);
-    // So is one that is dropped.
+    // So is the slot of a dropped batch.
     let mut events = executor.execute_batch_streaming(two(), Batch::new());
     let waits = tokio::time::timeout(Duration::from_secs(5), events.next()).await;
     assert!(waits.is_err(), "{waits:?}");
@@ -136,13 +136,13 @@ async fn a_call_that_would_wait_beyond_its_run_does_not_wait() {
     let two = calls([("s", json!({})), ("s", json!({}))]);
     let end = end(&executor([tool], options), two, Batch::new()).await;
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the limit of 1 calls per minute leaves no time"}"#);
+    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the rate limit of 1 calls per minute delays it past the time limit of the run"}"#);
 }
 
 #[test]
 fn a_rate_of_nothing_is_refused() {
     let error = ExecutorOptions::new().rate(CallRate::per_minute(0)).check().unwrap_err();
-    assert_snapshot!(error, @"no call may begin: the rate is 0");
+    assert_snapshot!(error, @"the call rate must be at least 1 per minute");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Failed tools tried again.
+//! Retries of failed tools.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::{calls, executor, lines, one};
 
-/// Fails with this until it has run `fails` times.
+/// Fails with this error until it has run `fails` times.
 fn flaky(fails: usize, error: ToolError) -> (FnTool, Arc<AtomicUsize>) {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&runs);
@@ -104,7 +104,7 @@ end of c0"
 #[tokio::test(start_paused = true)]
 async fn a_pause_beyond_the_clock_is_beyond_the_run() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
-    let policy = RetryPolicy::new(10).first(Duration::MAX).most(Duration::MAX);
+    let policy = RetryPolicy::new(10).initial_delay(Duration::MAX).max_delay(Duration::MAX);
     let caps = RunCaps::none().time(Duration::from_secs(9));
     let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
     let result = one(&executor, "flaky", json!({})).await;
@@ -114,7 +114,9 @@ async fn a_pause_beyond_the_clock_is_beyond_the_run() {
 #[tokio::test(start_paused = true)]
 async fn no_pause_reaches_beyond_the_run() {
     let (tool, _) = flaky(usize::MAX, ToolError::new("busy"));
-    let policy = RetryPolicy::new(10).first(Duration::from_secs(8)).most(Duration::from_secs(8));
+    let policy = RetryPolicy::new(10)
+        .initial_delay(Duration::from_secs(8))
+        .max_delay(Duration::from_secs(8));
     let caps = RunCaps::none().time(Duration::from_secs(9));
     let executor = executor([tool], ExecutorOptions::new().retry(policy).caps(caps));
     let result = one(&executor, "flaky", json!({})).await;

@@ -1,4 +1,4 @@
-//! Calls that are left out.
+//! Skipped calls.
 
 use insta::assert_snapshot;
 use oa_executor::{Batch, ExecutionMode, ExecutorOptions};

@@ -1,4 +1,4 @@
-//! A hook that does not decide has not agreed.
+//! A failing hook never counts as consent.
 
 use std::error::Error as _;
 use std::future;
@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use oa_hooks::{
-    Error, ErrorKind, HookDecision, HookError, Hooks, Permission, PermissionMode,
-    PermissionRequest, Permissions, ToolRule, Verdict,
+    Error, ErrorKind, HookDecision, HookError, HookOutcome, Hooks, Permission, PermissionMode,
+    PermissionRequest, Permissions, ToolRule,
 };
 use serde_json::json;
 
@@ -18,13 +18,13 @@ use crate::{at_once, history, never, now, once, post, pre, prompt};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Checks kind, point and words; the place of the hook is left out of them.
+/// Checks kind, point and message; the location is compared separately.
 #[track_caller]
 fn check(error: &Error, kind: ErrorKind, point: &str, words: &str) {
     assert_eq!((error.kind(), error.point()), (kind, point));
     let location = error.location();
     assert!(location.file().ends_with("failures.rs"), "{location}");
-    assert_eq!(error.to_string(), format!("the {point} hook of {location} {words}"));
+    assert_eq!(error.to_string(), format!("the {point} hook added at {location} {words}"));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn the_error_of_a_hook_is_returned_and_nobody_is_asked_after_it() {
             let _: u8 = "256".parse()?;
             Ok(None)
         })
-        // Nobody is asked after it.
+        // No hook is asked after the failure.
         .add_pre_tool_use(|_| async { Some(HookDecision::block("no")) })
         .add_user_prompt_submit(|_| async { Some(HookDecision::block("no")) });
 
@@ -63,8 +63,8 @@ fn a_panic_blocks_a_call_and_is_an_error_elsewhere() {
         })
         .add_pre_tool_use(|_| async { None });
 
-    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
-    assert_eq!(verdict, Verdict::Block { reason: "a hook panicked: no idea".to_owned() });
+    let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(outcome, HookOutcome::Block { reason: "a hook panicked: no idea".to_owned() });
 
     let error = now(hooks.post_tool_use(post("add"), never)).unwrap_err();
     check(&error, ErrorKind::Panicked, "post_tool_use", "panicked: no idea of add");
@@ -80,7 +80,7 @@ fn a_panic_of_the_closure_itself_is_one_too() {
         assert_eq!(event.tool_name, "sub", "wrong tool");
         async { None }
     });
-    let Verdict::Block { reason } = now(hooks.pre_tool_use(pre("add"), never)).unwrap() else {
+    let HookOutcome::Block { reason } = now(hooks.pre_tool_use(pre("add"), never)).unwrap() else {
         panic!("it is blocked")
     };
     assert!(reason.contains("wrong tool"), "{reason}");
@@ -89,9 +89,9 @@ fn a_panic_of_the_closure_itself_is_one_too() {
 #[test]
 fn the_message_of_a_panic_is_bounded() {
     let hooks = Hooks::new().add_pre_tool_use(|_| async { panic!("{}", "é".repeat(100_000)) });
-    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
     let reason = format!("a hook panicked: {}", "é".repeat(500));
-    assert_eq!(verdict, Verdict::Block { reason });
+    assert_eq!(outcome, HookOutcome::Block { reason });
 }
 
 #[test]
@@ -103,11 +103,11 @@ fn a_hook_that_takes_too_long_has_failed() {
         .with_timeout(SECOND);
 
     let error = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap_err();
-    check(&error, ErrorKind::TimedOut, "pre_tool_use", "took longer than 1s");
+    check(&error, ErrorKind::TimedOut, "pre_tool_use", "timed out after 1s");
     let error = now(hooks.post_tool_use(post("add"), at_once)).unwrap_err();
-    check(&error, ErrorKind::TimedOut, "post_tool_use", "took longer than 1s");
+    check(&error, ErrorKind::TimedOut, "post_tool_use", "timed out after 1s");
     let error = now(hooks.user_prompt_submit(prompt("Hi"), at_once)).unwrap_err();
-    check(&error, ErrorKind::TimedOut, "user_prompt_submit", "took longer than 1s");
+    check(&error, ErrorKind::TimedOut, "user_prompt_submit", "timed out after 1s");
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn an_answer_in_time_counts() {
             once().await;
             Some(HookDecision::block("no"))
         });
-    // The first is ready as soon as its time is over, the second has all the time in the world.
-    let verdict = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap();
-    assert_eq!(verdict, Verdict::Block { reason: "no".to_owned() });
+    // The first is ready as soon as its time is up, the second has no limit.
+    let outcome = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap();
+    assert_eq!(outcome, HookOutcome::Block { reason: "no".to_owned() });
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn the_clock_is_asked_for_hooks_with_a_timeout_only() {
     assert_eq!(asked.into_inner(), 1);
 }
 
-/// Notes that it is dropped, and panics then.
+/// Records that it is dropped, then panics.
 struct Fuse(Arc<AtomicBool>);
 
 impl Drop for Fuse {
@@ -169,7 +169,7 @@ fn panics_of_what_a_hook_leaves_behind_stay_inside() {
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert!(burnt.swap(false, Ordering::Relaxed));
 
-    // Dispatch is dropped in the middle.
+    // Dispatch is dropped midway.
     let mut dispatch = Box::pin(hooks.pre_tool_use(pre("add"), never));
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(dispatch.as_mut().poll(&mut cx).is_pending());
@@ -177,7 +177,7 @@ fn panics_of_what_a_hook_leaves_behind_stay_inside() {
     assert!(burnt.load(Ordering::Relaxed));
 }
 
-/// Throws another of its kind when it is dropped.
+/// Panics with another of its kind when it is dropped.
 struct Hostile;
 
 impl Drop for Hostile {
@@ -189,8 +189,8 @@ impl Drop for Hostile {
 #[test]
 fn what_a_hook_throws_may_throw_when_it_is_dropped() {
     let throws = Hooks::new().add_pre_tool_use(|_| async { panic_any(Hostile) });
-    let verdict = now(throws.pre_tool_use(pre("add"), never)).unwrap();
-    assert_eq!(verdict, Verdict::Block { reason: "a hook panicked: no message".to_owned() });
+    let outcome = now(throws.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(outcome, HookOutcome::Block { reason: "a hook panicked: no message".to_owned() });
 
     let leaves = Hooks::new().add_post_tool_use(|_| {
         let left = Hostile;
@@ -215,7 +215,7 @@ fn what_a_rule_or_whoever_is_asked_throws_allows_nothing() {
     let asks = Permissions::new().can_use_tool(|_| async { panic_any(Hostile) });
     let request = PermissionRequest::new("add", json!({}), "call_1", history());
     let permission = now(asks.decide(request, never));
-    assert_eq!(permission, Permission::deny("asking panicked: no message"));
+    assert_eq!(permission, Permission::deny("the permission callback panicked: no message"));
 }
 
 #[test]

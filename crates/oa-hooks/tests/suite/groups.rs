@@ -1,8 +1,8 @@
-//! Hooks of some tools, and groups put together.
+//! Hooks for some tools, and merged groups.
 
 use std::time::Duration;
 
-use oa_hooks::{ErrorKind, HookDecision, Hooks, Verdict};
+use oa_hooks::{ErrorKind, HookDecision, HookOutcome, Hooks};
 
 use crate::{at_once, never, now, post, pre, prompt};
 
@@ -15,15 +15,15 @@ fn gate(reason: &'static str) -> Hooks {
         .add_user_prompt_submit(move |_| async move { Some(HookDecision::block(reason)) })
 }
 
-/// Checks what is said before and after each of these tools; "" is nothing.
+/// Checks the reasons given before and after each tool; "" means none.
 #[track_caller]
 fn check(hooks: &Hooks, expected: &[(&str, &str)]) {
     for (tool, reason) in expected {
-        let before = match now(hooks.pre_tool_use(pre(tool), never)).expect("a verdict") {
-            Verdict::Block { reason } => reason,
+        let before = match now(hooks.pre_tool_use(pre(tool), never)).expect("a outcome") {
+            HookOutcome::Block { reason } => reason,
             _ => String::new(),
         };
-        let after = now(hooks.post_tool_use(post(tool), never)).expect("a verdict");
+        let after = now(hooks.post_tool_use(post(tool), never)).expect("a outcome");
         assert_eq!(before, *reason, "before {tool}");
         assert_eq!(after.map(|change| change.reason).unwrap_or_default(), *reason, "after {tool}");
         assert_eq!(hooks.has_pre_tool_use(tool), !reason.is_empty());
@@ -62,8 +62,8 @@ fn groups_stay_in_order() {
 fn prompts_concern_no_tool() {
     let hooks = gate("a").for_tools(["add"]);
     assert!(hooks.has_user_prompt_submit());
-    let verdict = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap();
-    assert_eq!(verdict, Verdict::Block { reason: "a".to_owned() });
+    let outcome = now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap();
+    assert_eq!(outcome, HookOutcome::Block { reason: "a".to_owned() });
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn the_shorter_time_counts() {
         let hooks = hooks.with_timeout(seconds(first)).with_timeout(seconds(second));
         let error = now(hooks.pre_tool_use(pre("add"), at_once)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        assert!(error.to_string().ends_with("took longer than 1s"), "{error}");
+        assert!(error.to_string().ends_with("timed out after 1s"), "{error}");
     }
 }
 

@@ -1,18 +1,18 @@
-//! Any list of hooks, against the plainest account of what it should do.
+//! Compares arbitrary lists of hooks with a simple reference model.
 
 use std::future;
 use std::panic;
 use std::sync::Once;
 use std::time::Duration;
 
-use oa_hooks::{Change, ErrorKind, HookDecision, HookEvent, Hooks, Verdict};
+use oa_hooks::{Change, ErrorKind, HookDecision, HookEvent, HookOutcome, Hooks};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::{Boxed, at_once, now, once, post, pre, prompt};
 
-/// What one hook does.
+/// The action of one hook.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Nothing,
@@ -29,9 +29,9 @@ enum Deed {
 #[derive(Clone, Copy, Debug)]
 struct Hook {
     deed: Deed,
-    /// Whether it waits before it answers.
+    /// True if it yields once before it answers.
     waits: bool,
-    /// Whether it is about the tool of the event.
+    /// True if it applies to the event's tool.
     concerns: bool,
 }
 
@@ -52,7 +52,7 @@ fn hooks() -> impl Strategy<Value = Vec<Hook>> {
     vec(hook, 0..8)
 }
 
-/// How it ends.
+/// The end of a dispatch.
 #[derive(Debug, PartialEq)]
 enum End {
     Allowed,
@@ -61,8 +61,8 @@ enum End {
     Failed(ErrorKind),
 }
 
-/// The reference: the first that matters says it all. At a point without `block`, where the test puts
-/// a modification in its place, `blocks` is false.
+/// The reference model: the first relevant hook decides. At a point without `block`, where the test substitutes
+/// a modification, `blocks` is false.
 fn expected(hooks: &[Hook], about_a_tool: bool, blocks: bool) -> End {
     for hook in hooks {
         if about_a_tool && !hook.concerns {
@@ -84,7 +84,7 @@ fn expected(hooks: &[Hook], about_a_tool: bool, blocks: bool) -> End {
 
 type Answer<E> = Result<Option<HookDecision<E>>, oa_hooks::HookError>;
 
-/// A closure that does it; `block` and `modify` are what the point has for them.
+/// A closure that acts accordingly; `block` and `modify` are the point's decisions.
 fn closure<E: HookEvent>(
     hook: Hook,
     block: fn(u8) -> HookDecision<E>,
@@ -127,7 +127,7 @@ fn build(list: &[Hook]) -> Hooks {
                 |number| HookDecision::modify_prompt(number.to_string(), "why"),
             ));
         let one = one.for_tools([if hook.concerns { "add" } else { "sub" }]);
-        // The others wait, and are not to be timed out by a clock by which all time is over.
+        // The others yield, and must not time out under a clock by which all time is up.
         let hangs = matches!(hook.deed, Deed::Hang);
         let one = if hangs { one.with_timeout(Duration::from_secs(1)) } else { one };
         all = all.merge(one);
@@ -139,7 +139,7 @@ fn number(value: &Value) -> u8 {
     value.as_u64().and_then(|number| number.try_into().ok()).expect("a small number")
 }
 
-/// Panics are what is tested: their messages would drown all others.
+/// The panics are intended; hide their messages so that others remain visible.
 fn hush() {
     static HUSHED: Once = Once::new();
     HUSHED.call_once(|| {
@@ -160,12 +160,12 @@ proptest! {
         let hooks = build(&list);
 
         let end = match now(hooks.pre_tool_use(pre("add"), at_once)) {
-            Ok(Verdict::Allow) => End::Allowed,
-            Ok(Verdict::Block { reason }) if reason.starts_with("a hook panicked: ") => {
+            Ok(HookOutcome::Allow) => End::Allowed,
+            Ok(HookOutcome::Block { reason }) if reason.starts_with("a hook panicked: ") => {
                 End::Failed(ErrorKind::Panicked)
             }
-            Ok(Verdict::Block { reason }) => End::Blocked(reason),
-            Ok(Verdict::Modify(Change { value, .. })) => End::Modified(number(&value)),
+            Ok(HookOutcome::Block { reason }) => End::Blocked(reason),
+            Ok(HookOutcome::Modify(Change { value, .. })) => End::Modified(number(&value)),
             Err(error) => {
                 prop_assert_ne!(error.kind(), ErrorKind::Panicked);
                 End::Failed(error.kind())
@@ -181,9 +181,9 @@ proptest! {
         prop_assert_eq!(end, expected(&list, true, false));
 
         let end = match now(hooks.user_prompt_submit(prompt("Hi"), at_once)) {
-            Ok(Verdict::Allow) => End::Allowed,
-            Ok(Verdict::Block { reason }) => End::Blocked(reason),
-            Ok(Verdict::Modify(Change { value, .. })) => End::Modified(value.parse().unwrap()),
+            Ok(HookOutcome::Allow) => End::Allowed,
+            Ok(HookOutcome::Block { reason }) => End::Blocked(reason),
+            Ok(HookOutcome::Modify(Change { value, .. })) => End::Modified(value.parse().unwrap()),
             Err(error) => End::Failed(error.kind()),
         };
         prop_assert_eq!(end, expected(&list, false, true));
@@ -198,6 +198,6 @@ proptest! {
         prop_assert_eq!(hooks.has_post_tool_use("add"), concerns);
         prop_assert_eq!(hooks.has_user_prompt_submit(), !list.is_empty());
         prop_assert_eq!(hooks.is_empty(), list.is_empty());
-        prop_assert_eq!(now(hooks.pre_tool_use(pre("mul"), at_once)).unwrap(), Verdict::Allow);
+        prop_assert_eq!(now(hooks.pre_tool_use(pre("mul"), at_once)).unwrap(), HookOutcome::Allow);
     }
 }

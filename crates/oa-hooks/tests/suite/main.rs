@@ -1,4 +1,4 @@
-//! Hooks from outside, polled by hand: no runtime is needed, and no clock.
+//! Hooks through their public interface, polled by hand: no runtime or clock is needed.
 
 use std::future;
 use std::pin::{Pin, pin};
@@ -35,12 +35,12 @@ fn never(_: Duration) -> future::Pending<()> {
     future::pending()
 }
 
-/// A clock by which every time is over at once.
+/// A clock by which every timeout expires immediately.
 fn at_once(_: Duration) -> future::Ready<()> {
     future::ready(())
 }
 
-/// Waits once, so that not every hook is ready when it is first polled.
+/// Yields once, so that hooks are not ready on their first poll.
 fn once() -> impl Future<Output = ()> + Send {
     let mut waited = false;
     future::poll_fn(move |cx: &mut Context<'_>| {

@@ -1,30 +1,30 @@
-//! Who is asked, and who is followed.
+//! The order of hooks, and the decision that wins.
 
 use std::sync::{Arc, Mutex};
 
 use oa_hooks::{
     Change, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, History, HookDecision,
-    HookEvent, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent, Verdict,
+    HookEvent, HookOutcome, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
 use serde_json::json;
 
 use crate::{never, now, once, post, pre, prompt};
 
-fn modified<T>(value: impl Into<T>, reason: &str) -> Verdict<T> {
-    Verdict::Modify(Change { value: value.into(), reason: reason.to_owned() })
+fn modified<T>(value: impl Into<T>, reason: &str) -> HookOutcome<T> {
+    HookOutcome::Modify(Change { value: value.into(), reason: reason.to_owned() })
 }
 
-fn blocked<T>(reason: &str) -> Verdict<T> {
-    Verdict::Block { reason: reason.to_owned() }
+fn blocked<T>(reason: &str) -> HookOutcome<T> {
+    HookOutcome::Block { reason: reason.to_owned() }
 }
 
 #[test]
 fn no_hooks_allow_everything() {
     let hooks = Hooks::new();
     assert!(hooks.is_empty());
-    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), Verdict::Allow);
+    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), HookOutcome::Allow);
     assert_eq!(now(hooks.post_tool_use(post("add"), never)).unwrap(), None);
-    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), Verdict::Allow);
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), HookOutcome::Allow);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn the_first_decision_wins() {
             fourth();
             async { Some(HookDecision::block("too late")) }
         });
-    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
-    assert_eq!(verdict, modified(json!({ "a": 2 }), "better"));
+    let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(outcome, modified(json!({ "a": 2 }), "better"));
     assert_eq!(*asked.lock().unwrap(), ["first", "second", "third"]);
 }
 
@@ -97,9 +97,9 @@ fn prompts_are_changed() {
         let prompt = event.prompt.trim();
         (prompt != event.prompt).then(|| HookDecision::modify_prompt(prompt, "trimmed"))
     });
-    let verdict = now(hooks.user_prompt_submit(prompt(" Hi "), never)).unwrap();
-    assert_eq!(verdict, modified("Hi", "trimmed"));
-    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), Verdict::Allow);
+    let outcome = now(hooks.user_prompt_submit(prompt(" Hi "), never)).unwrap();
+    assert_eq!(outcome, modified("Hi", "trimmed"));
+    assert_eq!(now(hooks.user_prompt_submit(prompt("Hi"), never)).unwrap(), HookOutcome::Allow);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn every_hook_gets_the_whole_event() {
             None
         })
         .add_pre_tool_use(|mut event| async move {
-            // It is the hook's own, to take apart.
+            // The event belongs to the hook, which may take it apart.
             event.tool_input["a"] = json!([event.tool_name, event.tool_use_id]);
             Some(HookDecision::modify_input(event.tool_input, event.history[0].text()))
         })
@@ -120,8 +120,8 @@ fn every_hook_gets_the_whole_event() {
             let result = json!({ "was": tool_result, "and": outcome.as_str() });
             Some(HookDecision::modify_result(result, "shown"))
         });
-    let verdict = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
-    assert_eq!(verdict, modified(json!({ "a": ["add", "call_1"] }), "What is 1 + 2?"));
+    let outcome = now(hooks.pre_tool_use(pre("add"), never)).unwrap();
+    assert_eq!(outcome, modified(json!({ "a": ["add", "call_1"] }), "What is 1 + 2?"));
     let change = now(hooks.post_tool_use(post("add"), never)).unwrap().unwrap();
     assert_eq!(change.value, json!({ "was": 3, "and": "ok" }));
 }
@@ -136,7 +136,7 @@ fn fallible_hooks_decide_like_others() {
         })
         .try_add_post_tool_use(|_| async { Ok(Some(HookDecision::allow())) })
         .try_add_user_prompt_submit(|_| async { Ok(Some(HookDecision::block("no"))) });
-    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), Verdict::Allow);
+    assert_eq!(now(hooks.pre_tool_use(pre("add"), never)).unwrap(), HookOutcome::Allow);
     let event = PreToolUseEvent::new("add", json!({ "a": 2 }), "call_1", History::default());
     assert_eq!(now(hooks.pre_tool_use(event, never)).unwrap(), blocked("too much"));
     assert_eq!(now(hooks.post_tool_use(post("add"), never)).unwrap(), None);
@@ -146,13 +146,13 @@ fn fallible_hooks_decide_like_others() {
 #[test]
 fn decisions_tell_what_they_are() {
     let decision = HookDecision::<PreToolUseEvent>::block("no");
-    assert_eq!(decision.verdict(), &blocked("no"));
+    assert_eq!(decision.outcome(), &blocked("no"));
     assert_eq!(decision.clone(), decision);
     assert_ne!(decision, HookDecision::allow());
     assert_eq!(HookDecision::<PreToolUseEvent>::continue_(), HookDecision::allow());
     assert_eq!(format!("{decision:?}"), r#"HookDecision(Block { reason: "no" })"#);
     let decision = HookDecision::modify_prompt("Hi", "why");
-    assert_eq!(decision.into_verdict(), modified("Hi", "why"));
+    assert_eq!(decision.into_outcome(), modified("Hi", "why"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! Rules about tools by name and by category.
+//! Rules by tool name and by category.
 
 use oa_hooks::{Permission, PermissionMode, Permissions, ToolRule};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Returns what is known of a call of `read_file`, in the category `files`.
+/// Returns the decision about a call of `read_file` in the category `files`.
 fn known(permissions: &Permissions, category: Option<&str>) -> &'static str {
     match permissions.known("read_file", &json!({ "path": "a" }), category) {
         Some(Permission::Allow) => "allow",

@@ -30,7 +30,7 @@ fn everything_crosses_threads() {
 
 #[test]
 fn a_future_needs_only_to_be_send() {
-    // A `Cell` across an await: `Send` and not `Sync`.
+    // A `Cell` across an await: `Send` but not `Sync`.
     let hooks = Hooks::new().add_pre_tool_use(|_| async {
         let cell = std::cell::Cell::new(0);
         crate::once().await;

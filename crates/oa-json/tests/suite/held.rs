@@ -34,7 +34,7 @@ fn json_of_which_each_byte_takes_much_is_not_underestimated() {
     for size in [1, 10, 100, 10_000, 300_000] {
         for (_, json) in heavy_json(size) {
             check_estimates(&json);
-            assert!(held::by_json(&json) <= json.len() * held::MOST_A_BYTE);
+            assert!(held::by_json(&json) <= json.len() * held::MAX_PER_BYTE);
         }
     }
 }

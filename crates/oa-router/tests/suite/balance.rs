@@ -1,4 +1,4 @@
-//! The least busy server is asked.
+//! The least busy server is used.
 
 use oa_router::{Policy, Router, Server};
 use oa_testkit::{Reply, Script};
@@ -15,7 +15,7 @@ async fn equal_servers_share_the_work() {
     let tasks: Vec<_> = (0..300).map(|_| ask_meanwhile(&router)).collect();
     settle().await;
     let in_use = in_use(&router);
-    // Two choices keep the difference near one, where a plain draw would have about eight.
+    // Two choices keep the difference near one; a single random choice would give about eight.
     assert!(in_use.iter().all(|count| (97..=103).contains(count)), "{in_use:?}");
     for task in tasks {
         task.await.unwrap().unwrap();
@@ -27,7 +27,7 @@ async fn a_busy_server_is_avoided_until_its_answers_have_ended_and_not_only_begu
     let busy = server(Script::new().otherwise(lasting(60_000, "A")));
     let (b, c) = (saying("B"), saying("C"));
     let router = over([&busy, &b, &c]).policy(Policy::LeastBusy).seed(3).build().unwrap();
-    // Until the busy one has some work: its answers have begun at once.
+    // Give the idle one some work: its answers start immediately.
     let tasks = [occupy(&router).await];
     let before = counts([&busy]);
     for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! The circuit alone: what holds after anything that can happen to it.
+//! The circuit breaker alone: laws for any sequence of events.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ fn failed_after(wait: Duration) -> Outcome {
     Outcome::Failed { retry_after: Some(wait) }
 }
 
-/// What happens to a circuit.
+/// An event of a circuit breaker.
 #[derive(Clone, Debug)]
 enum Step {
     Ask,
@@ -45,7 +45,7 @@ proptest! {
         let longest = config.max_open.max(Duration::from_secs(20));
         let mut breaker = Breaker::new(config);
         let mut now = Instant::now();
-        // What passed, and whether it did as a trial that nobody knows the outcome of.
+        // The passes, and whether each is a trial with unknown outcome.
         let mut running: Vec<(Pass, bool)> = Vec::new();
         for step in steps {
             let before = breaker.health(now);
@@ -78,11 +78,11 @@ proptest! {
             if let Health::Open { left } = breaker.health(now) {
                 prop_assert!(left <= longest);
                 prop_assert_eq!(breaker.open_until(), Some(now + left));
-                // A trial from before it opened is none any more.
+                // A trial from before it opened no longer counts.
                 running.iter_mut().for_each(|(_, trial)| *trial = false);
             }
         }
-        // Whatever it was, once all is over and some time has passed, somebody gets through.
+        // When everything is over and some time has passed, a request always passes.
         for (pass, _) in running.drain(..) {
             breaker.done(pass, Outcome::GivenUp, now);
         }

@@ -1,4 +1,4 @@
-//! How many answers a server has in progress, and who waits.
+//! Caps on answers in progress, and the queue.
 
 use std::time::Duration;
 
@@ -97,11 +97,11 @@ async fn a_request_that_failed_elsewhere_keeps_its_place_in_the_line() {
         waiting.push(ask_meanwhile(&router));
         settle().await;
     }
-    // At 100 ms: the first in line is failed by a and waits for b, the second has a now.
+    // At 100 ms, a fails the first in the queue, which then waits for b; the second has a.
     pause(100).await;
     settle().await;
     assert_eq!((counts([&a, &b]), router.waiting()), ([3, 1], 2));
-    // At a second b is free, and it is still the first one's turn.
+    // After a second b is free, and it is still the first one's turn.
     pause(1_900).await;
     settle().await;
     let done: Vec<_> = waiting.iter().map(|task| task.is_finished()).collect();

@@ -1,4 +1,4 @@
-//! What is said when nobody answers.
+//! The errors when no server answers.
 
 use std::time::Duration;
 

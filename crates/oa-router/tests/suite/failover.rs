@@ -1,4 +1,4 @@
-//! In order: the next server is asked when one cannot answer, and never once anything was delivered.
+//! Failover in order: another server is tried when one cannot answer, but never after any output was delivered.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tower::ServiceBuilder;
 
 use crate::{ask, client, client_with, counts, down, endpoint, over, saying, server};
 
-/// Asks two servers, the first of which behaves like this: what came of it, and who was asked.
+/// Queries two servers, the first with this behavior; returns the result and the request counts.
 async fn after(first: Reply) -> (Result<String, oa_client::Error>, [usize; 2]) {
     let (a, b) = (down(first), saying("B"));
     let router = over([&a, &b]).build().expect("it can work");
@@ -115,11 +115,11 @@ async fn a_server_that_does_not_begin_in_time_is_given_up_for_the_next() {
     };
     let (answer, time) = ask(options()).await;
     assert_eq!((answer.unwrap().as_str(), time.as_secs()), ("B", 30));
-    // The time for the whole is the caller's own, and then it is over.
+    // The total time limit belongs to the caller and covers both servers.
     let (answer, time) = ask(options().total_timeout(10)).await;
     assert_eq!((answer.unwrap_err().kind(), time.as_secs()), (ErrorKind::Timeout, 10));
     assert_eq!(counts([&a, &b]), [2, 1]);
-    // Also where it ends at the second server.
+    // The same if it expires at the second server.
     let (a, b) = (down(Reply::silence()), down(Reply::silence()));
     let router = over([&a, &b]).build().unwrap();
     let options = options().total_timeout(40).chat_service(router).build().unwrap();
@@ -137,7 +137,7 @@ async fn retries_go_around_all_servers_and_not_around_each() {
     let answer = client_with(&router, RetryConfig::new(1)).ask("Go.").await.unwrap();
     assert_eq!((answer.text.as_str(), counts([&a, &b])), ("Done.", [2, 1]));
 
-    // Also where answers break after their heads: a, b, a pause, a.
+    // The same if answers break after their heads: a, b, a pause, a.
     let lost = || Reply::text("Lost.").close_after(0);
     let a = server(Script::from(lost()).otherwise(Reply::text("Done.")));
     let b = down(lost());
@@ -174,7 +174,7 @@ async fn routers_stand_in_routers() {
     for _ in 0..5 {
         assert_eq!(ask(&router).await.unwrap(), "Cloud");
     }
-    // The pool's own circuits opened after three, and then its own.
+    // The pool's own circuits opened after three failures, and then its own.
     assert_eq!(counts([&a, &b, &cloud]), [3, 3, 5]);
     assert_eq!(router.status()[0].failed, 3);
     let last = router.status()[0].last_failure.clone().unwrap();

@@ -1,4 +1,4 @@
-//! When a server is left alone, and how it comes back, on the clock.
+//! When circuits open and how servers recover, in time.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn health(router: &Router) -> Health {
     router.status()[0].health
 }
 
-/// For how many milliseconds the first server is still left alone.
+/// The remaining time of the first server's open circuit, in milliseconds.
 fn left(router: &Router) -> u128 {
     match health(router) {
         Health::Open { left } => left.as_millis(),
@@ -92,7 +92,7 @@ async fn an_answer_that_always_breaks_in_the_middle_counts_although_it_began() {
     }
     assert_eq!((ask(&router).await.unwrap().as_str(), left(&router)), ("B", 1_000));
     pause(1_000).await;
-    // As a trial it begins well, and one more break is enough.
+    // The trial starts well, but one more break is enough.
     ask(&router).await.unwrap_err();
     assert_eq!((ask(&router).await.unwrap().as_str(), left(&router)), ("B", 2_000));
 }
@@ -168,7 +168,7 @@ async fn the_retries_around_wait_until_a_server_is_back() {
     let router = over([&a]).breaker(BreakerConfig::new(1)).build().unwrap();
     let mut client = client_with(&router, RetryConfig::new(5));
     assert_eq!(client.ask("Go.").await.unwrap().text, "A");
-    // At 0, 1 and 3 seconds: the circuit's times, whatever the retries draw below them.
+    // At 0, 1 and 3 seconds: the circuit's times, whatever shorter delays the retries draw.
     assert_eq!((counts([&a]), began.elapsed().as_secs()), ([3], 3));
 }
 
@@ -191,7 +191,7 @@ async fn while_a_trial_is_under_way_others_wait_for_how_it_goes_and_are_let_in_g
     assert_eq!(counts([&a]), [4]);
     pause(1).await;
     settle().await;
-    // The trial runs and one more beside it; each that begins lets another in.
+    // The trial runs with one more beside it; each that starts lets another in.
     assert_eq!(health(&router), Health::Healthy);
     let mut seen = vec![router.status()[0].in_use];
     while tasks.iter().any(|task| !task.is_finished()) {
@@ -233,7 +233,7 @@ async fn who_waits_for_a_busy_server_is_told_when_another_is_due() {
     let router = over([&a, &b]).cap(1).build().unwrap();
     let first = ask_meanwhile(&router);
     settle().await;
-    // These two fail at a, find b busy, and wait. The third failure of a is what opens it.
+    // These two fail at a, find b busy, and wait. The third failure of a opens its circuit.
     let two = [ask_meanwhile(&router), ask_meanwhile(&router)];
     settle().await;
     assert_eq!((router.waiting(), left(&router)), (2, 1_000));

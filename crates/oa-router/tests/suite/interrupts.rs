@@ -1,4 +1,4 @@
-//! An interrupt ends whatever is waited for, at once.
+//! An interrupt immediately ends any wait.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::{
     ask, ask_meanwhile, client, counts, down, in_use, over, pause, saying, server, settle, slow,
 };
 
-/// Sends, and is interrupted after a second.
+/// Sends a prompt and interrupts it after a second.
 async fn interrupted(router: &Router) -> Client {
     let mut client = client(router);
     let handle = client.interrupt_handle();

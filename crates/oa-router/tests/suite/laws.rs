@@ -1,4 +1,4 @@
-//! What holds whatever happens, in whatever order: counted after random failures, delays and interrupts.
+//! Laws for random failures, delays and interrupts in any order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, RngSeed};
 
 use crate::{lasting, over, pause};
 
-/// What servers do, one after the other.
+/// A sequence of server behaviors and clients.
 #[derive(Clone, Debug)]
 struct Play {
     caps: usize,
@@ -23,13 +23,13 @@ struct Play {
     sticky: bool,
     failures: u32,
     /// For each server.
-    replies: Vec<Vec<Behaviour>>,
-    /// When each client begins, when it is interrupted if at all, and how often it asks.
+    replies: Vec<Vec<Behavior>>,
+    /// For each client: its start, its interrupt if any, and its number of prompts.
     clients: Vec<(u64, Option<u64>, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Behaviour {
+enum Behavior {
     Answer(u64),
     Break,
     Fail(u16),
@@ -40,7 +40,7 @@ enum Behaviour {
     Silence,
 }
 
-impl Behaviour {
+impl Behavior {
     fn reply(self) -> Reply {
         let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\ndata: x";
         match self {
@@ -56,21 +56,21 @@ impl Behaviour {
     }
 }
 
-fn behaviour() -> impl Strategy<Value = Behaviour> {
+fn behavior() -> impl Strategy<Value = Behavior> {
     prop_oneof![
-        6 => (0..500_u64).prop_map(Behaviour::Answer),
-        1 => Just(Behaviour::Break),
-        1 => prop::sample::select(vec![400, 401, 404, 500, 503]).prop_map(Behaviour::Fail),
-        1 => Just(Behaviour::HangUp),
-        1 => (0..900_u64).prop_map(Behaviour::LateHead),
-        1 => Just(Behaviour::Lost),
-        1 => Just(Behaviour::RetryAfter),
-        1 => Just(Behaviour::Silence),
+        6 => (0..500_u64).prop_map(Behavior::Answer),
+        1 => Just(Behavior::Break),
+        1 => prop::sample::select(vec![400, 401, 404, 500, 503]).prop_map(Behavior::Fail),
+        1 => Just(Behavior::HangUp),
+        1 => (0..900_u64).prop_map(Behavior::LateHead),
+        1 => Just(Behavior::Lost),
+        1 => Just(Behavior::RetryAfter),
+        1 => Just(Behavior::Silence),
     ]
 }
 
 fn play() -> impl Strategy<Value = Play> {
-    let replies = prop::collection::vec(prop::collection::vec(behaviour(), 1..12), 1..5);
+    let replies = prop::collection::vec(prop::collection::vec(behavior(), 1..12), 1..5);
     let interrupt = prop::option::weighted(0.4, 0..2_000_u64);
     let clients = prop::collection::vec((0..1_500_u64, interrupt, 1..4_u32), 1..25);
     let policy = prop_oneof![Just(Policy::Failover), Just(Policy::LeastBusy)];
@@ -87,21 +87,21 @@ fn play() -> impl Strategy<Value = Play> {
     )
 }
 
-fn server(behaviours: Vec<Behaviour>) -> MemoryServer {
-    // Over and over.
-    let next = Mutex::new(behaviours.into_iter().cycle());
+fn server(behaviors: Vec<Behavior>) -> MemoryServer {
+    // Repeats forever.
+    let next = Mutex::new(behaviors.into_iter().cycle());
     MemoryServer::new(Script::new().otherwise(Reply::by(move |_| {
-        let behaviour = next.lock().expect("nothing panics here").next();
-        behaviour.map_or_else(Reply::hang_up, Behaviour::reply)
+        let behavior = next.lock().expect("nothing panics here").next();
+        behavior.map_or_else(Reply::hang_up, Behavior::reply)
     })))
 }
 
-/// How many of the requests that a server got are not over.
+/// The number of a server's unfinished requests.
 fn open(server: &MemoryServer) -> usize {
     server.requests().iter().filter(|request| !request.is_over() && !request.aborted()).count()
 }
 
-/// One client: what came of each prompt.
+/// Runs one client and returns the result of each prompt.
 async fn talk(router: Router, play: (u64, Option<u64>, u32)) -> Vec<&'static str> {
     let (begin, interrupt, prompts) = play;
     pause(begin).await;
@@ -126,7 +126,7 @@ async fn talk(router: Router, play: (u64, Option<u64>, u32)) -> Vec<&'static str
     outcomes
 }
 
-/// Plays it through and counts. Errors say what does not hold.
+/// Runs a play and counts the outcomes. Errors name the violated law.
 async fn run(play: Play) -> Result<BTreeMap<&'static str, usize>, TestCaseError> {
     let servers: Vec<_> = play.replies.into_iter().map(server).collect();
     let router = over(&servers).policy(play.policy).cap(play.caps).queue(play.queue);
@@ -136,7 +136,7 @@ async fn run(play: Play) -> Result<BTreeMap<&'static str, usize>, TestCaseError>
     let prompts: u32 = play.clients.iter().map(|(_, _, prompts)| prompts).sum();
     let tasks: Vec<_> =
         play.clients.into_iter().map(|client| tokio::spawn(talk(router.clone(), client))).collect();
-    // Looked at every few milliseconds, and whenever a server is asked.
+    // Checked every few milliseconds and whenever a server is used.
     let broken = Arc::new(Mutex::new(None));
     while tasks.iter().any(|task| !task.is_finished()) {
         for (status, server) in router.status().iter().zip(&servers) {

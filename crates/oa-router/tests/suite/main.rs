@@ -1,4 +1,4 @@
-//! The router from outside: servers in memory, on paused time, and a few on sockets.
+//! The router through its public interface: servers in memory on paused time, and a few on sockets.
 
 mod balance;
 mod breaker;
@@ -24,29 +24,29 @@ use oa_testkit::{MemoryServer, Reply, Script};
 use oa_types::ContentBlock;
 use tokio::task::JoinHandle;
 
-/// A server that plays this.
+/// A server with this script.
 fn server(script: impl Into<Script>) -> MemoryServer {
     MemoryServer::new(script)
 }
 
-/// A server that says its name, for ever.
+/// A server that always answers with these words.
 fn saying(words: &str) -> MemoryServer {
     server(Script::new().otherwise(Reply::text(words)))
 }
 
-/// A server that always fails like this.
+/// A server that always fails with this reply.
 fn down(reply: Reply) -> MemoryServer {
     server(Script::new().otherwise(reply))
 }
 
-/// An answer that begins at once and ends after so many milliseconds.
+/// An answer that starts immediately and ends after this many milliseconds.
 fn lasting(milliseconds: u64, words: &str) -> Reply {
     let chunk = serde_json::json!({ "choices": [{ "delta": { "content": words } }] });
     let reply = Reply::sse(format!("data: {chunk}\n\ndata: [DONE]\n\n"));
     reply.delay(Duration::from_millis(milliseconds)).delay_first(Duration::ZERO)
 }
 
-/// A server whose answers last so many milliseconds.
+/// A server whose answers take this many milliseconds.
 fn slow(milliseconds: u64, words: &str) -> MemoryServer {
     server(Script::new().otherwise(lasting(milliseconds, words)))
 }
@@ -56,7 +56,7 @@ fn endpoint(server: &MemoryServer) -> Endpoint {
     endpoint.build().expect("it can work")
 }
 
-/// Servers named a, b, c, and so on.
+/// A builder with servers named a, b, c, and so on.
 fn over<'a>(servers: impl IntoIterator<Item = &'a MemoryServer>) -> RouterBuilder {
     let names = ('a'..='z').map(String::from);
     let servers = servers.into_iter().zip(names);
@@ -78,13 +78,13 @@ async fn ask(router: &Router) -> Result<String> {
     Ok(client(router).ask("Go.").await?.text)
 }
 
-/// Asks in a task of its own, and tells when it is done.
+/// Asks in a task of its own.
 fn ask_meanwhile(router: &Router) -> JoinHandle<Result<String>> {
     let router = router.clone();
     tokio::spawn(async move { ask(&router).await })
 }
 
-/// Lets all others do what they can without time passing.
+/// Lets other tasks run without letting time pass.
 async fn settle() {
     for _ in 0..50 {
         tokio::task::yield_now().await;
@@ -95,17 +95,17 @@ async fn pause(milliseconds: u64) {
     tokio::time::sleep(Duration::from_millis(milliseconds)).await;
 }
 
-/// How many requests each has had.
+/// The number of requests of each server.
 fn counts<const N: usize>(servers: [&MemoryServer; N]) -> [usize; N] {
     servers.map(|server| server.requests().len())
 }
 
-/// How many answers are in progress at each.
+/// The number of answers in progress at each server.
 fn in_use(router: &Router) -> Vec<usize> {
     router.status().iter().map(|status| status.in_use).collect()
 }
 
-/// Takes the only place of the first server, by requests of others.
+/// Occupies the only place of the first server.
 async fn occupy(router: &Router) -> JoinHandle<Result<String>> {
     for _ in 0..100 {
         let task = ask_meanwhile(router);
@@ -125,7 +125,7 @@ async fn first_piece(client: &mut Client) -> String {
     }
 }
 
-/// Counts, shared.
+/// A shared counter.
 #[derive(Clone, Debug, Default)]
 struct Count(Arc<AtomicUsize>);
 

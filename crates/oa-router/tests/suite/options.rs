@@ -1,4 +1,4 @@
-//! What cannot work or cannot act is refused.
+//! Invalid options are rejected.
 
 use std::time::Duration;
 
@@ -19,37 +19,39 @@ async fn what_cannot_work_or_act_is_an_error_at_build() {
     let own_cap = Router::builder().endpoint(Server::new(endpoint(&server)).cap(2));
     let second = Duration::from_secs(1);
     let refused: [(&str, Set); 16] = [
-        ("a cap of 0", |router| router.cap(0)),
-        ("sticky to 0", |router| router.sticky(0)),
-        ("patience has no effect: nothing", |router| router.patience(Duration::ZERO)),
-        ("patience has no effect: nothing", |router| {
+        ("cap must be at least 1", |router| router.cap(0)),
+        ("sticky must be at least 1", |router| router.sticky(0)),
+        ("patience has no effect without sticky", |router| router.patience(Duration::ZERO)),
+        ("patience has no effect without sticky", |router| {
             router.policy(Policy::LeastBusy).not_sticky().patience(Duration::ZERO)
         }),
-        ("patience has no effect without", |router| {
+        ("patience has no effect without a queue", |router| {
             router.policy(Policy::LeastBusy).queue(0).patience(Duration::ZERO)
         }),
         ("longest_wait has no effect", |router| router.queue(0).longest_wait(1)),
-        ("longest_wait is not above 0", |router| router.longest_wait(0)),
+        ("longest_wait must be longer than 0", |router| router.longest_wait(0)),
         ("seed has no effect", |router| router.seed(1)),
-        ("a breaker that opens after 0", |router| router.breaker(BreakerConfig::new(0))),
-        ("a breaker that opens for no time", |router| {
+        ("the breaker's failures must be", |router| router.breaker(BreakerConfig::new(0))),
+        ("the breaker's open_for must be", |router| {
             router.breaker(BreakerConfig::new(1).open_for(Duration::ZERO))
         }),
-        ("the breaker's max_open", |router| {
+        ("the breaker's max_open must", |router| {
             router.breaker(BreakerConfig::new(1).max_open(Duration::from_millis(1)))
         }),
-        ("a router has at most 64", |router| {
+        ("a router can have at most 64", |router| {
             router.endpoints((0..64).map(|_| endpoint(&saying("A"))))
         }),
         ("two servers are named twin", |router| {
             let twin = || Server::new(endpoint(&saying("A"))).name("twin");
             router.endpoint(twin()).endpoint(twin())
         }),
-        ("a cap of 0", |router| router.endpoint(Server::new(endpoint(&saying("A"))).cap(0))),
+        ("cap must be at least 1", |router| {
+            router.endpoint(Server::new(endpoint(&saying("A"))).cap(0))
+        }),
         ("two servers are named a", |router| {
             router.endpoint(Server::service("a", endpoint(&saying("A"))))
         }),
-        ("a cap of 0", |router| router.cap(0).queue(5)),
+        ("cap must be at least 1", |router| router.cap(0).queue(5)),
     ];
     for (expected, set) in refused {
         let error = set(over([&server])).build().unwrap_err();
@@ -57,7 +59,7 @@ async fn what_cannot_work_or_act_is_an_error_at_build() {
         assert!(error.to_string().starts_with(expected), "{error}");
     }
     let error = Router::builder().build().unwrap_err();
-    assert!(error.to_string().starts_with("a router needs a server"), "{error}");
+    assert!(error.to_string().starts_with("a router needs at least one server"), "{error}");
     let error = own_cap.clone().cap(3).build().unwrap_err();
     assert!(error.to_string().starts_with("cap has no effect"), "{error}");
     own_cap.breaker(BreakerConfig::new(1).open_for(second)).build().unwrap();
@@ -71,7 +73,7 @@ async fn servers_without_names_are_told_apart() {
     assert_eq!(names, ["http://gpu:8000/v1", "http://gpu:8000/v1 #2"]);
 }
 
-/// The number in the column of defaults of the crate's table, in the row of this.
+/// Returns the first number in the default column of the crate's table.
 fn documented(what: &str) -> u64 {
     let docs = include_str!("../../src/lib.rs");
     let mut rows = docs.lines().filter_map(|line| line.strip_prefix("//! | "));

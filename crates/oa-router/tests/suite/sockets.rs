@@ -1,4 +1,4 @@
-//! The same over real sockets, on real time.
+//! The same over sockets, in real time.
 
 use std::time::Duration;
 

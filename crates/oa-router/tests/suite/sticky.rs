@@ -1,4 +1,4 @@
-//! A conversation stays where its prompt is in the cache.
+//! A conversation stays where its prompt is cached.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn talk(client: &mut Client) -> String {
     client.ask("And?").await.expect("somebody answers").text
 }
 
-/// A conversation whose last answer is that of the server which says this.
+/// A conversation whose last answer came from the server that says this.
 async fn conversation_with(router: &Router, server: &str) -> Client {
     for _ in 0..100 {
         let mut client = client(router);
@@ -75,7 +75,7 @@ async fn it_waits_a_while_for_its_own_server_and_then_moves() {
     let (a, b) = (slow(10_000, "A"), saying("B"));
     let router = balanced([&a, &b]).cap(1).patience(3).build().unwrap();
     let mut client = conversation_with(&router, "A").await;
-    // Somebody else has the only place.
+    // Another request has the only place.
     let other = occupy(&router).await;
     let began = Instant::now();
     assert_eq!(talk(&mut client).await, "B");

@@ -1,4 +1,4 @@
-//! Five hundred clients, three servers, one of which is down for a minute; and all of them at once.
+//! Five hundred clients and three servers, of which first one and then all are down for a minute.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const CLIENTS: usize = 500;
 const DOWN: std::ops::Range<u64> = 20..80;
 const END: u64 = 140;
 
-/// A server, and how many requests it got in each second.
+/// A server, and its number of requests in each second.
 struct Server {
     server: MemoryServer,
     by_second: Arc<Mutex<Vec<usize>>>,
@@ -37,7 +37,7 @@ impl Server {
         Self { server, by_second }
     }
 
-    /// How many requests it got in these seconds.
+    /// The number of requests in these seconds.
     fn requests(&self, seconds: std::ops::Range<u64>) -> usize {
         let by_second = self.by_second.lock().expect("nothing panics here");
         by_second[seconds.start as usize..seconds.end as usize].iter().sum()
@@ -50,7 +50,7 @@ impl Server {
     }
 }
 
-/// What came of a storm.
+/// The results of a storm.
 #[derive(Debug, Default)]
 struct Told {
     asked: Count,
@@ -58,7 +58,7 @@ struct Told {
     failed: Count,
 }
 
-/// Clients that ask every five seconds or so, until the end.
+/// Clients that ask about every five seconds, until the end.
 async fn storm(router: &Router, retry: RetryConfig, began: Instant) -> Arc<Told> {
     let told = Arc::new(Told::default());
     let options = AgentOptions::builder().model("any").retry(retry).chat_service(router.clone());
@@ -120,7 +120,7 @@ async fn one_server_down_for_a_minute_is_hardly_asked_nobody_notices_and_it_come
         c.most_in_a_second(0..END),
     );
     assert_eq!((told.asked.get(), told.failed.get()), (told.answered.get(), 0), "nobody noticed");
-    // Those three that open it, and a trial after 1, 2, 4, 8, 16, 30 seconds and so on.
+    // Three that open the circuit, and trials after 1, 2, 4, 8, 16, 30 seconds and so on.
     assert!((4..=9).contains(&while_down), "{while_down}");
     assert_eq!(requests, told.asked.get() + while_down, "one more for each that went there");
     let back = back.expect("it has come back");
@@ -149,10 +149,10 @@ async fn all_servers_down_for_a_minute_are_asked_no_more_than_budgeted_and_come_
         told.failed.get(),
     );
     assert_eq!(told.asked.get(), told.answered.get() + told.failed.get(), "each is told something");
-    // For each server three that open it, and trials after 1, 2, 4, 8, 10, 10, ... seconds.
+    // For each server, three that open the circuit, and trials after 1, 2, 4, 8, 10, 10, ... seconds.
     assert!((3 * 4..=3 * 12).contains(&while_down), "{while_down}");
     assert!(back.expect("they have come back") <= DOWN.end + 11);
-    // The cap is what one may have at once; each takes a second.
+    // The cap limits concurrent requests; each takes a second.
     assert!(after.unwrap() <= 101, "{after:?}");
     assert!(router.status().iter().all(|status| status.in_use == 0) && router.waiting() == 0);
 }

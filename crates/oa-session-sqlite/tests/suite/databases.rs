@@ -88,7 +88,7 @@ fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
         ),
         (
             "UPDATE messages SET role = 'tool', body = '{\"role\":\"tool\",\"content\":[]}'",
-            "session a: message 0 has the role tool, and no result",
+            "session a: message 0 has the role tool but no result",
         ),
     ] {
         let place = Place::new();
@@ -147,7 +147,7 @@ fn eight_who_open_a_new_database_at_once_all_get_it() {
 fn whoever_waits_for_another_writer_is_told_in_the_end() {
     let place = Place::new();
     let mut limits = Limits::default();
-    limits.wait = Duration::from_millis(20);
+    limits.timeout = Duration::from_millis(20);
     let store = place.open_with(limits);
     let info = create(&store, "a");
     let other = place.connect();

@@ -7,12 +7,13 @@ use oa_types::{
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
+use crate::contract::expect;
+use crate::contract::fixture::{at, create};
 use crate::contract::random::Random;
-use crate::contract::{at, create, expect};
 use crate::store::SessionStore;
 
-/// Returns a valid conversation of up to thirty messages, the same for the same seed: every kind of
-/// block, text of any characters, JSON of any kind, members that only servers understand.
+/// Returns a valid conversation of up to thirty messages, determined by the seed: every kind of block,
+/// arbitrary text, arbitrary JSON, server-specific members.
 #[must_use]
 pub fn conversation(seed: u64) -> Vec<Message> {
     let mut random = Random::new(seed);
@@ -23,7 +24,7 @@ pub fn conversation(seed: u64) -> Vec<Message> {
     messages
 }
 
-/// Whatever is stored comes back as it was.
+/// Checks that messages are loaded exactly as they were stored.
 pub(super) async fn check(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
     for seed in 0..24 {
         let store = open();
@@ -40,7 +41,7 @@ pub(super) async fn check(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
     }
 }
 
-/// Now and then, messages of a size that does not fit into any one buffer.
+/// For some seeds, returns messages too large for a single buffer.
 fn large(seed: u64) -> Vec<Message> {
     match seed {
         3 => vec![Message::user("long ☂\n".repeat(1 << 18))],
@@ -123,7 +124,7 @@ fn value(random: &mut Random, depth: usize) -> Value {
         1 => random.flip().into(),
         2 => random.next().into(),
         3 => random.next().cast_signed().into(),
-        // Numbers that are none have no JSON form, and are null.
+        // Non-finite numbers have no JSON form and become null.
         4 => f64::from_bits(random.next()).into(),
         5 => text(random).into(),
         6 => (0..random.below(4)).map(|_| value(random, depth - 1)).collect(),

@@ -9,9 +9,10 @@ use std::{env, io, thread};
 use oa_types::{ContentBlock, Message, TextBlock};
 
 use crate::append::Append;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::random::Random;
 use crate::contract::turns::turn;
-use crate::contract::{at, block_on, create, expect, id};
+use crate::contract::{block_on, expect};
 use crate::error::ErrorKind;
 use crate::id::SessionId;
 use crate::list::List;
@@ -19,25 +20,25 @@ use crate::pending::Pending;
 use crate::session::SessionInfo;
 use crate::store::SessionStore;
 
-/// How the program knows that it is a writer: this, a folder, the number of the round, its own number.
+/// Marks the program as a writer; followed by a folder, the round and the writer's number.
 const WRITE: &str = "--write-until-killed";
 
 const PROCESSES: usize = 2;
 
-/// Threads of each process; the latter half of them write one session together.
+/// The threads of each process. The second half of them share one session.
 const THREADS: usize = 4;
 
-/// Checks that a store in a folder survives processes that are killed while they write to it.
+/// Checks that a store in a folder survives processes that are killed while writing.
 ///
-/// To be called by the `main` of a test without harness (`harness = false`) because the program starts
-/// itself: each round, two processes of four writers each write turns to six sessions and tell of each
-/// that was acknowledged, until both are killed (`SIGKILL`) at a random moment. What they were told is
-/// written has to be there then, whole, once and in order, with at most one more turn of each writer,
-/// and the store has to go on from there. Returns how many turns were acknowledged in all rounds.
+/// Call it from the `main` of a test with `harness = false`, because the program starts itself: in each round,
+/// two processes with four writers each write turns to six sessions and report every acknowledged turn until
+/// both are killed (`SIGKILL`) at a random moment. All acknowledged turns must then be complete, unique and in
+/// order, with at most one more turn per writer, and the store must continue to work. Returns the number of
+/// turns acknowledged in all rounds.
 ///
 /// # Panics
 ///
-/// If something is lost or broken, or a process cannot be started.
+/// If a turn is lost or damaged, or a process cannot be started.
 pub fn survive<S: SessionStore + 'static>(
     folder: &Path,
     rounds: usize,
@@ -75,7 +76,7 @@ fn session_of(round: usize, writer: usize) -> SessionId {
     })
 }
 
-/// Returns turn `number` of a writer: up to 64 KiB, the same whoever asks.
+/// Returns a writer's turn `number`: up to 64 KiB, deterministic.
 fn turn_of(writer: usize, number: usize) -> Vec<Message> {
     let mut turn = turn(writer * 100_000 + number);
     let length = Random::new((writer * 100_000 + number) as u64).below(1 << 16);
@@ -129,7 +130,7 @@ async fn write_turns(store: &dyn SessionStore, round: usize, writer: usize) {
     }
 }
 
-/// Lets a call with a long turn wait, so that there is much that can be thrown away later.
+/// Saves a pending call with a long turn, so that there is much to compact later.
 async fn ask(store: &dyn SessionStore, info: &SessionInfo) -> SessionInfo {
     let mut turn = turn(0);
     turn.truncate(2);
@@ -143,7 +144,7 @@ async fn ask(store: &dyn SessionStore, info: &SessionInfo) -> SessionInfo {
     expect::ok("set_pending", asked)
 }
 
-/// Starts the processes, kills them, and returns how many turns of each writer were acknowledged.
+/// Starts the processes, kills them, and returns the number of acknowledged turns per writer.
 fn disturb(folder: &Path, round: usize) -> BTreeMap<usize, usize> {
     let mut random = Random::new(round as u64);
     let (sender, lines) = channel();
@@ -170,7 +171,7 @@ fn disturb(folder: &Path, round: usize) -> BTreeMap<usize, usize> {
     acknowledged
 }
 
-/// Lets the next kill fall anywhere between two acknowledgements.
+/// Waits a random time, so that the next kill may fall anywhere between two acknowledgements.
 fn wait_a_little(
     lines: &Receiver<String>,
     random: &mut Random,
@@ -226,7 +227,7 @@ async fn inspect(store: &dyn SessionStore, round: usize, acknowledged: &BTreeMap
             };
             *written.entry(writer).or_default() += 1;
         }
-        // The store goes on.
+        // The store must continue to work.
         let more = Append::new(listed.revision, turn(0), at(2));
         let more = expect::ok("append", store.append(&listed.id, more).await);
         expect::stored(store, &more).await;

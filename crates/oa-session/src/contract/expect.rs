@@ -1,4 +1,3 @@
-use crate::contract::id;
 use crate::error::{Error, ErrorKind};
 use crate::session::{Session, SessionInfo};
 use crate::store::SessionStore;
@@ -19,9 +18,9 @@ pub(super) fn kind<T>(what: &str, expected: ErrorKind, result: Result<T, Error>)
     }
 }
 
-/// Loads a session, which is what the last change of it has returned.
+/// Loads a session and checks that it equals the result of its last change.
 pub(super) async fn stored(store: &dyn SessionStore, info: &SessionInfo) -> Session {
-    let session = ok("load", store.load(&id(info.id.as_str())).await);
+    let session = ok("load", store.load(&info.id).await);
     assert_eq!(session.info, *info, "what is loaded is not what the last change has returned");
     assert_eq!(session.messages.len(), info.message_count, "the count of messages");
     assert_eq!(session.pending.is_some(), info.is_pending, "whether a call waits");

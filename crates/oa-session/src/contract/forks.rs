@@ -1,8 +1,9 @@
 use oa_types::Message;
 use serde_json::{Value, json};
 
+use crate::contract::expect;
+use crate::contract::fixture::{at, id};
 use crate::contract::turns::{append, turn};
-use crate::contract::{at, expect, id};
 use crate::error::ErrorKind;
 use crate::session::NewSession;
 use crate::store::SessionStore;

@@ -1,13 +1,14 @@
 use serde_json::Map;
 
+use crate::contract::expect;
+use crate::contract::fixture::{at, id};
 use crate::contract::turns::{append, turn};
-use crate::contract::{at, expect, id};
 use crate::error::ErrorKind;
 use crate::list::List;
 use crate::session::{NewSession, SessionInfo};
 use crate::store::SessionStore;
 
-/// Is checked first, as long as the store has nothing else.
+/// Runs first, while the store is empty.
 pub(super) async fn check(store: &dyn SessionStore) {
     let empty = expect::ok("list", store.list(List::new(10)).await);
     assert!(empty.sessions.is_empty() && empty.next.is_none(), "a new store is empty: {empty:?}");
@@ -17,7 +18,7 @@ pub(super) async fn check(store: &dyn SessionStore) {
 
     let mut expected = Vec::new();
     for number in 0..23_i64 {
-        // Some are equally old.
+        // Some have the same time.
         let session = NewSession::new(id(&format!("lists/{number:02}")), at(number / 3));
         let session = session.with_title(format!("Number {number}"));
         expected.push(expect::ok("create", store.create(session).await));
@@ -30,7 +31,7 @@ pub(super) async fn check(store: &dyn SessionStore) {
         assert_eq!(all(store, size).await, expected, "in pages of {size}");
     }
 
-    // What was met is not met again, whatever happens behind the cursor.
+    // Sessions already listed do not reappear, whatever changes behind the cursor.
     let first = expect::ok("list", store.list(List::new(5)).await);
     let cursor = first.next.expect("there are more");
     expect::ok("delete", store.delete(cursor.id()).await);

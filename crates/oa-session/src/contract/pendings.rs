@@ -1,8 +1,9 @@
 use oa_types::{Message, ToolUseBlock};
 use serde_json::json;
 
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::turns::{append, turn};
-use crate::contract::{at, create, expect, id};
 use crate::error::ErrorKind;
 use crate::pending::Pending;
 use crate::session::{NewSession, SessionInfo};
@@ -16,7 +17,7 @@ pub(super) async fn check(store: &dyn SessionStore) {
     let asked = set(store, &info, Some(pending.clone())).await;
     assert_ne!(asked.revision, info.revision, "a question changes the revision");
     assert_eq!(expect::stored(store, &asked).await.pending, Some(pending.clone()));
-    // Of two who answer, one is late.
+    // Of two answers, the second is a conflict.
     let late = store.set_pending(&info.id, info.revision, None, at(9)).await;
     expect::kind("a late answer", ErrorKind::Conflict, late);
     let withdrawn = set(store, &asked, None).await;
@@ -36,7 +37,7 @@ pub(super) async fn check(store: &dyn SessionStore) {
     let fork = expect::ok("fork", fork);
     assert_eq!(expect::stored(store, &fork).await.pending, None, "a fork waits for nobody");
 
-    // The turn went on to its end.
+    // The turn completed.
     let settled = append(store, &asked, turn(2)).await;
     assert_eq!(expect::stored(store, &settled).await.pending, None);
     let asked = set(store, &settled, Some(pending.clone())).await;

@@ -1,4 +1,4 @@
-/// Numbers that look random, the same for the same seed (SplitMix64).
+/// A deterministic random number generator (SplitMix64).
 #[derive(Debug)]
 pub(super) struct Random(u64);
 
@@ -14,7 +14,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// Returns a number below `end`, or 0.
+    /// Returns a number below `end`, or 0 if `end` is 0.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let number = self.next() % (end.max(1) as u64);
         usize::try_from(number).unwrap_or_default()

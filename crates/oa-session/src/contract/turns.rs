@@ -4,7 +4,8 @@ use oa_types::{Message, TextBlock, ToolResultBlock, ToolUseBlock};
 use serde_json::{Map, Value, json};
 
 use crate::append::Append;
-use crate::contract::{at, create, expect, id};
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::error::ErrorKind;
 use crate::revision::Revision;
 use crate::session::{NewSession, SessionInfo};
@@ -57,7 +58,7 @@ async fn messages(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
     let again = NewSession::new(info.id.clone(), at(2)).with_title("other");
     expect::kind("create", ErrorKind::AlreadyExists, store.create(again).await);
     expect::stored(&*open(), &info).await;
-    // Ids are told apart by case.
+    // Ids are case-sensitive.
     create(&*store, "turns/messages ☂").await;
 
     let first = append(&*store, &info, turn(1)).await;
@@ -164,7 +165,7 @@ async fn metadata(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
     );
     assert_eq!((changed.created_at, changed.updated_at), (at(1), at(5)));
     expect::stored(&*open(), &changed).await;
-    // Whoever writes the conversation is not disturbed by a new title.
+    // A new title does not disturb the writer of the conversation.
     assert_eq!(changed.revision, info.revision, "metadata changes the revision");
     let info = append(&*store, &info, turn(1)).await;
     assert_eq!(info.metadata, changed.metadata);
@@ -179,14 +180,14 @@ async fn deletion(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
     let late = Append::new(info.revision, turn(2), at(9));
     expect::kind("append", ErrorKind::NotFound, other.append(&info.id, late.clone()).await);
     expect::kind("load", ErrorKind::NotFound, other.load(&info.id).await);
-    // Another session of the same id is another session.
+    // A new session with the same id is a different session.
     let again = create(&*store, "turns/deletion").await;
     let again = append(&*store, &again, turn(3)).await;
     expect::kind("append", ErrorKind::Conflict, other.append(&info.id, late).await);
     assert_eq!(expect::stored(&*other, &again).await.messages, turn(3));
 }
 
-/// Appends at the time 2.
+/// Appends at time 2.
 pub(super) async fn append(
     store: &dyn SessionStore,
     known: &SessionInfo,

@@ -5,8 +5,9 @@ use std::task::Poll;
 use oa_types::Message;
 
 use crate::append::Append;
+use crate::contract::expect;
+use crate::contract::fixture::{at, create, id};
 use crate::contract::turns::turn;
-use crate::contract::{at, create, expect, id};
 use crate::error::ErrorKind;
 use crate::store::SessionStore;
 
@@ -26,7 +27,7 @@ pub(super) async fn check(open: &mut dyn FnMut() -> Arc<dyn SessionStore>) {
             (0..TURNS).flat_map(|number| turn(of(writer, number))).collect();
         assert_eq!(expect::ok("load", session).messages, expected);
     }
-    // Whole turns of all, in the order of each.
+    // Whole turns of all writers, in each writer's order.
     let messages = expect::ok("load", shared.load(&id("writers/shared")).await).messages;
     let mut next = [0; 2 * WRITERS];
     for written in messages.chunks(turn(0).len()) {
@@ -41,7 +42,7 @@ fn of(writer: usize, number: usize) -> usize {
     writer * 1_000 + number
 }
 
-/// Writes a session that nobody else writes: never a conflict.
+/// Writes a session that no one else writes: there are no conflicts.
 async fn alone(store: Arc<dyn SessionStore>, writer: usize) {
     let mut info = create(&*store, &format!("writers/{writer}")).await;
     for number in 0..TURNS {
@@ -50,7 +51,7 @@ async fn alone(store: Arc<dyn SessionStore>, writer: usize) {
     }
 }
 
-/// Writes a session that all write: whoever is late reads it again.
+/// Writes a shared session: on a conflict, it loads the session again.
 async fn together(store: Arc<dyn SessionStore>, writer: usize) {
     let shared = id("writers/shared");
     for number in 0..TURNS {
@@ -65,7 +66,7 @@ async fn together(store: Arc<dyn SessionStore>, writer: usize) {
     }
 }
 
-/// Goes on with all of them at once.
+/// Polls all futures concurrently.
 async fn join(futures: impl Iterator<Item = impl Future<Output = ()>>) {
     let mut futures: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
     std::future::poll_fn(|cx| {

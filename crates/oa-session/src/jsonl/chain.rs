@@ -1,10 +1,10 @@
 use crate::error::Error;
 use crate::record::Draft;
 
-/// A checksum over all bytes of a file so far (FNV-1a of 64 bits), with which each line is closed.
+/// A running checksum over a file (64-bit FNV-1a), stored at the end of each line.
 ///
-/// It tells a line that was changed by accident, and it tells that a file which has grown still begins
-/// as it did. It keeps nobody from forging one.
+/// It detects accidental changes, and tells whether a file that has grown still starts with the same bytes. It
+/// does not protect against forgery.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Chain(u64);
 
@@ -12,11 +12,11 @@ const OPEN: &str = ",\"sum\":\"";
 const DIGITS: usize = 16;
 const CLOSE: &str = "\"}";
 
-/// How many bytes close a line.
+/// The length of a line's checksum member, in bytes.
 const SEAL: usize = OPEN.len() + DIGITS + CLOSE.len();
 
 impl Chain {
-    /// Of a file that is empty.
+    /// Creates the checksum of an empty file.
     pub(crate) fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
@@ -31,19 +31,19 @@ impl Chain {
         }
     }
 
-    /// Returns the end of a line that has this checksum.
+    /// Returns the end of a line with this checksum.
     pub(crate) fn closing(sum: u64) -> String {
         format!("{sum:0DIGITS$x}{CLOSE}")
     }
 
-    /// Returns the record as a line that stands behind what was summed up, and its checksum.
+    /// Returns the record as the next line, with its checksum.
     pub(crate) fn seal(mut self, draft: &Draft) -> (String, u64) {
         let body = draft.as_str();
         self.update(body.as_bytes());
         (format!("{body}{OPEN}{}", Self::closing(self.0)), self.0)
     }
 
-    /// Checks the end of a line that stands behind what was summed up, and returns its checksum.
+    /// Checks the end of the next line and returns its checksum.
     pub(crate) fn check(mut self, line: &str) -> Result<u64, Error> {
         let parts = line.len().checked_sub(SEAL).and_then(|at| line.split_at_checked(at));
         let sealed = parts.and_then(|(body, seal)| {
@@ -51,11 +51,11 @@ impl Chain {
             Some((body, u64::from_str_radix(digits, 16).ok()?))
         });
         let Some((body, sum)) = sealed else {
-            return Err(Error::corrupt("its checksum is missing"));
+            return Err(Error::corrupt("the checksum is missing"));
         };
         self.update(body.as_bytes());
         if self.0 != sum {
-            let message = "its checksum is wrong: it, or a line before it, was changed";
+            let message = "checksum mismatch: this or an earlier line was changed";
             return Err(Error::corrupt(message));
         }
         Ok(sum)
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_checksum_is_the_published_one() {
-        // From the page of the function's authors.
+        // Test vectors published by the authors of FNV.
         let sum = |text: &str| {
             let mut chain = Chain::new();
             chain.update(text.as_bytes());

@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use crate::jsonl::chain::Chain;
 use crate::record::Draft;
 
-/// How far a file was read and is good.
+/// The end of the valid part of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End {
     pub(crate) len: u64,
@@ -12,7 +12,7 @@ pub(crate) struct End {
     pub(crate) lines: u64,
     /// The checksum of the last line, if it has one.
     pub(crate) sum: Option<u64>,
-    /// Whether the newline of the last line is there.
+    /// True if the last line ends with a newline.
     pub(crate) is_terminated: bool,
 }
 
@@ -23,13 +23,13 @@ impl Default for End {
 }
 
 impl End {
-    /// Goes on by what was read or written.
+    /// Advances past bytes that were read or written.
     pub(crate) fn pass(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         self.chain.update(bytes);
     }
 
-    /// Returns a record as the next line, and its checksum, and passes it.
+    /// Returns a record as the next line with its checksum, and advances past it.
     pub(crate) fn seal(&mut self, draft: &Draft) -> (String, u64) {
         let newline = if self.is_terminated { "" } else { "\n" };
         self.pass(newline.as_bytes());
@@ -42,8 +42,8 @@ impl End {
         (format!("{newline}{line}\n"), sum)
     }
 
-    /// Writes a record here, over what may stand behind and is none, and returns its checksum. When this
-    /// returns it is on the disk; after an error it is not to be gone on from.
+    /// Writes a record here, overwriting any incomplete record, and returns its checksum. The record is on disk
+    /// when this returns; after an error, this value must not be used again.
     pub(crate) fn write(&mut self, file: &mut File, draft: &Draft) -> io::Result<u64> {
         let start = self.len;
         let (text, sum) = self.seal(draft);
@@ -52,18 +52,18 @@ impl End {
         }
         file.seek(SeekFrom::Start(start))?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_data()).inspect_err(|_| {
-            // What was written by half is passed by when it is read, so this may fail.
+            // May fail, because a partial record is ignored when reading.
             let _ = file.set_len(start);
         })?;
         Ok(sum)
     }
 
-    /// Returns whether the file still begins with what was read of it.
+    /// Returns true if the file still starts with the bytes that were read.
     pub(crate) fn is_in(&self, file: &mut File) -> io::Result<bool> {
         let Some(sum) = self.sum.filter(|_| self.is_terminated) else {
             return Ok(false);
         };
-        // The checksum at the end of the last line is over all that stands before it.
+        // The checksum of the last line covers everything before it.
         let expected = Chain::closing(sum);
         let Some(start) = self.len.checked_sub(expected.len() as u64 + 1) else {
             return Ok(false);

@@ -16,7 +16,7 @@ use crate::jsonl::name::{LOCK, file_name, is_session, session_id};
 use crate::jsonl::private::{create_folder, open_file};
 use crate::ledger::{Entry, Ledger};
 use crate::limits::Limits;
-use crate::list::{List, SessionPage, Unreadable};
+use crate::list::{List, SessionPage, UnreadableSession};
 use crate::pending::Pending;
 use crate::record::Draft;
 use crate::revision::Revision;
@@ -24,13 +24,13 @@ use crate::rules::{check_messages, check_pending, merge_metadata};
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
-/// Of how many sessions is remembered what their files say.
+/// The number of sessions whose files are cached.
 const REMEMBERED: usize = 1_024;
 
-/// A file is written anew when it has this many bytes more than twice what its messages take.
+/// The slack before compaction: a file may exceed twice the size of its messages by this many bytes.
 const SLACK: u64 = 1 << 20;
 
-/// The folder of a store; everything here blocks.
+/// The folder of a store. Everything here blocks.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Folder {
     pub(crate) fn open(path: PathBuf, limits: Limits) -> Result<Self, Error> {
         let broken = |error| Error::unwritable(&path, error);
         create_folder(&path).map_err(broken)?;
-        let lock = Lock::open(&path.join(LOCK), limits.wait).map_err(broken)?;
+        let lock = Lock::open(&path.join(LOCK), limits.timeout).map_err(broken)?;
         Ok(Self { path, limits, lock, logs: Logs::default() })
     }
 
@@ -66,7 +66,7 @@ impl Folder {
             let ledger = log.ledger()?;
             ledger.check_revision(revision)?;
             let kept = keep.unwrap_or(ledger.info.message_count);
-            ledger.check_place(kept)?;
+            ledger.check_keep(kept)?;
             let bytes = json.iter().map(|json| json.len() as u64).sum();
             ledger.check_room(kept, json.len(), bytes, limits)?;
             let draft = Draft::append(at, keep, json.iter().map(String::as_str));
@@ -136,7 +136,7 @@ impl Folder {
             match info_of(folder, name, limits, logs) {
                 Ok(info) => sessions.push(info),
                 Err(error) if unreadable.len() < limits.page => {
-                    unreadable.push(Unreadable::new(name, error));
+                    unreadable.push(UnreadableSession::new(name, error));
                 }
                 Err(_) => {}
             }
@@ -170,7 +170,7 @@ impl Folder {
         let _held = lock.hold(Access::Change)?;
         let (log, contents) = read_whole(&folder.join(file_name(id)), id, limits)?;
         let source = log.ledger()?;
-        source.check_place(keep)?;
+        source.check_keep(keep)?;
         let metadata = merge_metadata(source.info.metadata.clone(), fork.metadata, limits)?;
         let fork = NewSession { metadata, ..fork };
         let path = free_path(folder, &fork.id)?;
@@ -185,7 +185,7 @@ impl Folder {
         Ok(logs.put(Log::written(ledger, fresh.finish()?))?.info.clone())
     }
 
-    /// Writes one record behind a session's others, and applies it to what is remembered.
+    /// Appends a record to a session's file and applies it to the cached log.
     fn change<F: FnOnce(&mut Ledger, Revision)>(
         &mut self,
         id: &SessionId,
@@ -211,19 +211,19 @@ impl Folder {
         if log.end_mut().len > most
             && let Ok(end) = write_anew(&path, id, limits)
         {
-            // If it fails the file is longer than it need be, and the change is there all the same.
+            // If compaction fails, the file is longer than needed, but the change is stored.
             *log.end_mut() = end;
         }
         Ok(logs.put(log)?.info.clone())
     }
 }
 
-/// What was read of files before, so that only what is new in them has to be.
+/// The parts of files already read, so that only new lines need to be.
 #[derive(Debug, Default)]
 struct Logs(HashMap<SessionId, Log>);
 
 impl Logs {
-    /// Returns what a session's file says, to be put back by whoever has not changed it by half.
+    /// Takes a session's log out of the cache; put it back unless a change failed halfway.
     fn take(
         &mut self,
         file: &mut File,
@@ -255,7 +255,7 @@ fn info_of(
     logs: &mut Logs,
 ) -> Result<SessionInfo, Error> {
     let id =
-        session_id(name).ok_or_else(|| Error::corrupt("no session has a file of this name"))?;
+        session_id(name).ok_or_else(|| Error::corrupt("this is not the file name of a session"))?;
     let path = folder.join(name);
     let log = logs.take(&mut open(&path, &id, Access::Read)?, &path, &id, limits)?;
     Ok(logs.put(log)?.info.clone())
@@ -277,10 +277,10 @@ fn read_whole(path: &Path, id: &SessionId, limits: &Limits) -> Result<(Log, Cont
     Ok((log, contents))
 }
 
-/// Returns where the file of a new session will be.
+/// Returns the path for a new session's file.
 fn free_path(folder: &Path, id: &SessionId) -> Result<PathBuf, Error> {
     let path = folder.join(file_name(id));
-    // A link that leads nowhere has the name, too.
+    // A dangling link also occupies the name.
     match fs::symlink_metadata(&path) {
         Ok(_) => Err(Error::already_exists(id)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
@@ -288,7 +288,7 @@ fn free_path(folder: &Path, id: &SessionId) -> Result<PathBuf, Error> {
     }
 }
 
-/// Replaces a file by one without what was taken back.
+/// Compacts a file: replaces it with one that has only what is still needed.
 fn write_anew(path: &Path, id: &SessionId, limits: &Limits) -> Result<End, Error> {
     let (log, contents) = read_whole(path, id, limits)?;
     let ledger = log.ledger()?;

@@ -9,11 +9,11 @@ use crate::jsonl::private::open_file;
 use crate::record::Draft;
 use crate::revision::Revision;
 
-/// A file that is written under another name, and takes its own when it is whole.
+/// A file written under a temporary name and renamed when complete.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     path: PathBuf,
-    /// What a crash leaves of it is removed by the next of this name.
+    /// Leftovers of a crash are removed by the next writer of this name.
     draft: PathBuf,
     file: BufWriter<File>,
     end: End,
@@ -34,7 +34,7 @@ impl Fresh {
         Ok(Revision::from_bits(sum))
     }
 
-    /// Puts the file where it belongs. When this returns, it is there for good.
+    /// Renames the file into place. It is durable when this returns.
     pub(crate) fn finish(mut self) -> Result<End, Error> {
         let placed = self.place();
         placed.map_err(|error| Error::unwritable(&self.path, error))?;
@@ -51,14 +51,14 @@ impl Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // Gone already if it was finished.
+        // Already gone after `finish`.
         let _ = fs::remove_file(&self.draft);
     }
 }
 
-/// Creates a file that nobody else has: not even a link is followed that somebody has put there.
+/// Creates a new file and never follows an existing link.
 fn create(draft: &Path) -> io::Result<File> {
-    // The folder is locked, so whatever is there is of a writer that is gone.
+    // The folder is locked, so an existing file is left from a crash.
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -66,8 +66,8 @@ fn create(draft: &Path) -> io::Result<File> {
     open_file(draft, OpenOptions::new().write(true).create_new(true))
 }
 
-/// Makes sure that what was put into a folder, or taken out of it, stays so.
+/// Syncs a folder after files were added or removed.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened, and needs not be.
+    // Other systems cannot open folders and do not need to.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }

@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, Read};
 
-/// The lines of a file, none of them longer than a limit.
+/// An iterator over lines of limited length.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
@@ -8,13 +8,13 @@ pub(crate) struct Lines<R> {
     line: Vec<u8>,
 }
 
-/// How a line ends.
+/// The end of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum LineEnd {
-    /// With the file: the writer was stopped, or somebody has edited it.
+    /// End of file: the writer was interrupted, or someone edited the file.
     File,
     Newline,
-    /// Not within the limit.
+    /// The line exceeds the limit.
     TooLong,
 }
 
@@ -23,10 +23,10 @@ impl<R: BufRead> Lines<R> {
         Self { reader, limit, line: Vec::new() }
     }
 
-    /// Reads the next line, and returns how it ends.
+    /// Reads the next line and returns how it ends.
     pub(crate) fn next_end(&mut self) -> io::Result<Option<LineEnd>> {
         self.line.clear();
-        // Room for the end of a line that is as long as it may be.
+        // One more byte, for the newline of a line of maximal length.
         let most = (self.limit as u64).saturating_add(1);
         let count = self.reader.by_ref().take(most).read_until(b'\n', &mut self.line)?;
         if count == 0 {
@@ -39,12 +39,12 @@ impl<R: BufRead> Lines<R> {
         }))
     }
 
-    /// Returns the line that was read, without what ends it.
+    /// Returns the line without its newline.
     pub(crate) fn line(&self) -> &[u8] {
         &self.line
     }
 
-    /// Returns whether nothing stands behind the last line.
+    /// Returns true at the end of the file.
     pub(crate) fn is_at_end(&mut self) -> io::Result<bool> {
         Ok(self.reader.fill_buf()?.is_empty())
     }

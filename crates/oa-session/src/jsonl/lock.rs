@@ -8,11 +8,11 @@ use fs4::{FileExt, TryLockError};
 use crate::error::{Error, ErrorKind};
 use crate::jsonl::private::open_file;
 
-/// A file that is locked while a folder is read or changed. It says nothing and is never removed.
+/// The lock file of a folder. It is always empty and never removed.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
-    wait: Duration,
+    timeout: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -21,23 +21,23 @@ pub(crate) enum Access {
     Read,
 }
 
-/// The folder is ours until this is dropped.
+/// A guard for the locked folder.
 #[derive(Debug)]
-#[must_use = "the lock is given back when this is dropped"]
-pub(crate) struct Held<'a> {
+#[must_use = "dropping the guard releases the lock"]
+pub(crate) struct LockGuard<'a> {
     file: &'a File,
 }
 
 impl Lock {
-    pub(crate) fn open(path: &Path, wait: Duration) -> std::io::Result<Self> {
+    pub(crate) fn open(path: &Path, timeout: Duration) -> std::io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).read(true);
         let file = open_file(path, &mut options)?;
-        Ok(Self { file, wait })
+        Ok(Self { file, timeout })
     }
 
-    /// Waits until nobody else is there who must not be.
-    pub(crate) fn hold(&self, access: Access) -> Result<Held<'_>, Error> {
+    /// Waits for the lock.
+    pub(crate) fn hold(&self, access: Access) -> Result<LockGuard<'_>, Error> {
         const LONGEST: Duration = Duration::from_millis(4);
 
         let mut pause = Duration::from_micros(50);
@@ -48,14 +48,15 @@ impl Lock {
                 Access::Read => FileExt::try_lock_shared(&self.file),
             };
             match tried {
-                Ok(()) => return Ok(Held { file: &self.file }),
-                Err(TryLockError::WouldBlock) if waited < self.wait => {
+                Ok(()) => return Ok(LockGuard { file: &self.file }),
+                Err(TryLockError::WouldBlock) if waited < self.timeout => {
                     thread::sleep(pause);
                     waited += pause;
                     pause = (pause * 2).min(LONGEST);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    let message = format!("the folder was in use for {:?}", self.wait);
+                    let message =
+                        format!("the folder is in use: timed out after {:?}", self.timeout);
                     return Err(Error::new(ErrorKind::Busy, message));
                 }
                 Err(TryLockError::Error(error)) => {
@@ -67,9 +68,9 @@ impl Lock {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        // It goes with the process at the latest.
+        // The lock is released with the process at the latest.
         let _ = FileExt::unlock(self.file);
     }
 }

@@ -18,34 +18,34 @@ use crate::rules::{check_record, open_calls};
 use crate::session::{NewSession, Session, SessionInfo};
 use crate::timestamp::Timestamp;
 
-/// What a record takes beside its messages or metadata: a line may be longer by this.
+/// The largest part of a line other than its messages or metadata, in bytes.
 const OVERHEAD: usize = 1 << 10;
 
-/// What a session's file says, as far as it was read.
+/// The parsed content of a session's file, up to `end`.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    /// None until the first record was read.
+    /// `None` until the first record was read.
     ledger: Option<Ledger>,
     end: End,
     /// Present if messages are wanted.
     contents: Option<Contents>,
 }
 
-/// What a file says beside what is to be known for the next change.
+/// The parts of a file that are not needed for the next change.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// As JSON, each with the line in which it stands.
+    /// As JSON, each with its line number.
     pub(crate) messages: Vec<(Box<str>, u64)>,
     pub(crate) pending: Option<Box<Pending>>,
 }
 
 impl Log {
-    /// Of a file of which nothing was read, that keeps the messages.
+    /// Creates an empty log that keeps messages.
     pub(crate) fn with_contents() -> Self {
         Self { contents: Some(Contents::default()), ..Self::default() }
     }
 
-    /// Of a file that was just written.
+    /// Creates the log of a file that was just written.
     pub(crate) fn written(ledger: Ledger, end: End) -> Self {
         Self { ledger: Some(ledger), end, contents: None }
     }
@@ -54,7 +54,7 @@ impl Log {
         &mut self.end
     }
 
-    /// Returns whether the file still begins with what was read of it.
+    /// Returns true if the file still starts with the part that was read.
     pub(crate) fn is_start_of(&self, file: &mut File) -> io::Result<bool> {
         self.end.is_in(file)
     }
@@ -67,13 +67,13 @@ impl Log {
         self.ledger.as_mut().ok_or_else(no_beginning)
     }
 
-    /// Takes out the messages, which a log that is remembered does not keep.
+    /// Takes out the messages, which cached logs do not keep.
     pub(crate) fn take_contents(&mut self) -> Contents {
         self.contents.take().unwrap_or_default()
     }
 
-    /// Reads what the file has behind that which was read before. What stands at its very end and is
-    /// no whole record is passed by: nobody was told that it was written.
+    /// Reads the lines added since the last read. An incomplete record at the very end is ignored, because it
+    /// was never acknowledged.
     pub(crate) fn read_on(
         &mut self,
         file: &mut File,
@@ -90,14 +90,14 @@ impl Log {
             let is_last = lines.is_at_end().map_err(broken)?;
             let line = lines.line();
             let read = match end {
-                LineEnd::TooLong => Err(Error::limit(format!(
-                    "it is longer than the {most} bytes of the longest line"
-                ))),
+                LineEnd::TooLong => {
+                    Err(Error::limit(format!("the line is longer than {most} bytes")))
+                }
                 LineEnd::File | LineEnd::Newline => self.read_line(line, id, limits),
             };
             let sum = match read {
                 Ok(sum) => sum,
-                // A file system that lost its power may leave zeros, which JSON never has.
+                // After a power failure, a file system may leave zero bytes, which JSON never contains.
                 Err(error)
                     if is_last
                         && error.kind() == ErrorKind::Corrupt
@@ -121,7 +121,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes in one line, and returns its checksum if it has one.
+    /// Applies one line and returns its checksum, if it has one.
     fn read_line(
         &mut self,
         line: &[u8],
@@ -129,7 +129,7 @@ impl Log {
         limits: &Limits,
     ) -> Result<Option<u64>, Error> {
         let line = str::from_utf8(line)
-            .map_err(|error| Error::corrupt("it is no text").with_source(error))?;
+            .map_err(|error| Error::corrupt("the line is not UTF-8 text").with_source(error))?;
         let record = Record::read(line)?;
         if let Record::Message(json) = record {
             self.read_old(json, id, limits)?;
@@ -140,10 +140,10 @@ impl Log {
         Ok(Some(sum))
     }
 
-    /// Takes in a message of version 0, which has no times and no checksum.
+    /// Applies a message of version 0, which has no time or checksum.
     fn read_old(&mut self, json: &str, id: &SessionId, limits: &Limits) -> Result<(), Error> {
         if self.end.sum.is_some() {
-            return Err(Error::corrupt("it is a message, where there were records before"));
+            return Err(Error::corrupt("a bare message after records"));
         }
         let mut chain = self.end.chain;
         chain.update(json.as_bytes());
@@ -175,17 +175,17 @@ impl Log {
             }
             Record::Create { id: named, at, metadata } => {
                 if self.ledger.is_some() {
-                    return Err(Error::corrupt("it begins a session where there is one"));
+                    return Err(Error::corrupt("a second `create` record"));
                 }
                 if named != *id {
                     return Err(Error::corrupt(format!(
-                        "it is of session {named}, and not of {id}"
+                        "the file belongs to session {named}, not {id}"
                     )));
                 }
                 let session = NewSession::new(named, at).with_metadata(metadata);
                 self.ledger = Some(Ledger::new(SessionInfo::new(session, revision)));
             }
-            Record::Message(_) => return Err(Error::corrupt("it has a checksum and no record")),
+            Record::Message(_) => return Err(Error::corrupt("a checksum without a record")),
             Record::Metadata { at, metadata } => {
                 let info = &mut self.ledger_mut()?.info;
                 info.metadata = metadata;
@@ -214,7 +214,7 @@ impl Log {
         let line = self.end.lines + 1;
         let ledger = self.ledger_mut()?;
         let keep = keep.unwrap_or(ledger.info.message_count);
-        ledger.check_place(keep).map_err(|error| Error::corrupt(error.to_string()))?;
+        ledger.check_keep(keep).map_err(|error| Error::corrupt(error.to_string()))?;
         let entries = messages.iter().map(|message| {
             let json = message.get();
             Ok(Entry { bytes: json.len() as u64, role: role_of(json)? })
@@ -237,11 +237,11 @@ impl Log {
         }
     }
 
-    /// Returns the session of these contents.
+    /// Returns the session with these contents.
     pub(crate) fn session(&self, contents: &Contents, path: &Path) -> Result<Session, Error> {
         let messages = contents.messages.iter().map(|(json, line)| {
             serde_json::from_str::<Message>(json).map_err(|error| {
-                let message = "a message in it cannot be read";
+                let message = "a message is damaged";
                 Error::corrupt(message).with_source(error).at(path, *line)
             })
         });
@@ -250,7 +250,7 @@ impl Log {
         let open = open_calls(&messages)
             .map_err(|error| Error::corrupt(error.to_string()).at(path, last))?;
         if let Some(id) = open.first() {
-            let message = format!("the conversation ends before the result of call {id:.64}");
+            let message = format!("the conversation ends without the result of call {id:.64}");
             return Err(Error::corrupt(message).at(path, last));
         }
         let pending = contents.pending.as_deref().cloned();
@@ -259,9 +259,9 @@ impl Log {
 }
 
 impl Contents {
-    /// Cuts the first `keep` messages into records that are not too long, and never between a call
-    /// and its result: that they are one record is an error if it is too long to be read again, as it may be
-    /// where a file of version 0 had a line for each.
+    /// Splits the first `keep` messages into records within the length limit, never between a call and its
+    /// result. Fails if those together exceed the limit, which a file of version 0, with a line for each, may
+    /// allow.
     pub(crate) fn batches(
         &self,
         ledger: &Ledger,
@@ -290,5 +290,5 @@ impl Contents {
 }
 
 fn no_beginning() -> Error {
-    Error::corrupt("no session begins here")
+    Error::corrupt("the file has no `create` record")
 }

@@ -1,4 +1,4 @@
-//! Ids as names of files: the same on every file system, whatever it makes of case and of other scripts.
+//! Session ids as file names, identical on every file system regardless of its treatment of case and Unicode.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -12,7 +12,7 @@ const DRAFT: &str = ".new";
 /// The file that is locked while a folder is in use.
 pub(crate) const LOCK: &str = ".lock";
 
-/// Returns the name of the file of a session.
+/// Returns the file name of a session.
 pub(crate) fn file_name(id: &SessionId) -> String {
     let mut name = String::from(BEFORE);
     for byte in id.as_str().bytes() {
@@ -27,24 +27,24 @@ pub(crate) fn file_name(id: &SessionId) -> String {
     name
 }
 
-/// Returns whether the name looks like that of a session's file.
+/// Returns true if the name looks like a session's file.
 pub(crate) fn is_session(name: &str) -> bool {
     name.starts_with(BEFORE) && name.ends_with(AFTER)
 }
 
-/// Returns the name under which a session's file is written until it is complete.
+/// Returns the temporary name under which a session's file is written.
 pub(crate) fn draft_name(name: &OsStr) -> OsString {
     let mut draft = name.to_owned();
     draft.push(DRAFT);
     draft
 }
 
-/// Returns whether the name is one that a store gives to a file.
+/// Returns true if a store may have created a file with this name.
 pub(crate) fn is_own(name: &str) -> bool {
     name == LOCK || is_session(name.strip_suffix(DRAFT).unwrap_or(name))
 }
 
-/// Returns the id of the session whose file has this name.
+/// Returns the id of the session with this file name.
 pub(crate) fn session_id(name: &str) -> Option<SessionId> {
     let mut bytes = Vec::new();
     let mut rest = name.strip_prefix(BEFORE)?.strip_suffix(AFTER)?.bytes();
@@ -58,7 +58,7 @@ pub(crate) fn session_id(name: &str) -> Option<SessionId> {
         });
     }
     let id = SessionId::new(String::from_utf8(bytes).ok()?).ok()?;
-    // One id has one name.
+    // Reject other spellings: each id has exactly one file name.
     (file_name(&id) == name).then_some(id)
 }
 

@@ -1,7 +1,7 @@
-//! Opening files and folders that belong to the store alone.
+//! Opening files and folders that only the store may access.
 //!
-//! On Unix, files are created with mode 0600 and folders with 0700, and looser permissions of those that are
-//! there are tightened. Elsewhere permissions are those that the folder hands down.
+//! On Unix, files are created with mode 0600 and folders with 0700, and looser permissions are tightened.
+//! Elsewhere, permissions are inherited from the folder.
 
 use std::error::Error;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -10,9 +10,9 @@ use std::{fmt, io};
 
 use crate::jsonl::name::is_own;
 
-/// Creates a folder with its parents, unless it is there, and closes it to other users.
+/// Creates a folder and its parents if needed, and closes it to other users.
 ///
-/// A folder in which anything else is kept stays as it is: somebody may need to get at that.
+/// A folder that contains anything else is left alone, because others may need access to it.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -28,7 +28,7 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
 
 /// Opens a regular file, or creates it if the options say so.
 ///
-/// Fails at once if anything else has the name: a link is not followed, and a FIFO is not waited for.
+/// Fails immediately for anything else: links are not followed, and FIFOs are not waited for.
 pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -39,14 +39,14 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         options.mode(0o600).custom_flags(flags.bits().cast_signed());
     }
-    // Where links cannot be refused by the call that opens.
+    // For systems whose `open` cannot reject links.
     #[cfg(not(unix))]
     if is_irregular(path) {
         return Err(io::Error::other(NotRegular));
     }
     let file = match options.open(path) {
         Ok(file) => file,
-        // Systems disagree on what the error is called for a link, a FIFO without a reader, or a socket.
+        // Systems report different errors for links, FIFOs without a reader, and sockets.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists && is_irregular(path) => {
             return Err(io::Error::other(NotRegular));
         }
@@ -60,13 +60,13 @@ pub(crate) fn open_file(path: &Path, options: &mut OpenOptions) -> io::Result<Fi
     Ok(file)
 }
 
-/// A link, a FIFO, a device, a socket or a folder, where a file should be.
+/// A link, FIFO, device, socket or folder in place of a file.
 #[derive(Debug)]
 struct NotRegular;
 
 impl fmt::Display for NotRegular {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it is not a regular file")
+        f.write_str("not a regular file")
     }
 }
 
@@ -95,8 +95,8 @@ fn is_loose(_: &Metadata) -> bool {
     false
 }
 
-/// Takes away what goes beyond `most`. It may fail where the owner is somebody else, or the file system has
-/// no permissions: those stores work as they did.
+/// Removes permissions beyond `most`. May fail if the file has another owner or the file system has no
+/// permissions; such stores work as before.
 fn tighten(metadata: &Metadata, most: u32, set: impl FnOnce(fs::Permissions) -> io::Result<()>) {
     #[cfg(unix)]
     if is_loose(metadata) {

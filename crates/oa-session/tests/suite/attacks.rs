@@ -1,4 +1,4 @@
-//! Names that somebody else has taken, and permissions that are too loose.
+//! Names taken by an attacker, and permissions that are too loose.
 
 use std::error::Error as _;
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use crate::{Files, append, at, create, folder_of, id, kind, load, turn, turns};
 
-/// What an attacker puts under a name of the store's.
+/// Something an attacker places under a name of the store's.
 #[derive(Clone, Copy, Debug)]
 enum Trap {
     Fifo,
@@ -44,7 +44,7 @@ impl Trap {
     }
 }
 
-/// A session that the store must neither read nor change when a link leads to it.
+/// A session that the store must neither read nor change through a link.
 struct Victim(TempDir);
 
 impl Victim {
@@ -79,7 +79,7 @@ fn only_a_regular_file_is_a_session() {
                 refused(trap, block_on(store.fork(&b, 0, NewSession::new(id("c"), at(2)))));
                 let new = NewSession::new(b, at(2));
                 assert_eq!(kind(block_on(store.create(new))), ErrorKind::AlreadyExists, "{trap:?}");
-                // The others are listed, and it stands beside them.
+                // The other sessions are listed, with this one among the unreadable.
                 let page = block_on(store.list(List::new(10))).unwrap();
                 assert_eq!(page.sessions.len(), 1, "{trap:?}");
                 assert_eq!(page.unreadable[0].name, "session-b.jsonl", "{trap:?}");
@@ -112,7 +112,7 @@ fn a_new_file_is_never_written_through_a_name_that_is_taken() {
         within_seconds(trap, {
             let store = files.open();
             move || match trap {
-                // There is nothing in the way that could be removed.
+                // A folder is not removed.
                 Trap::Folder => {
                     let new = NewSession::new(id("c"), at(1));
                     assert_eq!(kind(block_on(store.create(new))), ErrorKind::Io);
@@ -145,7 +145,7 @@ fn folders_and_files_are_for_their_owner_alone() {
     let folder = outside.path().join("agents").join("sessions");
     let store = JsonlStore::open(&folder).unwrap();
     let mut info = create(&store, "a");
-    // Enough that the file is written anew.
+    // Enough to have the file compacted.
     for _ in 0..6 {
         info = append(&store, &info, vec![Message::user("-".repeat(300 << 10))]).unwrap();
         info = block_on(store.rewind(&info.id, info.revision, 0, at(3))).unwrap();
@@ -191,10 +191,10 @@ fn refused<T: std::fmt::Debug>(trap: Trap, result: Result<T, Error>) {
     let error = result.expect_err("it is a trap");
     assert_eq!(error.kind(), ErrorKind::Io, "{trap:?}");
     let cause = error.source().map(ToString::to_string);
-    assert_eq!(cause.as_deref(), Some("it is not a regular file"), "{trap:?}");
+    assert_eq!(cause.as_deref(), Some("not a regular file"), "{trap:?}");
 }
 
-/// Fails where the body blocks, instead of waiting with it.
+/// Fails if the body blocks, instead of blocking too.
 #[track_caller]
 fn within_seconds(trap: Trap, body: impl FnOnce() + Send + 'static) {
     let (send, receive) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! What crashes, disks and editors make of a file.
+//! Files damaged by crashes, disks and editors.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn a_last_line_that_was_cut_anywhere_is_dropped_and_the_rest_is_there() {
         assert_eq!(files.load().unwrap(), turns(2), "cut at {end}");
         assert_eq!(files.read(), &whole[..end], "reading changes nothing");
     }
-    // All that is missing is the newline: the record is there.
+    // Only the newline is missing, so the record counts.
     files.write(&whole[..whole.len() - 1]);
     assert_eq!(files.load().unwrap(), turns(3));
     files.go_on(3);
@@ -55,7 +55,7 @@ fn a_store_that_has_read_a_file_notices_what_others_make_of_it() {
     append(&other, &third, turn(3)).unwrap();
     assert_eq!(kind(append(&one, &third, turn(9))), ErrorKind::Conflict);
     assert_eq!(files.load().unwrap(), turns(4));
-    // The same length, another session.
+    // The same length, but a different session.
     block_on(other.delete(&id("a"))).unwrap();
     let info = create(&other, "a");
     let mut info = append(&other, &info, turn(7)).unwrap();
@@ -76,14 +76,14 @@ fn errors_name_the_file_and_the_line() {
     assert_eq!(error.kind(), ErrorKind::Corrupt);
     let text = error.to_string();
     let path = files.path();
-    let expected = "its checksum is wrong: it, or a line before it, was changed";
+    let expected = "checksum mismatch: this or an earlier line was changed";
     assert_eq!(text, format!("{}, line 3: {expected}", path.display()));
 
     let mut lines: Vec<&str> = whole.lines().collect();
     lines[1] = "{\"v\":1,\"op\":\"append\"";
     files.write(lines.join("\n").as_bytes());
     let error = files.load().unwrap_err();
-    assert_eq!(error.to_string(), format!("{}, line 2: it cannot be read", path.display()));
+    assert_eq!(error.to_string(), format!("{}, line 2: the line is damaged", path.display()));
     assert!(std::error::Error::source(&error).is_some());
 }
 
@@ -107,7 +107,7 @@ fn files_that_are_no_sessions_are_reported_beside_those_that_are() {
     for unreadable in &page.unreadable {
         assert_eq!(unreadable.error.kind(), ErrorKind::Corrupt, "{unreadable:?}");
     }
-    // They are not written over, and can be removed.
+    // Damaged sessions are not overwritten, but can be deleted.
     let store = files.open();
     let again = oa_session::NewSession::new(id("c"), crate::at(1));
     assert_eq!(kind(block_on(store.create(again))), ErrorKind::AlreadyExists);
@@ -118,7 +118,7 @@ fn files_that_are_no_sessions_are_reported_beside_those_that_are() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// One wrong byte anywhere: an error, or the words that were written, but for a cut end.
+    /// One wrong byte anywhere: an error or the original messages, except for a damaged last line.
     #[test]
     fn no_wrong_byte_changes_a_conversation(place in any::<prop::sample::Index>(), byte: u8) {
         let files = Files::new(3);
@@ -137,7 +137,7 @@ proptest! {
             Err(error) => {
                 let kinds = [ErrorKind::Corrupt, ErrorKind::NewerVersion];
                 prop_assert!(kinds.contains(&error.kind()), "{:?}", error);
-                // Nothing is written into a file that cannot be read.
+                // Nothing is written to a damaged file.
                 let store = files.open();
                 let patch = serde_json::Map::new();
                 prop_assert!(block_on(store.set_metadata(&id("a"), patch, crate::at(3))).is_err());

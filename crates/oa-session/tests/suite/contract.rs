@@ -1,4 +1,4 @@
-//! Our own stores keep what every store has to.
+//! The contract test for our own stores.
 
 use std::sync::Arc;
 

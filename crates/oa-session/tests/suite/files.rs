@@ -1,4 +1,4 @@
-//! What is in the folder, and what is done about files that grow.
+//! The files in the folder, and their compaction.
 
 use std::fs::{self, File};
 use std::pin::pin;
@@ -44,7 +44,7 @@ fn a_file_is_written_anew_when_most_of_it_was_taken_back() {
     assert!(longest < 2 << 20, "{longest}");
     assert!(files.read().len() < 2 << 20);
     assert!(String::from_utf8(files.read()).unwrap().contains("\"op\":\"state\""));
-    // Everybody goes on from where they were.
+    // All writers continue.
     assert_eq!(files.load().unwrap(), turns(2));
     assert_eq!(block_on(files.open().load(&id("a"))).unwrap().info, info);
     let info = append(&other, &info, turn(2)).unwrap();
@@ -96,7 +96,7 @@ fn a_long_conversation_is_forked_in_records_of_bounded_length() {
 fn whoever_waits_for_another_process_stalls_nobody_and_is_told_in_the_end() {
     let files = Files::new(1);
     let mut limits = Limits::default();
-    limits.wait = Duration::from_millis(20);
+    limits.timeout = Duration::from_millis(20);
     let store = JsonlStore::open_with(files.folder.path(), limits).unwrap();
     let lock = File::options().write(true).open(files.folder.path().join(".lock")).unwrap();
     FileExt::lock(&lock).unwrap();

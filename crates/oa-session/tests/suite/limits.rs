@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{append, at, create, id, kind, load, turn, turns};
 
-/// Does it with a store of each kind that has these limits.
+/// Runs a check with a store of each kind that has these limits.
 fn each(limits: &Limits, check: impl Fn(&dyn SessionStore)) {
     check(&MemoryStore::with_limits(limits.clone()));
     let folder = tempfile::tempdir().expect("there is room");
@@ -100,7 +100,7 @@ fn narrower_ones_than_a_session_was_written_under_lose_nothing() {
         }
         assert_eq!(files.read(), before);
     }
-    // A line is as long as a record may be, and a kilobyte for what is around it.
+    // A line may be as long as a record, plus a kilobyte for the rest of it.
     let info = block_on(files.open().load(&id("a"))).unwrap().info;
     append(&files.open(), &info, vec![Message::user("-".repeat(2_000))]).unwrap();
     let mut limits = Limits::default();
@@ -108,6 +108,6 @@ fn narrower_ones_than_a_session_was_written_under_lose_nothing() {
     let store = JsonlStore::open_with(files.folder.path(), limits).unwrap();
     let error = load(&store, "a").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
-    assert!(error.to_string().contains("line 6: it is longer than the 1524 bytes"), "{error}");
+    assert!(error.to_string().contains("line 6: the line is longer than 1524 bytes"), "{error}");
     assert_eq!(files.load().unwrap().len(), 9);
 }

@@ -1,4 +1,4 @@
-//! Stores from outside, waited for without a runtime.
+//! Stores through their public interface, without a runtime.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,12 +92,12 @@ impl Files {
         fs::write(self.path(), bytes).expect("it is written");
     }
 
-    /// Loads by a store that knows nothing yet.
+    /// Loads with a store that has nothing cached.
     fn load(&self) -> Result<Vec<Message>, Error> {
         load(&self.open(), "a")
     }
 
-    /// Adds turn `number` by a store that knows nothing yet.
+    /// Adds turn `number` with a store that has nothing cached.
     fn go_on(&self, number: usize) {
         let store: Arc<dyn SessionStore> = Arc::new(self.open());
         let info = block_on(store.load(&id("a"))).expect("it can be read").info;

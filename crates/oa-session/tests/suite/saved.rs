@@ -1,4 +1,4 @@
-//! A program that keeps a conversation while it goes on.
+//! A program that saves its conversation as it goes.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn a_history_that_was_changed_replaces_what_was_saved() {
         let asked = Message::assistant(vec![call().into()]);
         let first = vec![prompt.clone(), asked.clone(), result("one"), Message::user("And?")];
         saved.save(&first, at(2)).await.unwrap();
-        // A change in a result, at the front, at the end, and of everything.
+        // A change in a result, at the start, at the end, and of everything.
         let mut other = first.clone();
         other[2] = result("two");
         let histories =

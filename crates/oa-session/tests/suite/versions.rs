@@ -12,14 +12,14 @@ fn a_newer_version_is_refused_and_left_alone() {
     let files = Files::new(2);
     let known = block_on(files.open().load(&id("a"))).unwrap().info;
     let newer = "{\"v\":2,\"op\":\"append\",\"at\":1,\"words\":[]}";
-    // Whole, and cut short by a crash of its own.
+    // Complete, and cut short by a crash.
     for end in ["\n", ""] {
         files.write(&[&files.read()[..], newer.as_bytes(), end.as_bytes()].concat());
         let before = files.read();
         let store = files.open();
         let error = files.load().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NewerVersion);
-        let said = "it is of version 2, and 1 is the newest that is known here";
+        let said = "the line has format version 2; this program supports up to 1";
         assert_eq!(error.to_string(), format!("{}, line 4: {said}", files.path().display()));
         assert_eq!(kind(append(&store, &known, turn(2))), ErrorKind::NewerVersion);
         let rewind = block_on(store.rewind(&known.id, known.revision, 0, at(1)));
@@ -49,16 +49,16 @@ fn a_file_of_bare_messages_is_read_and_goes_on() {
     files.go_on(3);
     assert_eq!(files.load().unwrap(), turns(4));
     assert!(files.read().starts_with(lines(&turns(2)).as_bytes()), "what was there stays");
-    // A message among records is none.
+    // A bare message among records is an error.
     let mixed = [&files.read()[..], lines(&turn(4)).as_bytes()].concat();
     files.write(&mixed);
     assert_eq!(kind(files.load()), ErrorKind::Corrupt);
 
-    // What ends with an open call is no conversation that could go on.
+    // A file that ends with an open call is not a valid conversation.
     let call = ToolUseBlock::new("call_1", "add", json!({}));
     files.write(lines(&[Message::assistant(vec![call.into()])]).as_bytes());
     let error = files.load().unwrap_err();
-    assert!(error.to_string().ends_with("the conversation ends before the result of call call_1"));
+    assert!(error.to_string().ends_with("the conversation ends without the result of call call_1"));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn the_form_of_a_file_is_pinned() {
 
 #[test]
 fn a_file_of_bare_messages_is_never_written_anew_so_that_it_cannot_be_read() {
-    // Each has a line of its own there, and one for all of them here.
+    // Each has its own line in the old file, and they share one in the new.
     let calls: Vec<_> =
         (0..4).map(|call| ToolUseBlock::new(format!("c{call}"), "read", json!({}))).collect();
     let results = calls

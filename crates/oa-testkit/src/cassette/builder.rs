@@ -40,8 +40,24 @@ pub struct CassetteBuilder {
     secrets: Secrets,
 }
 
+impl Cassette {
+    /// Opens a cassette: to replay it if the file exists, else to record it.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`CassetteBuilder::open`].
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, CassetteError> {
+        Self::builder(path).open()
+    }
+
+    /// Says how a cassette is to be opened.
+    pub fn builder(path: impl Into<PathBuf>) -> CassetteBuilder {
+        CassetteBuilder::new(path.into())
+    }
+}
+
 impl CassetteBuilder {
-    pub(super) fn new(path: PathBuf) -> Self {
+    fn new(path: PathBuf) -> Self {
         Self {
             blur: Blur::default(),
             cut: None,
@@ -86,7 +102,7 @@ impl CassetteBuilder {
     /// or a path within a text.
     ///
     /// What is written to the file is not changed.
-    pub fn normalise<F>(mut self, rewrite: F) -> Self
+    pub fn normalize<F>(mut self, rewrite: F) -> Self
     where
         F: Fn(&mut Value) + Send + Sync + 'static,
     {

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Check, LONGEST, at, entries, member, repeated};
+use super::check::{Check, LONGEST, at, entries, member};
+use super::repeated;
 use crate::requests::quoted;
 
 pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {

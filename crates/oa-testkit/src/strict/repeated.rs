@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::at;
+use super::check::at;
 
 /// Returns the paths of members that stand in their object already. The text is valid JSON.
 pub(super) fn members(text: &str) -> Vec<String> {

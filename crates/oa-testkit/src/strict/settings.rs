@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Check, at, entries, member};
+use super::check::{Check, at, entries, member};
 
 impl Check<'_> {
     pub(super) fn settings(&mut self, request: &Map<String, Value>) {

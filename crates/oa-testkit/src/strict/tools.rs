@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{Check, at, entries, member};
+use super::check::{Check, at, entries, member};
 use crate::requests::quoted;
 
 impl Check<'_> {

@@ -144,7 +144,7 @@ async fn members_can_be_ignored_or_rewritten() {
     panic_of(|| tape.verify());
 
     let tape = builder()
-        .normalise(|body| {
+        .normalize(|body| {
             body["seed"] = json!(0);
             body["messages"][0]["id"] = json!(0);
             body["messages"][0]["content"] = json!("It is some time.");

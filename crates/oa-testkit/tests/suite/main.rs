@@ -7,7 +7,7 @@ mod cassette_files;
 mod cassettes;
 mod framing;
 mod memory;
-mod misbehaviour;
+mod misbehavior;
 mod requests;
 mod said;
 mod story;

@@ -194,7 +194,7 @@ async fn bytes_are_played_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_mislabelled_stream_is_still_one() {
+async fn a_mislabeled_stream_is_still_one() {
     let reply = Reply::text("Hello").content_type("text/plain").status(201).header("x-a", "b");
     let (status, kind, body) = ask_both(reply, &streamed()).await;
     assert_eq!((status, kind.as_str()), (201, "text/plain"));

@@ -1,4 +1,4 @@
-//! What is checked before a tool runs, and what the model is told.
+//! Argument checks, and the messages for the model.
 
 use insta::assert_snapshot;
 use oa_tools::check_arguments;
@@ -75,7 +75,7 @@ fn what_is_wrong_is_told_by_path() {
         "other": 1,
         "stops": [{ "name": "a" }, { "name": 1 }, {}, { "name": null, "x.y": 1 }, "z"],
         "unit": "kelvin",
-    })), @r#"`city`: expected string, found number 5; `stops[1].name`: expected string or null, found number 1; `stops[2].name`: required, but missing; expected string or null; `stops[3].x.y`: there is no such parameter; there are `name`; `stops[4]`: expected object, found string "z"; `unit`: expected one of "c", "f", 3, found string "kelvin""#);
+    })), @r#"`city`: expected string, found number 5; `stops[1].name`: expected string or null, found number 1; `stops[2].name`: required, but missing; expected string or null; `stops[3].x.y`: unknown parameter; the parameters are `name`; `stops[4]`: expected object, found string "z"; `unit`: expected one of "c", "f", 3, found string "kelvin""#);
     check(
         &schema,
         json!({ "city": "a", "stops": [], "other": null, "unit": 3.0 }),
@@ -108,7 +108,7 @@ fn defaults_are_filled_in_at_any_depth() {
     check(&schema, Value::Null, &json!({ "limit": 10, "page": { "size": 5 } }));
 }
 
-/// A schema whose defaults never settle completes nothing, rather than a different part each time.
+/// Defaults that never settle are not filled in at all, rather than to a different depth each time.
 #[test]
 fn defaults_without_end_are_not_filled_in() {
     let endless = properties(json!({
@@ -120,7 +120,7 @@ fn defaults_without_end_are_not_filled_in() {
     check(&endless, json!({ "n": 5.0 }), &json!({ "n": 5.0 }));
 }
 
-/// The default of one alternative may make the value fit an earlier one, which has more to fill in.
+/// A default in one alternative may make the value match an earlier one with more defaults.
 #[test]
 fn alternatives_are_completed_until_nothing_changes() {
     let schema = json!({
@@ -181,7 +181,7 @@ fn alternatives_and_references_are_followed() {
         json!({ "shape": { "kind": "square" } }),
         &json!({ "shape": { "kind": "square", "a": 1 } }),
     );
-    assert_snapshot!(refused(&schema, json!({ "shape": { "kind": "line" } })), @"`shape`: no alternative fits object");
+    assert_snapshot!(refused(&schema, json!({ "shape": { "kind": "line" } })), @"`shape`: object matches none of the alternatives");
     assert_snapshot!(refused(&schema, json!({ "shape": "round" })), @r#"`shape`: expected object, found string "round""#);
     assert_snapshot!(refused(&schema, json!({ "id": [] })), @"`id`: expected string or integer, found array of 0");
     assert_snapshot!(refused(&schema, json!({ "both": { "x": 1 } })), @"`both.y`: required, but missing");
@@ -202,7 +202,7 @@ fn what_stands_beside_a_reference_holds_too() {
             "Box": { "type": "object", "properties": { "high": { "type": "integer", "default": 2 } } },
         },
     });
-    // Its own default counts before that of what it refers to.
+    // A default next to a reference takes precedence over the target's.
     check(&schema, json!({}), &json!({ "unit": "C", "warm": "K" }));
     check(
         &schema,
@@ -210,12 +210,12 @@ fn what_stands_beside_a_reference_holds_too() {
         &json!({ "unit": "K", "warm": "C", "size": { "wide": 3, "deep": 1, "high": 2 } }),
     );
     assert_snapshot!(refused(&schema, json!({ "unit": "X", "warm": "F", "size": { "wide": "x" } })), @r#"`unit`: expected one of "C", "F", "K", found string "X"; `warm`: expected one of "C", "K", found string "F"; `size.wide`: expected integer, found string "x""#);
-    // What several say of the same value is told once.
+    // A problem found by several schemas for the same value is reported once.
     let twice =
         json!({ "$ref": "#/$defs/o", "type": "object", "$defs": { "o": { "type": "object" } } });
     assert_snapshot!(refused(&twice, json!([])), @"expected object, found array of 0");
     let never = json!({ "$ref": "#/$defs/no", "type": "object", "$defs": { "no": false } });
-    assert_snapshot!(refused(&never, json!({})), @"nothing is allowed here");
+    assert_snapshot!(refused(&never, json!({})), @"no value is allowed here");
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn additional_members_have_a_schema_or_none() {
     check(&of_numbers, json!({ "a": 1 }), &json!({ "a": 1 }));
     assert_snapshot!(refused(&of_numbers, json!({ "a": "x" })), @r#"`a`: expected number, found string "x""#);
     let none = json!({ "type": "object", "additionalProperties": false });
-    assert_snapshot!(refused(&none, json!({ "a": 1 })), @"`a`: there is no such parameter");
+    assert_snapshot!(refused(&none, json!({ "a": 1 })), @"`a`: unknown parameter");
     let forbidden = properties(json!({ "a": false }));
-    assert_snapshot!(refused(&forbidden, json!({ "a": 1 })), @"`a`: nothing is allowed here");
+    assert_snapshot!(refused(&forbidden, json!({ "a": 1 })), @"`a`: no value is allowed here");
 }
 
 #[test]

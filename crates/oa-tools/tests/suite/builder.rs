@@ -1,4 +1,4 @@
-//! What the builder makes, and the mistakes it keeps.
+//! The tools that builders make, and the mistakes they record.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -135,18 +135,18 @@ fn mistakes_are_kept_until_they_are_asked_for() {
     let of = |change: fn(ToolBuilder) -> ToolBuilder| {
         mistake(&echo(change(tool("t", "").param("a", "integer"))))
     };
-    assert_snapshot!(of(|t| t.param("b", "text")), @r#"the tool t: the parameter b has the unknown type "text""#);
-    assert_snapshot!(of(|t| t.param_with("b", json!({ "type": "text" }))), @r#"the tool t: the parameter b has the unknown type "text""#);
-    assert_snapshot!(of(|t| t.param_with("b", 5)), @"the tool t: the parameter b is 5: neither a type nor a schema");
-    assert_snapshot!(of(|t| t.param("a", "string")), @"the tool t: the parameter a is given twice");
-    assert_snapshot!(of(|t| t.default("b", 1)), @"the tool t: there is no parameter b to say more of");
-    assert_snapshot!(of(|t| t.optional("b")), @"the tool t: there is no parameter b to say more of");
-    assert_snapshot!(of(|t| t.values("b", [1])), @"the tool t: there is no parameter b to say more of");
-    assert_snapshot!(of(|t| t.default("a", "ten")), @r#"the tool t: the default of a: expected integer, found string "ten""#);
-    assert_snapshot!(of(|t| t.schema(json!({}))), @"the tool t: schema() would replace the parameters before it");
-    assert_snapshot!(of(|t| t.default("b", 1).param("c", "x")), @"the tool t: there is no parameter b to say more of");
-    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!("string")))), @"the tool t: the schema is not an object");
-    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!({ "a": "text" })))), @r#"the tool t: the parameter a has the unknown type "text""#);
+    assert_snapshot!(of(|t| t.param("b", "text")), @r#"tool t: parameter b has unknown type "text"; use string, number, integer, boolean, array, object or null"#);
+    assert_snapshot!(of(|t| t.param_with("b", json!({ "type": "text" }))), @r#"tool t: parameter b has unknown type "text"; use string, number, integer, boolean, array, object or null"#);
+    assert_snapshot!(of(|t| t.param_with("b", 5)), @"tool t: parameter b must be a type name or a schema, not 5");
+    assert_snapshot!(of(|t| t.param("a", "string")), @"tool t: parameter a is declared twice");
+    assert_snapshot!(of(|t| t.default("b", 1)), @"tool t: there is no parameter b; declare it first");
+    assert_snapshot!(of(|t| t.optional("b")), @"tool t: there is no parameter b; declare it first");
+    assert_snapshot!(of(|t| t.values("b", [1])), @"tool t: there is no parameter b; declare it first");
+    assert_snapshot!(of(|t| t.default("a", "ten")), @r#"tool t: default value of a: expected integer, found string "ten""#);
+    assert_snapshot!(of(|t| t.schema(json!({}))), @"tool t: call schema() before adding parameters, because it replaces them");
+    assert_snapshot!(of(|t| t.default("b", 1).param("c", "x")), @"tool t: there is no parameter b; declare it first");
+    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!("string")))), @"tool t: the schema must be a JSON object");
+    assert_snapshot!(mistake(&echo(tool("t", "").schema(json!({ "a": "text" })))), @r#"tool t: parameter a has unknown type "text"; use string, number, integer, boolean, array, object or null"#);
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn names_are_those_that_servers_take() {
     for name in ["a", "get_weather-2", &"x".repeat(64)] {
         echo(tool(name, "")).check().unwrap();
     }
-    assert_snapshot!(mistake(&echo(tool("", ""))), @"the name of a tool is empty");
-    assert_snapshot!(mistake(&echo(tool("get weather", ""))), @r#"the tool name "get weather" holds something else than a-z, A-Z, 0-9, _ and -"#);
+    assert_snapshot!(mistake(&echo(tool("", ""))), @"the tool name is empty");
+    assert_snapshot!(mistake(&echo(tool("get weather", ""))), @r#"the tool name "get weather" may contain only a-z, A-Z, 0-9, _ and -"#);
     assert!(mistake(&echo(tool("x".repeat(65), ""))).ends_with("longer than 64 characters"));
     for name in ["a.b", "wetter_ü", "a\n"] {
         mistake(&echo(tool(name, "")));
@@ -187,7 +187,7 @@ fn a_type_can_be_a_tool() {
     let own = Own(json!({ "type": "object", "properties": { "n": { "default": 1 } } }));
     assert_eq!(wait(own.execute(json!({}))).unwrap(), json!(["object", { "n": 1 }]));
     assert_eq!(own.check().map_err(|error| error.to_string()), Ok(()));
-    assert_snapshot!(Own(json!({ "type": "string" })).check().unwrap_err(), @"the schema of the tool own does not describe an object");
+    assert_snapshot!(Own(json!({ "type": "string" })).check().unwrap_err(), @"the schema of tool own must describe an object");
     assert!(Own(json!(true)).check().is_err());
     assert_eq!(format!("{:?}", &own as &dyn Tool), r#"Tool { name: "own", .. }"#);
 }

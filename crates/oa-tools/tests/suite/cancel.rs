@@ -1,4 +1,4 @@
-//! The signal: nothing lost, nothing left.
+//! The cancellation signal: no lost wakeups, nothing left behind.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn all_who_wait_are_woken_once_by_their_latest_waker() {
 
 #[test]
 fn a_waker_may_do_anything() {
-    /// Uses the signal and drops what waits for it while it is woken.
+    /// Uses the signal and drops its waiters while being woken.
     struct Reenter(Cancel);
     impl Wake for Reenter {
         fn wake(self: Arc<Self>) {

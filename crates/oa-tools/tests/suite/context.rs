@@ -1,4 +1,4 @@
-//! What a running tool knows, and what it says.
+//! The context and output of a running tool.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What a handler can fail with, and what becomes of it.
+//! Errors of handlers.
 
 use std::error::Error as StdError;
 use std::{fmt, io};
@@ -60,7 +60,7 @@ fn message_and_causes_are_kept_apart() {
     let error = ToolError::from(layered()).context("search failed");
     assert_eq!(error.message(), "search failed");
     assert_eq!(error.causes(), ["cannot reach the database", "connection refused", "os error 111"]);
-    // A cause that its parent has told already is not told again.
+    // A cause already contained in its parent's message is not repeated.
     let twice = Layered("failed: refused", Some("refused".into()));
     assert_eq!(ToolError::from(twice).to_string(), "failed: refused");
 }

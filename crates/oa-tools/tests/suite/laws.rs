@@ -1,4 +1,4 @@
-//! What holds for any schema and any arguments.
+//! Laws for arbitrary schemas and arguments.
 
 use oa_tools::{FnTool, Tool, check_arguments, complete_arguments, tool};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Schemas that are mostly sensible, about members called a, b and c.
+/// Mostly valid schemas, with members called a, b and c.
 fn any_schema() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "array", "boolean", "integer", "null", "number", "object", "string",
@@ -55,7 +55,7 @@ fn any_schema() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// Arguments that were let through are let through again and stay as they are.
+    /// Preparing is idempotent: accepted arguments pass again unchanged.
     #[test]
     fn preparing_twice_is_preparing_once(schema in any_schema(), input in any_json()) {
         if let Ok(once) = check_arguments(&schema, input.clone()) {
@@ -65,7 +65,7 @@ proptest! {
         prop_assert_eq!(complete_arguments(&schema, once.clone()), once);
     }
 
-    /// The same for a tool with defaults that the model is not told of.
+    /// The same for a tool with hidden defaults.
     #[test]
     fn a_tool_prepares_once(
         schema in any_schema(),
@@ -77,7 +77,7 @@ proptest! {
             tool = tool.param_with(&name, parameter).default(&name, default);
         }
         let tool = tool.build(|args| async { Ok(args) });
-        // One with a mistake in it is offered to nobody.
+        // A tool with a mistake is never offered.
         prop_assume!(tool.check().is_ok());
         if let Ok(once) = tool.prepare(input) {
             prop_assert_eq!(tool.prepare(once.clone()), Ok(once));
@@ -92,7 +92,7 @@ proptest! {
         }
     }
 
-    /// Whatever is given as a schema, a tool can be asked whether it is one.
+    /// Any value can be given as a schema and checked without a panic.
     #[test]
     fn no_schema_panics(schema in prop_oneof![any_schema(), any_json()], input in any_json()) {
         let tool = FnTool::new("t", "", schema, |args| async { Ok(args) });
@@ -102,7 +102,7 @@ proptest! {
         let _ = tool.prepare(input);
     }
 
-    /// A shorthand and the schema it stands for accept the same.
+    /// A shorthand accepts the same arguments as its schema.
     #[test]
     fn shorthand_is_its_schema(names in prop::collection::btree_set("[a-d]", 0..4), input in any_json()) {
         let shorthand = names.iter().map(|name| (name.clone(), json!("integer"))).collect();

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::thread::{self, Thread};
 
-/// Drives a future on this thread, asleep while it waits.
+/// Drives a future on this thread, parked while it waits.
 pub(crate) fn wait<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
 

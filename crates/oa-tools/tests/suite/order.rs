@@ -1,10 +1,10 @@
-//! Members of a schema go out in the order in which they were declared: models write them in it.
+//! Schema members keep their declaration order, because models write arguments in that order.
 
 use oa_tools::{FnTool, ToolBuilder, tool};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// The names of the parameters, as they stand in the bytes of the schema.
+/// The parameter names in the order of the serialized schema.
 fn names(tool: &FnTool) -> (Vec<String>, Vec<String>) {
     let schema: Value =
         serde_json::from_str(&tool.input_schema().to_string()).expect("nothing fails here");
@@ -44,7 +44,7 @@ fn a_type_has_its_own_order() {
     let review = tool("review", "Reviews").typed(|_: Review| async { Ok(Value::Null) });
     let fields = ["summary", "author", "stars", "zest", "age"].map(str::to_owned).to_vec();
     assert_eq!(names(&review), (fields.clone(), fields));
-    // What is no schema of arguments was taken out without moving what is.
+    // Removing flags does not reorder the remaining members.
     let schema = review.input_schema().to_string();
     assert!(schema.starts_with(r#"{"type":"object","properties":{"summary""#), "{schema}");
 }

@@ -1,4 +1,4 @@
-//! Shorthand and whole schemas.
+//! Shorthand and full schemas.
 
 use oa_tools::{FnTool, tool};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::{LONG, ask, hear, post, read, say, send, serve, url, whole};
 
-/// Each chunk is written when the one before was read: nothing waits for more.
+/// Each chunk is written after the previous one was read, so none may be buffered.
 #[tokio::test]
 async fn chunks_come_out_as_they_come_in() {
     let read_one = Arc::new(Notify::new());
@@ -102,7 +102,7 @@ fn a_body_may_outlive_its_runtime() {
 
 #[tokio::test]
 async fn no_task_is_left_behind_or_begun() {
-    // The server is elsewhere, so that all tasks here are the client's.
+    // The server runs in another runtime, so that all tasks here belong to the client.
     let hosting = tokio::runtime::Runtime::new().unwrap();
     let script = Script::new().otherwise(Reply::text("hello").cut(Cut::Every(1)));
     let server = hosting.spawn(SocketServer::start(script)).await.unwrap().unwrap();
@@ -129,7 +129,10 @@ async fn a_body_that_breaks_off_tells_how_and_where() {
         assert_eq!(error.received(), Some(received));
         assert_eq!(
             error.to_string(),
-            format!("the answer of {} broke off after {received} bytes: {how}", server.address())
+            format!(
+                "the response from {} broke off after {received} bytes: {how}",
+                server.address()
+            )
         );
         assert_eq!(transport.idle_connections(), 0);
     }
@@ -141,7 +144,7 @@ async fn a_body_that_breaks_off_tells_how_and_where() {
     check(
         body().framing(Framing::Length).close_after(8),
         8,
-        "connection closed, 10 bytes were announced",
+        "connection closed, 10 bytes expected",
     )
     .await;
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -176,7 +179,7 @@ async fn trailers_are_a_frame() {
     assert_eq!(transport.idle_connections(), 1);
 }
 
-/// A server refuses a large request without reading it, answers and goes away.
+/// A server rejects a large request without reading it, responds and closes.
 #[tokio::test]
 async fn an_early_answer_is_read_though_the_request_is_not_sent() {
     for length in ["content-length: 9\r\n", ""] {

@@ -46,7 +46,7 @@ async fn connecting_takes_no_longer_than_it_may() {
         assert_eq!(begun.elapsed(), limit);
         assert_eq!(
             error.to_string(),
-            format!("cannot connect to model.test:8080: no connection within {limit:?}")
+            format!("cannot connect to model.test:8080: timed out after {limit:?}")
         );
     }
 }

@@ -28,11 +28,11 @@ async fn a_name_that_nobody_has() {
     assert_eq!(error.kind(), ErrorKind::Resolve);
     assert_eq!(
         error.to_string(),
-        "cannot connect to nobody.invalid:80: the name could not be resolved"
+        "cannot connect to nobody.invalid:80: the host name could not be resolved"
     );
 }
 
-/// A name has several addresses, and only one of them answers.
+/// A host name with several addresses, of which only one answers.
 #[tokio::test]
 async fn a_name_is_tried_at_each_of_its_addresses() {
     let server = SocketServer::start(Reply::text("hello")).await.unwrap();
@@ -49,10 +49,10 @@ async fn a_connection_that_ends_before_an_answer_is_closed_and_not_asked_again()
     for verb in ["closed", "reset"] {
         let error = ask(&transport, &url(&server)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Closed);
-        let text = format!("{} {verb} the connection before an answer", server.address());
+        let text = format!("{} {verb} the connection before responding", server.address());
         assert_eq!(error.to_string(), text);
     }
-    // New connections: neither request was repeated.
+    // New connections, so neither request was repeated.
     assert_eq!(server.requests().len(), 2);
 }
 
@@ -69,11 +69,11 @@ async fn an_answer_that_is_not_http_is_a_protocol_error() {
         assert_eq!(error.kind(), ErrorKind::Protocol, "{}", whole(&error));
         assert_eq!(error.to_string(), text.replace("HOST", &address.to_string()));
     }
-    check(b"SSH-2.0-OpenSSH\r\n", "cannot read the answer of HOST as HTTP/1.1").await;
-    check(b"HTTP/3.0 200 OK\r\n\r\n", "cannot read the answer of HOST as HTTP/1.1").await;
-    check(b"{\"error\": \"no\"}\n\n", "cannot read the answer of HOST as HTTP/1.1").await;
-    // The alert with which TLS answers to what is no TLS.
-    check(b"\x15\x03\x01\x00\x02\x02\x46", "HOST speaks TLS: its address begins with https").await;
+    check(b"SSH-2.0-OpenSSH\r\n", "the response from HOST is not HTTP/1.1").await;
+    check(b"HTTP/3.0 200 OK\r\n\r\n", "the response from HOST is not HTTP/1.1").await;
+    check(b"{\"error\": \"no\"}\n\n", "the response from HOST is not HTTP/1.1").await;
+    // The alert that a TLS server sends in reply to plain text.
+    check(b"\x15\x03\x01\x00\x02\x02\x46", "HOST speaks TLS: use https:// in its URL").await;
 }
 
 #[tokio::test]
@@ -151,11 +151,11 @@ async fn addresses_that_cannot_work() {
         assert_eq!(error.to_string(), text);
         assert!(!format!("{error:?}").contains("geheim"));
     }
-    check("/v1/models", "the request's URI is not absolute: it begins with no http://").await;
-    check("ftp://host/", "the request's URI is neither http nor https: ftp").await;
+    check("/v1/models", "the request URI must be absolute and start with http://").await;
+    check("ftp://host/", "the request URI must be http or https, not ftp").await;
     check(
         "http://me:geheim@host/",
-        "the request's URI holds a user name or password, which belong into a header: host:80",
+        "the request URI contains a user name or password (use a header instead): host:80",
     )
     .await;
 }
@@ -167,6 +167,6 @@ async fn https_needs_its_feature() {
     assert_eq!(error.kind(), ErrorKind::TlsMissing);
     assert_eq!(
         error.to_string(),
-        "cannot connect to localhost:443: https needs the feature `tls`, which is off"
+        "cannot connect to localhost:443: enable the feature `tls` to use https"
     );
 }

@@ -24,10 +24,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tower::Service;
 
-/// Longer than anything here takes.
+/// Longer than any test takes.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// Where the testkit's server answers by its script.
+/// The endpoint of the testkit's server.
 pub(crate) fn url(server: &SocketServer) -> String {
     format!("{}/chat/completions", server.base_url())
 }
@@ -55,12 +55,12 @@ pub(crate) async fn read(response: Response<ResponseBody>) -> Result<Bytes, Erro
     Ok(body.expect("the end in time")?.to_bytes())
 }
 
-/// Sends a small request and reads the answer.
+/// Sends a small request and reads the response.
 pub(crate) async fn ask(transport: &Transport, url: &str) -> Result<Bytes, Error> {
     read(post(transport, url).await?).await
 }
 
-/// Serves each connection by `rule`, which is told its number, from 1.
+/// Serves each connection with `rule`, which receives its number, starting at 1.
 pub(crate) async fn serve<F, Fut>(rule: F) -> (SocketAddr, JoinHandle<()>)
 where
     F: Fn(TcpStream, usize) -> Fut + Send + 'static,
@@ -103,12 +103,12 @@ pub(crate) async fn hear(stream: &mut TcpStream) -> Option<String> {
     Some(head + &String::from_utf8(body).expect("text"))
 }
 
-/// Says something, whoever listens.
+/// Writes text, ignoring errors.
 pub(crate) async fn say(stream: &mut TcpStream, text: impl AsRef<[u8]>) {
     let _ = stream.write_all(text.as_ref()).await;
 }
 
-/// An error's own words and those of its sources.
+/// Returns the messages of an error and its sources.
 pub(crate) fn whole(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source())
         .map(ToString::to_string)

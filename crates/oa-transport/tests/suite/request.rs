@@ -73,7 +73,7 @@ async fn what_is_written_to_the_wire() {
         "GET / HTTP/1.1\r\nhost: other\r\n\r\n",
     )
     .await;
-    // A length is the body's, whatever somebody thought it would be.
+    // The content length is always that of the body.
     check(
         Request::post("http://host:1/")
             .header("content-length", "7")
@@ -93,7 +93,7 @@ async fn what_is_written_to_the_wire() {
     .await;
 }
 
-/// On a new connection, on one that was used before, and again when that turns out to be closed.
+/// On a new connection, on a reused one, and again when that turns out to be closed.
 #[tokio::test]
 async fn a_head_is_written_alike_however_often_it_is_sent() {
     let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();

@@ -92,7 +92,7 @@ async fn many_at_the_same_time_over_several_threads() {
     runtime.shutdown_background();
 }
 
-/// llama.cpp announces `keep-alive` and closes all the same.
+/// llama.cpp announces `keep-alive` but closes anyway.
 #[tokio::test]
 async fn a_server_that_closes_in_silence_is_not_noticed() {
     let server = SocketServer::start(
@@ -130,7 +130,7 @@ async fn a_connection_closed_while_idle_is_replaced() {
     }
 }
 
-/// The end comes only when the request is written: nobody can have noticed it before.
+/// The connection closes after the request is written, so nobody can notice earlier.
 #[tokio::test]
 async fn a_request_is_sent_again_if_its_connection_was_closed_before_an_answer() {
     let seen = Arc::new(AtomicUsize::new(0));
@@ -178,10 +178,10 @@ async fn a_request_is_sent_again_only_once() {
     ask(&transport, &url).await.unwrap();
     let error = ask(&transport, &url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed);
-    // The third connection is the next request's.
+    // The third connection serves the next request.
     let error = ask(&transport, &url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Closed);
-    assert_eq!(error.to_string(), format!("{address} closed the connection before an answer"));
+    assert_eq!(error.to_string(), format!("{address} closed the connection before responding"));
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn a_request_is_not_sent_again_once_an_answer_began() {
     assert_eq!(error.kind(), ErrorKind::Closed);
     assert_eq!(
         error.to_string(),
-        format!("{address} closed the connection within the head of its answer")
+        format!("{address} closed the connection while sending the response head")
     );
     assert_eq!(seen.load(Ordering::Relaxed), 1);
 }
@@ -263,7 +263,7 @@ async fn connections_do_not_lie_idle_for_ever() {
     assert_eq!(server.connections(), 3);
 }
 
-/// The socket belongs to a runtime that is gone.
+/// The socket belongs to a runtime that was shut down.
 #[test]
 fn connections_of_a_runtime_that_has_ended_are_not_used() {
     let transport = Transport::new();

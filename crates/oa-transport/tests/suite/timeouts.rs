@@ -23,7 +23,7 @@ enum What {
 
 use What::{Bytes, Content};
 
-/// Lets things come at the given seconds, and returns what is up first and when.
+/// Reports arrivals at the given seconds; returns the first timeout that expires, and when.
 async fn check(timeouts: Timeouts, coming: &[(u64, What)]) -> Option<(TimeoutKind, u64)> {
     let begun = Instant::now();
     let mut watch = Watch::new(timeouts);
@@ -106,14 +106,14 @@ async fn an_end_that_is_expected_is_put_off_by_content_alone() {
         assert_eq!(is_up, (6..10).contains(&at) || at >= 15, "after {at} s");
     }
     assert_eq!(expired(&mut watch).await, TimeoutKind::End);
-    // A shorter wait counts from when it is asked for.
+    // A shorter limit counts from the time of the call.
     watch.expect_end(Duration::from_secs(1));
     let began = Instant::now();
     assert_eq!(expired(&mut watch).await, TimeoutKind::End);
     assert_eq!(began.elapsed(), Duration::from_secs(1));
 }
 
-/// Asked again and again by tasks that change, with and without a reason.
+/// Polled repeatedly by different tasks, with and without a reason.
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_last_is_woken() {
     let mut watch = Watch::new(seconds(10, 3, 0, 0));

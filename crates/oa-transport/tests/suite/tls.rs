@@ -15,7 +15,7 @@ use crate::{ask, hear, say, serve, url, whole};
 #[tokio::test]
 async fn a_port_that_speaks_no_tls() {
     let (address, _task) = serve(async |mut stream: TcpStream, _| {
-        // Servers take a greeting of TLS for a bad request.
+        // A server without TLS takes the TLS greeting for a bad request.
         let greeting = stream.read(&mut [0; 1024]).await.unwrap();
         assert!(greeting > 0);
         say(&mut stream, "HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").await;
@@ -36,12 +36,12 @@ async fn plain_http_is_the_same_with_the_feature() {
     ask(&Transport::new(), &url(&server)).await.unwrap();
 }
 
-/// A server with a certificate of its own making, for `localhost`.
+/// A server with a self-signed certificate for `localhost`.
 async fn secure() -> (String, String) {
     secure_by(CertificateParams::new(["localhost".to_owned()]).expect("a name")).await
 }
 
-/// A server with a self-signed certificate; it answers every request on a connection with its number.
+/// A server with a self-signed certificate that answers every request on a connection with its number.
 async fn secure_by(params: CertificateParams) -> (String, String) {
     let key = KeyPair::generate().expect("a certificate and a socket are made");
     let certificate = params.self_signed(&key).expect("a certificate and a socket are made");
@@ -97,7 +97,7 @@ async fn a_certificate_that_nobody_trusts() {
     let transport = Transport::builder().root_certificates(&other).unwrap().build();
     let error = ask(&transport, &url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Tls);
-    let why = ": the issuer of its certificate is unknown, and can be trusted by root_certificates";
+    let why = ": the issuer of its certificate is unknown; trust it with root_certificates";
     assert!(error.to_string().ends_with(why), "{}", whole(&error));
 }
 
@@ -128,7 +128,7 @@ fn a_file_that_holds_no_certificate() {
         "",
         "no certificate",
         "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
-        // Base64, and nothing that is a certificate.
+        // Valid base64 that is not a certificate.
         "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n",
     ] {
         let error = Transport::builder().root_certificates(pem).unwrap_err();

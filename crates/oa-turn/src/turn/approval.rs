@@ -1,16 +1,15 @@
 //! The input of calls, and calls that wait until somebody permits them, in this program or a later one.
 
-use oa_types::{
-    ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolResultBlock, ToolUseBlock,
-};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
 use serde_json::Value;
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::phase::{Phase, Rest};
 use crate::action::Decision;
 use crate::call::{Call, CallState, Fit};
 use crate::error::{Error, ErrorKind};
 use crate::options::Mode;
-use crate::repair::{calls_of, paired, sorted};
+use crate::repair::{calls_of, paired, result_of, sorted};
 use crate::round::Round;
 
 impl Turn {
@@ -42,9 +41,13 @@ impl Turn {
             let message = format!("no call of the last answer has the id {id:?}");
             return Err(Error::new(ErrorKind::UnknownCall, message));
         };
-        let CallState::Waiting { decided } = call.state else {
-            let message = format!("the call {id:?} does not wait for permission");
-            return Err(Error::new(ErrorKind::AlreadyAnswered, message));
+        let decided = match call.state {
+            CallState::Asked => true,
+            CallState::Waiting { decided } => decided,
+            _ => {
+                let message = format!("the call {id:?} does not wait for permission");
+                return Err(Error::new(ErrorKind::AlreadyAnswered, message));
+            }
         };
         match decision {
             Decision::Run(input) => {
@@ -56,7 +59,9 @@ impl Turn {
             Decision::Refuse(content) => {
                 call.state = CallState::Refused { content, outcome: Outcome::Blocked };
             }
-            Decision::Wait(_) => {}
+            // Nobody has answered: a turn that waits for that goes on without, and ends.
+            Decision::Wait(_) => call.state = CallState::Waiting { decided },
+            Decision::Ask(_) => {}
         }
         // A turn that has not come to rest over its waiting calls goes on without being continued.
         if matches!(self.phase, Phase::Calling { .. }) {
@@ -73,7 +78,7 @@ impl Turn {
     /// # Errors
     ///
     /// `Busy` while a turn is in progress.
-    pub fn restore(&mut self, messages: Vec<Message>) -> Result<(), Error> {
+    pub fn resume(&mut self, messages: Vec<Message>) -> Result<(), Error> {
         self.must_be_idle()?;
         let messages = sorted(messages);
         let answered: Vec<String> = last_results(&messages).map(|id| id.to_owned()).collect();
@@ -106,9 +111,10 @@ impl Turn {
             .collect();
         let is_open = calls.iter().any(Call::is_open);
         self.conversation.set(messages);
-        self.round = Round::restored(calls, results_at);
-        self.waits = is_open && self.options.mode == Mode::Auto;
-        (self.prompt, self.continues) = (None, false);
+        self.answers = self.answers.saturating_add(1);
+        self.round = Round::restored(calls, results_at, self.answers);
+        let waits = is_open && self.options.mode == Mode::Auto;
+        self.phase = Phase::Idle { rest: if waits { Rest::Approval } else { Rest::Done } };
         self.forget_failure();
         Ok(())
     }
@@ -132,13 +138,13 @@ impl Turn {
             let input = known.map_or_else(|| block.input.clone(), |call| call.input.clone());
             Call { state, input, ..Call::new(block.clone()) }
         });
-        Round::restored(calls.collect(), answer + 1)
+        Round::restored(calls.collect(), answer + 1, self.answers)
     }
 
     /// Whether the turn has ended because calls wait for permission, and can go on with them.
     #[must_use]
     pub fn waits_for_approval(&self) -> bool {
-        self.waits
+        self.phase.awaits_approval()
     }
 
     /// Goes on with calls about which everything is decided now.
@@ -148,8 +154,9 @@ impl Turn {
             let message = format!("calls wait for permission: {}", waiting.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
-        self.begin();
-        self.phase = Phase::Calling { started: false, reason: FinishReason::ToolCalls };
+        self.begin(None);
+        let reason = FinishReason::ToolCalls;
+        self.phase = Phase::Calling { started: false, continues: false, reason };
         self.round.record_refused(&mut self.conversation);
         Ok(())
     }
@@ -161,13 +168,6 @@ fn last_results(messages: &[Message]) -> impl Iterator<Item = &str> {
     let blocks = results.flat_map(|message| &message.content);
     blocks.filter_map(|block| match block {
         ContentBlock::ToolResult(result) => Some(&*result.tool_use_id),
-        _ => None,
-    })
-}
-
-fn result_of(message: &Message) -> Option<&ToolResultBlock> {
-    message.content.iter().find_map(|block| match block {
-        ContentBlock::ToolResult(result) => Some(result),
         _ => None,
     })
 }

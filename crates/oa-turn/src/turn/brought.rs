@@ -3,6 +3,7 @@
 use oa_types::{ContentBlock, Message, MessageRole};
 
 use super::Turn;
+use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 
@@ -18,9 +19,7 @@ impl Turn {
         let messages = repair(messages);
         self.round = self.unreviewed_in(&messages);
         self.conversation.set(messages);
-        self.prompt = None;
-        self.continues = false;
-        self.waits = false;
+        self.phase = Phase::IDLE;
         self.forget_failure();
         Ok(())
     }

@@ -1,6 +1,7 @@
 use oa_types::{FinishReason, Message};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::phase::Phase;
 
 impl Turn {
     /// Goes on behind an answer that was to be the last of its turn: this message is said to the model, and
@@ -10,7 +11,7 @@ impl Turn {
     /// Returns whether it goes on: not unless an answer without calls has just been taken, nor once a
     /// limit is reached.
     pub fn correct(&mut self, message: Message) -> bool {
-        let Phase::Ending(reason) = &self.phase else { return false };
+        let Phase::Ending { reason, .. } = &self.phase else { return false };
         let is_over = matches!(
             reason,
             FinishReason::Interrupted
@@ -25,9 +26,9 @@ impl Turn {
             return false;
         }
         self.final_text = Box::default();
-        self.prompt = Some(self.history().len());
+        let prompt = Some(self.history().len());
         self.conversation.push(message);
-        self.phase = Phase::Requesting { sent: false };
+        self.phase = Phase::Requesting { sent: false, prompt };
         true
     }
 }

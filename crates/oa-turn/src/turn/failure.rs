@@ -2,22 +2,11 @@
 
 use oa_types::{ContentBlock, Message, MessageRole, Outcome};
 
-use super::{Phase, Turn};
+use super::Turn;
+use super::failed::{Asked, Failure};
+use super::phase::Phase;
 use crate::answer::unfinished;
 use crate::error::Error;
-
-/// A turn that failed in the middle of an answer, so that its prompt stands in history.
-#[derive(Debug)]
-pub(super) struct Failure {
-    /// The place of the prompt.
-    asked: usize,
-    /// The prompt as the caller gave it, if it stands otherwise in history.
-    given: Option<Box<Message>>,
-    /// The part of the answer that the caller has seen.
-    broken: Option<Message>,
-    /// `broken` stands in history, before a prompt whose answer has not begun.
-    is_recorded: bool,
-}
 
 impl Turn {
     /// Ends the turn because a request, a hook or the driver failed. A prompt whose answer had not begun is
@@ -33,35 +22,39 @@ impl Turn {
     /// [`retry`](Self::retry) ask anew. A different prompt follows the broken answer, which is then recorded
     /// before it, marked as interrupted.
     pub fn fail_with(&mut self, partial: Vec<ContentBlock>) {
-        if self.phase == Phase::Idle {
-            return;
+        match self.phase {
+            Phase::Idle { .. } => return,
+            // Nothing has begun: what waited before the prompt still waits.
+            Phase::Prompting { rest, .. } => {
+                self.phase = Phase::Idle { rest };
+                return;
+            }
+            _ => {}
         }
-        match self.prompt.take() {
+        match self.phase.prompt() {
             Some(prompt) if prompt + 1 == self.history().len() => self.take_back(),
             // The answer began, and there was no failure before it that is still to be made good.
             _ if self.failure.is_none() => {
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
-                let broken = Some(partial).filter(|_| is_broken).and_then(unfinished);
-                self.failure = self.asked.map(|asked| {
-                    Box::new(Failure {
-                        asked,
-                        given: self.given.clone(),
-                        broken,
-                        is_recorded: false,
-                    })
-                });
+                let broken = Some(self.shown(partial)).filter(|_| is_broken).and_then(unfinished);
+                self.failure = self
+                    .asked
+                    .clone()
+                    .map(|asked| Box::new(Failure { asked, broken, is_recorded: false }));
             }
             _ => {}
         }
-        self.turns -= u32::from(self.counts);
-        self.answer_open_calls("not run: the turn failed", Outcome::NotRun);
+        self.turns = self.turns.saturating_sub(u32::from(self.progress.counts));
+        self.answer_cut_calls("not run: the turn failed", Outcome::NotRun);
         self.rest();
     }
 
     /// Takes note of the prompt as the caller gave it, where a hook has changed the one that was submitted:
     /// it is what [`is_retry`](Self::is_retry) compares with.
     pub fn note_given(&mut self, given: Message) {
-        self.given = self.asked.map(|_| Box::new(given));
+        if let Some(asked) = &mut self.asked {
+            asked.given = Some(Box::new(given));
+        }
     }
 
     /// Returns whether this is the prompt of the turn that has just failed, and still waits in history for
@@ -70,11 +63,11 @@ impl Turn {
     pub fn is_retry(&self, prompt: &Message) -> bool {
         let last = self.history().last().map(|message| message.role);
         let waits = matches!(last, Some(MessageRole::Tool | MessageRole::User));
-        let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase == Phase::Idle)
-        else {
+        let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase.is_idle()) else {
             return false;
         };
-        let given = failure.given.as_deref().or_else(|| self.history().get(failure.asked));
+        let Asked { place, given } = &failure.asked;
+        let given = given.as_deref().or_else(|| self.history().get(*place));
         given == Some(prompt)
     }
 
@@ -87,8 +80,8 @@ impl Turn {
     pub fn retry(&mut self, prompt: &Message) -> Result<(), Error> {
         self.check_prompt(prompt)?;
         self.continue_turn()?;
-        self.turns += 1;
-        self.counts = true;
+        self.turns = self.turns.saturating_add(1);
+        self.progress.counts = true;
         Ok(())
     }
 
@@ -103,16 +96,16 @@ impl Turn {
     }
 
     pub(super) fn forget_failure(&mut self) {
-        (self.asked, self.given, self.failure) = (None, None, None);
+        (self.asked, self.failure) = (None, None);
     }
 
     /// Takes the prompt back, and all that was recorded for it: history is as before, also for a retry of
     /// the prompt before it.
     fn take_back(&mut self) {
         self.conversation.pop();
-        (self.asked, self.given) = (None, None);
+        self.asked = None;
         if let Some(failure) = &mut self.failure {
-            (self.asked, self.given) = (Some(failure.asked), failure.given.clone());
+            self.asked = Some(failure.asked.clone());
             if std::mem::take(&mut failure.is_recorded) {
                 self.conversation.pop();
             }

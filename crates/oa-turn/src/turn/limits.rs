@@ -3,7 +3,8 @@
 use oa_types::{FinishReason, Outcome};
 use serde_json::{Value, json};
 
-use super::{Budget, Last, Turn};
+use super::Turn;
+use super::progress::{Budget, Last};
 use crate::options::Mode;
 
 impl Turn {
@@ -17,9 +18,9 @@ impl Turn {
     /// Answers all calls with "not run" if a limit is reached.
     pub(super) fn hold_to_limits(&mut self) {
         let wanted = self.round.open().len() as u32;
-        let Budget { rounds, calls, .. } = self.budget;
+        let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
-        let (reason, error) = if let Some(last) = &self.last {
+        let (reason, error) = if let Some(last) = &self.progress.last {
             // The last answer was asked for without tools, and has calls all the same.
             (last.reason.clone(), "not run: this was the last answer")
         } else if rounds >= self.options.max_rounds {
@@ -33,12 +34,12 @@ impl Turn {
         };
         self.round.over_limit = true;
         self.answer_open_calls(error, Outcome::NotRun);
-        self.last.get_or_insert(Last { reason, asked: false });
+        self.progress.last.get_or_insert(Last { reason, asked: false });
     }
 
     /// The budget of tokens or money that is used up, and what its calls are answered with.
     pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
-        let Budget { tokens, cost, .. } = self.budget;
+        let Budget { tokens, cost, .. } = self.progress.budget;
         if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
             Some((FinishReason::MaxRunTokens, "not run: limit of tokens"))
         } else if self.options.max_cost.is_some_and(|limit| cost >= limit) {
@@ -54,15 +55,16 @@ impl Turn {
         let asked = &self.round.calls[call];
         // Two spellings of what runs are one call: `{}` and the default written out.
         let (name, input) = (&asked.block.name, &asked.input);
-        let ran = self.options.mode == Mode::Auto && self.last.is_none();
+        let ran = self.options.mode == Mode::Auto && self.progress.last.is_none();
         // What is put into the text is not read by the model, which may well say it several times.
-        let is_text = self.fills_in() && asked.went_well();
+        let is_text = self.inlines_results() && asked.went_well();
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
             return content;
         };
-        let count = self.guard.count(name, input, &content);
+        let count = self.progress.guard.count(name, input, &content);
         if count > limit {
-            self.last = Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
+            self.progress.last =
+                Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });
         }
         if count != limit {
             return content;

@@ -99,7 +99,7 @@ fn a_denied_call_is_answered_and_a_new_prompt_answers_what_waits() {
 fn a_conversation_that_waits_is_taken_over_and_decided_anew() {
     let messages = waiting().history().to_vec();
     let mut turn = Turn::new(Options::auto());
-    turn.restore(messages.clone()).unwrap();
+    turn.resume(messages.clone()).unwrap();
     assert!(turn.waits_for_approval());
     assert!(turn.calls().iter().all(oa_turn::Call::is_waiting), "no decision was saved");
     assert_eq!(**turn.history(), messages[..]);
@@ -115,7 +115,7 @@ fn a_conversation_that_waits_is_taken_over_and_decided_anew() {
     assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::Unspecified });
 
     let mut manual = Turn::new(Options::default());
-    manual.restore(messages).unwrap();
+    manual.resume(messages).unwrap();
     assert!(!manual.waits_for_approval());
     for id in ["a", "b", "c"] {
         manual.add_result(id, json!("ok"), Outcome::Ok).unwrap();
@@ -134,7 +134,7 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
     first.add_result("b", json!("two"), Outcome::Failed).unwrap();
 
     let mut turn = Turn::new(Options::auto());
-    turn.restore(first.history().to_vec()).unwrap();
+    turn.resume(first.history().to_vec()).unwrap();
     assert!(turn.calls()[0].is_waiting() && !turn.calls()[1].is_open());
     turn.approve("a", Decision::Run(json!({}))).unwrap();
     turn.continue_turn().unwrap();
@@ -144,10 +144,10 @@ fn what_was_answered_before_stays_so_and_what_does_not_wait_is_only_made_valid()
 
     let whole = turn.history().to_vec();
     let mut turn = Turn::new(Options::auto());
-    turn.restore(whole.clone()).unwrap();
+    turn.resume(whole.clone()).unwrap();
     assert!(!turn.waits_for_approval() && !turn.calls().iter().any(oa_turn::Call::is_open));
     assert_eq!(**turn.history(), whole[..]);
-    turn.restore(Vec::new()).unwrap();
+    turn.resume(Vec::new()).unwrap();
     assert!(turn.history().is_empty());
 }
 

@@ -4,129 +4,15 @@ use std::collections::HashSet;
 
 use oa_testkit::Strict;
 use oa_turn::{Action, Answer, CallState, Decision, Mode, Options, Turn, repair};
-use oa_types::wire::{CallIds, Form, write_message};
+use oa_types::wire::{CallIds, MessageFormat, write_message};
 use oa_types::{ContentBlock, Cost, FinishReason, Message, MessageRole, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::events::{Event, blocks, decision, event, options, outcome, piece};
 use crate::histories::histories;
-use crate::{answer, call, malformed, perform, text, told};
-
-/// Something that may happen at any time, whether or not it makes sense then.
-#[derive(Clone, Debug)]
-enum Event {
-    Abandon(Vec<Piece>),
-    AddResult(usize, bool),
-    Approve(usize, u8),
-    Answer(Vec<Piece>),
-    BeginAnswer,
-    Continue,
-    ContinueWhenAnswered,
-    Correct,
-    Decide(usize, u8),
-    Fail,
-    FinishCall(usize, bool),
-    Interrupt(Vec<Piece>),
-    Next,
-    Restore,
-    Review(usize, bool),
-    Stop,
-    Submit(&'static str),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Piece {
-    Call(u8),
-    EmptyText,
-    Malformed(u8),
-    Nameless(u8),
-    Text,
-}
-
-fn piece() -> impl Strategy<Value = Piece> {
-    prop_oneof![
-        4 => (0..6_u8).prop_map(Piece::Call),
-        1 => Just(Piece::EmptyText),
-        1 => (0..6_u8).prop_map(Piece::Malformed),
-        1 => (0..6_u8).prop_map(Piece::Nameless),
-        2 => Just(Piece::Text),
-    ]
-}
-
-fn event() -> impl Strategy<Value = Event> {
-    let place = 0..4_usize;
-    prop_oneof![
-        2 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::AddResult(call, error)),
-        1 => vec(piece(), 0..3).prop_map(Event::Abandon),
-        5 => vec(piece(), 0..5).prop_map(Event::Answer),
-        1 => Just(Event::BeginAnswer),
-        1 => Just(Event::Continue),
-        1 => Just(Event::ContinueWhenAnswered),
-        2 => Just(Event::Correct),
-        3 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Approve(call, choice)),
-        5 => (place.clone(), 0..3_u8).prop_map(|(call, choice)| Event::Decide(call, choice)),
-        1 => Just(Event::Fail),
-        4 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::FinishCall(call, error)),
-        1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
-        12 => Just(Event::Next),
-        4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
-        1 => Just(Event::Restore),
-        1 => Just(Event::Stop),
-        3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
-    ]
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    (
-        any::<bool>(),
-        1..4_u32,
-        proptest::option::of(1..6_u32),
-        proptest::option::of(1..4_u32),
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        proptest::option::of(1..6_u32),
-    )
-        .prop_map(
-            |(auto, max_rounds, max_calls, repeat_guard, last, final_text, fill_in, max_cost)| {
-                let mut options = if auto { Options::auto() } else { Options::default() };
-                options.max_rounds = max_rounds;
-                options.max_calls = max_calls;
-                options.repeat_guard = repeat_guard;
-                options.last_answer_without_tools = last;
-                options.final_text_only = auto && final_text;
-                options.fill_in = fill_in;
-                options.max_cost =
-                    max_cost.map(|cost| Cost::new(cost.into()).expect("this is an amount"));
-                options
-            },
-        )
-}
-
-fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
-    let id = |place: &u8| format!("call{number:04}{place}");
-    let block = |piece: &Piece| match piece {
-        Piece::Call(place) => call(&id(place), "add"),
-        Piece::EmptyText => text(""),
-        Piece::Malformed(place) => malformed(&id(place), Some("add")),
-        Piece::Nameless(place) => malformed(&id(place), None),
-        Piece::Text => text("word "),
-    };
-    pieces.iter().map(block).collect()
-}
-
-fn decision(choice: u8) -> Decision {
-    match choice {
-        0 => Decision::Run(json!({})),
-        1 => Decision::Refuse(json!("no")),
-        _ => Decision::Wait(json!({})),
-    }
-}
-
-fn outcome(is_error: bool) -> Outcome {
-    if is_error { Outcome::Failed } else { Outcome::Ok }
-}
+use crate::{answer, call, perform, text, told};
 
 /// Every call of every answer but the last has exactly one result, directly behind it and in call
 /// order; of the last one at most one, in call order.
@@ -170,7 +56,7 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
 /// What a strict server says to the history as it is sent.
 fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
-    let mut form = Form::default();
+    let mut form = MessageFormat::default();
     form.call_ids = CallIds::UpTo64;
     for message in turn.history().iter() {
         write_message(message, &form, &mut out);
@@ -197,6 +83,7 @@ proptest! {
         let mut turn = Turn::new(options);
         let (mut begun, mut ended) = (0_u32, 0_u32);
         let mut rounds = 0;
+        let mut started = HashSet::new();
         for (number, event) in events.into_iter().enumerate() {
             let was_busy = turn.is_busy();
             match event {
@@ -230,9 +117,19 @@ proptest! {
                     prop_assert_eq!(turn.approve(&id, decision(choice)).is_ok(), waits);
                 }
                 Event::Decide(call, choice) => turn.decide(call, decision(choice)),
-                Event::Restore => {
+                Event::AcceptPrompt(words) => {
+                    let is_taken = turn.accept_prompt(words.map(str::to_owned)).is_ok();
+                    prop_assert!(is_taken || words == Some(" ") && !turn.is_busy());
+                }
+                Event::Prompt(prompt) => {
+                    let before = turn.history().to_vec();
+                    let result = turn.prompt(Message::user(prompt));
+                    prop_assert_eq!(result.is_ok(), !was_busy && !prompt.is_empty());
+                    prop_assert_eq!(turn.history().to_vec(), before, "it is at its gate");
+                }
+                Event::Resume => {
                     let messages = turn.history().to_vec();
-                    prop_assert_eq!(turn.restore(messages).is_ok(), !was_busy);
+                    prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
                 }
                 Event::Fail => turn.fail(),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
@@ -253,6 +150,7 @@ proptest! {
                     Some(Action::Request { .. }) => check_request(&turn)?,
                     Some(Action::Run { calls }) => {
                         prop_assert!(options.mode == Mode::Auto && !calls.is_empty());
+                        started.extend(calls.iter().map(|call| turn.calls()[*call].block.id.clone()));
                         rounds += 1;
                     }
                     Some(Action::End { .. }) => ended += 1,
@@ -268,6 +166,13 @@ proptest! {
             let open = turn.calls().iter().any(oa_turn::Call::is_open);
             let may_be_open = options.mode == Mode::Manual || turn.is_busy();
             prop_assert!(may_be_open || turn.waits_for_approval() || !open, "left open");
+            let waits = turn.calls().iter().any(|call| !matches!(call.state, CallState::Answered { .. }));
+            prop_assert!(!turn.waits_for_approval() || waits, "nothing waits");
+            for call in turn.calls().iter().filter(|call| started.contains(&call.block.id)) {
+                let CallState::Answered { content, outcome, .. } = &call.state else { continue };
+                prop_assert_ne!(*outcome, Outcome::NotRun, "it has started");
+                prop_assert!(!content.to_string().contains("not run"), "{content}");
+            }
         }
         // Whatever happened, it can be interrupted and used again.
         turn.interrupt(Vec::new());
@@ -313,7 +218,7 @@ proptest! {
                     results_shown.push(result.tool_use_id);
                 }
                 Some(Action::Show { block }) => {
-                    let in_the_end = options.final_text_only || turn.fills_in();
+                    let in_the_end = options.final_text_only || turn.inlines_results();
                     prop_assert!(in_the_end && block.as_text().is_some());
                 }
                 Some(Action::Run { calls }) => {
@@ -389,7 +294,7 @@ proptest! {
         prop_assert_eq!(repair(repaired.clone()), repaired.clone());
         let mut turn = Turn::new(if auto { Options::auto() } else { Options::default() });
         if resumes {
-            turn.restore(messages.clone()).unwrap();
+            turn.resume(messages.clone()).unwrap();
         } else {
             turn.set_history(messages.clone()).unwrap();
             prop_assert_eq!(turn.history().to_vec(), repaired);

@@ -1,10 +1,15 @@
 //! The rules of a turn, as laws and one by one.
 
 mod approvals;
-mod filled_in;
+mod cuts;
+mod events;
 mod histories;
+mod inline_results;
+mod journal;
 mod laws;
 mod rules;
+mod shapes;
+mod snapshots;
 
 use oa_turn::{Action, Answer, Decision, Turn};
 use oa_types::{ContentBlock, Outcome, TextBlock, ToolUseBlock, ToolUseError};

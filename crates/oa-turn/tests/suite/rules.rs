@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::{answer, call, content, malformed, perform, text, told};
 
-fn auto() -> Turn {
+pub(crate) fn auto() -> Turn {
     begun(Options::auto())
 }
 
-fn manual() -> Turn {
+pub(crate) fn manual() -> Turn {
     begun(Options::default())
 }
 
@@ -22,7 +22,7 @@ fn begun(options: Options) -> Turn {
 }
 
 /// What the caller is shown, in one line each, and what is to be done then.
-fn shown(turn: &mut Turn) -> (Vec<String>, Option<Action>) {
+pub(crate) fn shown(turn: &mut Turn) -> (Vec<String>, Option<Action>) {
     let mut shown = Vec::new();
     loop {
         match turn.next_action() {
@@ -36,7 +36,7 @@ fn lines<const N: usize>(lines: [&str; N]) -> Vec<String> {
     lines.map(str::to_owned).into()
 }
 
-fn end(reason: FinishReason) -> Action {
+pub(crate) fn end(reason: FinishReason) -> Action {
     Action::End { reason }
 }
 
@@ -419,27 +419,6 @@ fn a_new_prompt_answers_open_calls_with_not_run() {
 }
 
 #[test]
-fn an_interrupt_keeps_words_and_answers_calls() {
-    let mut turn = auto();
-    turn.interrupt(vec![text("Half a"), text(" word"), call("1", "a")]);
-    assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
-    assert_eq!(told(&turn)[1..], ["assistant: Half a word (interrupted)"]);
-    assert_eq!(turn.continue_turn().unwrap_err().kind(), ErrorKind::NothingToContinue);
-
-    let mut turn = auto();
-    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
-    shown(&mut turn);
-    turn.decide(0, Decision::Run(json!({})));
-    turn.interrupt(Vec::new());
-    assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
-    assert!(!turn.finish_call(0, json!("late"), Outcome::Ok));
-    assert_eq!(told(&turn)[2], r#"tool: 1!{"error":"cancelled: the user interrupted","tool":"a"}"#);
-    assert_eq!(told(&turn).len(), 4);
-    turn.interrupt(Vec::new());
-    assert_eq!(turn.next_action(), None, "an idle conversation has nothing to interrupt");
-}
-
-#[test]
 fn a_failed_send_takes_its_prompt_back_and_a_failed_continuation_nothing() {
     let mut turn = auto();
     turn.fail();
@@ -501,7 +480,7 @@ fn any_list_of_messages_is_repaired() {
         [
             "user: Go.",
             r#"assistant: [1 {"a":1}] [2 {"a":1}]"#,
-            r#"tool: 1!{"error":"not run","tool":"a"}"#,
+            r#"tool: 1!{"error":"unknown: no result was recorded, so the call may or may not have run","tool":"a"}"#,
             "tool: 2=1",
             "user: On.",
         ]
@@ -590,4 +569,25 @@ fn a_call_that_was_lost_is_told_to_the_model_which_counts_as_a_round() {
     let mut turn = manual();
     assert_eq!(lost(&mut turn).1, Some(end(FinishReason::ToolCalls)));
     assert_eq!(crate::told(&turn).len(), 1);
+}
+
+#[test]
+fn nobody_looks_at_an_answer_that_is_made_by_a_call() {
+    let mut turn = auto();
+    turn.set_output_tool(Some("final_answer".to_owned()));
+    answer(&mut turn, vec![malformed("1", Some("final_answer"))]);
+    let (shown, next) = shown(&mut turn);
+    assert_eq!(shown.len(), 2, "the call and its result: {shown:?}");
+    assert_eq!(next, Some(Action::Request { tools: true }));
+}
+
+#[test]
+fn a_call_that_is_answered_while_it_is_decided_holds_nothing_up() {
+    let mut turn = manual();
+    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+    assert_eq!(turn.next_action(), Some(Action::Decide { call: 0 }));
+    turn.add_result("1", json!("early"), Outcome::Ok).unwrap();
+    turn.decide(0, Decision::Refuse(json!("late")));
+    assert_eq!(perform(&mut turn), end(FinishReason::Unspecified));
+    assert_eq!(told(&turn)[2..], [r#"tool: 1="early""#]);
 }

@@ -1,4 +1,4 @@
-//! The forms in which a message is read: blocks, as this crate writes them, and what chat APIs write.
+//! Deserialization of messages: blocks, as this crate writes them, and the formats of chat APIs.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl<'de> Deserialize<'de> for Message {
         let form = Form::deserialize(deserializer)?;
         let content = match (form.content, &form.tool_calls) {
             (Some(content), _) => content,
-            // Beside calls many tools write `null`, or nothing.
+            // Besides tool calls, many tools write `null` or nothing.
             (None, Some(_)) => Content::Blocks(Vec::new()),
             (None, None) => return Err(D::Error::missing_field("content")),
         };
@@ -25,7 +25,7 @@ impl<'de> Deserialize<'de> for Message {
                 vec![content.into_result(id, form.name).into()]
             }
             (Content::Text(_), None) if form.role == MessageRole::Tool => {
-                // Without it nobody could tell which call this answers.
+                // Without the id, the result cannot be matched to a call.
                 return Err(D::Error::missing_field("tool_call_id"));
             }
             (content, _) => content.into_blocks(),
@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Message {
     }
 }
 
-/// All members of all forms.
+/// The members of all supported formats.
 #[derive(serde::Deserialize)]
 struct Form {
     role: MessageRole,
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Reads a string or a list. An untagged enum would not tell what is wrong with a block.
+/// Reads a string or a list of blocks. Written by hand because an untagged enum loses the error of a bad block.
 struct ContentVisitor;
 
 impl<'de> Visitor<'de> for ContentVisitor {
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for ContentVisitor {
     }
 }
 
-/// A call as chat APIs write it.
+/// A tool call in the format of chat APIs.
 #[derive(serde::Deserialize)]
 struct Call {
     #[serde(default)]

@@ -4,33 +4,33 @@ use serde_json::Value;
 
 use super::overflow::Sizes;
 
-/// The part of a server's words that is worth showing, in characters.
+/// How much of a server's message is shown, in characters.
 const WORDS: usize = 2_000;
 
-/// The part of a body without words of its own that is worth showing, in characters.
+/// How much of a body without a message is shown, in characters.
 const BODY: usize = 200;
 
-/// An error as a server reported it, in whatever spelling (QUIRKS rows 67, 102 and 114).
+/// An error reported by a server, in any known format (QUIRKS rows 67, 102 and 114).
 ///
-/// Texts are the server's, whole: they may repeat the key that it was sent, and hold what a terminal acts
-/// on. Mask before cutting: a key that was cut is not recognized any more.
+/// All texts are the server's, uncut: they may repeat the API key that it was sent, and contain terminal
+/// control characters. Mask secrets before cutting, because a cut key is no longer recognized.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// The server's own words, or the text of a body that has none; empty if there is neither.
+    /// The server's message, or the text of a body without one; empty if there is neither.
     pub message: String,
-    /// The server's code, a number as its digits.
+    /// The server's error code; numbers as digits.
     pub code: Option<String>,
-    /// The server's type of error (`invalid_request_error`).
+    /// The server's error type, such as `invalid_request_error`.
     pub kind: Option<String>,
-    /// The whole error object, for what has no name here (a failed generation, context sizes).
+    /// The whole error object, for members without a field here (failed generation, context sizes).
     pub raw: Value,
     /// True if the message is the text of a body.
     is_body: bool,
 }
 
 impl ServerError {
-    /// Reads the value of an `error` member, or a whole error body.
+    /// Parses the value of an `error` member, or a whole error body.
     #[must_use]
     pub fn from_value(value: Value) -> Self {
         let (inner, outer) = (innermost(&value), &value);
@@ -44,8 +44,8 @@ impl ServerError {
         Self { message, code, kind, raw: value, is_body: false }
     }
 
-    /// Reads the body of a response with an error status: JSON in any spelling, else its text without
-    /// tags.
+    /// Parses the body of a response with an error status: JSON in any known format, otherwise its text without
+    /// HTML tags.
     #[must_use]
     pub fn from_body(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -68,7 +68,7 @@ impl ServerError {
         }
     }
 
-    /// Whether the server says that the prompt does not fit into the model's context (QUIRKS row 101).
+    /// Returns true if the server says that the prompt does not fit into the model's context (QUIRKS row 101).
     #[must_use]
     pub fn is_context_overflow(&self) -> bool {
         let says = |word: &Option<String>, marks: &[&str]| {
@@ -103,22 +103,22 @@ impl ServerError {
         .any(|mark| message.contains(mark))
     }
 
-    /// Returns how much of the message is worth showing, in characters: 2,000 of the server's words, and
-    /// 200 of a body that has none.
+    /// Returns how much of the message to show, in characters: 2,000 of a server's message, 200 of a body
+    /// without one.
     #[must_use]
     pub fn message_limit(&self) -> usize {
         if self.is_body { BODY } else { WORDS }
     }
 
-    /// The size of the prompt and of the context, in tokens, if the server told both: in members of
-    /// their own, or in a sentence that a server is known to write. What it calls a guess is no size.
+    /// Returns the sizes of the prompt and the context in tokens, if the server stated both: in members of
+    /// their own, or in a known sentence. A size that the server calls a guess is not used.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
         let sizes = self.sizes();
         Some((sizes.prompt?, sizes.context?))
     }
 
-    /// The size of the context, in tokens, if the server told it.
+    /// Returns the size of the context in tokens, if the server stated it.
     #[must_use]
     pub fn context_size(&self) -> Option<u64> {
         self.sizes().context
@@ -135,7 +135,7 @@ impl ServerError {
     }
 }
 
-/// The message up to its [limit](Self::message_limit), as the server wrote it.
+/// Writes the message up to its [limit](Self::message_limit), otherwise as the server wrote it.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.message.char_indices().nth(self.message_limit()) {
@@ -145,7 +145,7 @@ impl fmt::Display for ServerError {
     }
 }
 
-/// The object in which the server speaks: `{"error": ..}`, `[{"error": ..}]`, `{"errors": [..]}` or
+/// Returns the object that describes the error: from `{"error": ..}`, `[{"error": ..}]`, `{"errors": [..]}`, or
 /// the value itself.
 fn innermost(value: &Value) -> &Value {
     if let Some(first) = value.as_array().and_then(|list| list.first()) {
@@ -186,14 +186,14 @@ fn message(value: &Value) -> Option<String> {
     }
 }
 
-/// The member of a request that an item of FastAPI's list is about.
+/// Returns the request member that an entry of a FastAPI error list is about.
 fn place(item: &Value) -> Option<String> {
     let place = item.get("loc")?.as_array()?.iter().filter_map(word);
     let place: Vec<String> = place.skip_while(|word| word == "body").collect();
     (!place.is_empty()).then(|| place.join("."))
 }
 
-/// A text or a number as text; empty is none.
+/// Returns a string or number as text, unless it is empty.
 fn word(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
@@ -202,7 +202,7 @@ fn word(value: &Value) -> Option<String> {
     }
 }
 
-/// The text of an HTML page: no tags, no scripts or styles, white space folded. Linear in its length.
+/// Strips an HTML page to its text: no tags, scripts or styles, whitespace folded. Runs in linear time.
 fn without_tags(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut words = String::new();

@@ -8,28 +8,28 @@ use crate::image::ImageDetail;
 use crate::message::{Message, MessageRole};
 use crate::wire::tool_name::tool_name;
 
-/// How a server wants messages written; the defaults are what every local server takes.
+/// The message format that a server expects. The defaults work with every local server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MessageFormat {
-    /// The content of an assistant's message that has calls but no text.
+    /// The content of an assistant message that has calls but no text.
     pub empty_content: EmptyContent,
-    /// Whether and how the model's thinking goes back to it.
+    /// The member in which reasoning is sent back, if at all.
     pub thinking: ThinkingReplay,
-    /// How ids of calls are written.
+    /// The format of call ids.
     pub call_ids: CallIds,
 }
 
-/// How ids of calls are written (QUIRKS row 91).
+/// The format of call ids (QUIRKS row 91).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum CallIds {
-    /// As they stand in the conversation.
+    /// Unchanged.
     #[default]
     AsTheyAre,
-    /// As nine letters and digits; an id of another form becomes one that is always the same.
+    /// Nine letters and digits. Any other id is replaced by a hash of it, always the same one.
     NineLetters,
-    /// As they stand, up to 64 characters; a longer id becomes nine letters and digits.
+    /// Unchanged up to 64 characters; a longer id is replaced by nine letters and digits.
     UpTo64,
 }
 
@@ -47,7 +47,7 @@ impl CallIds {
         }
         const ALPHABET: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-        // FNV-1a, finished as SplitMix64 is, so that ids which differ by a digit differ everywhere.
+        // FNV-1a, finished like SplitMix64 so that ids that differ in one digit differ everywhere.
         let mut number = id.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
         });
@@ -66,7 +66,7 @@ impl CallIds {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum EmptyContent {
-    /// The member is left out.
+    /// The member is omitted.
     Absent,
     /// `""`.
     #[default]
@@ -75,27 +75,27 @@ pub enum EmptyContent {
     Null,
 }
 
-/// How thinking goes back to the server (QUIRKS row 94).
+/// The member in which the model's reasoning is sent back to it (QUIRKS row 94).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ThinkingReplay {
-    /// Not at all.
+    /// Not sent.
     #[default]
     Drop,
-    /// As `reasoning`.
+    /// `reasoning`.
     Reasoning,
-    /// As `reasoning_content`.
+    /// `reasoning_content`.
     ReasoningContent,
 }
 
-/// Appends a message to a list of messages: one JSON object, or one for each tool result, with commas
-/// between them and before them unless `out` ends with `[`.
+/// Appends a message to a JSON list of messages: one object, or one for each tool result, separated by commas.
+/// A leading comma is added unless `out` is empty or ends with `[`.
 ///
 /// Messages that say nothing, or nothing but white space, are left out, because servers refuse them
 /// (QUIRKS rows 85 and 86). Images are written for users only.
-pub fn write_message(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
+pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     match message.role {
-        MessageRole::Assistant => write_assistant(message, form, out),
+        MessageRole::Assistant => write_assistant(message, format, out),
         MessageRole::System => {
             if let Some(content) = instructions(message) {
                 write(&Plain { role: "system", content: Content::Text(content) }, out);
@@ -111,26 +111,25 @@ pub fn write_message(message: &Message, form: &MessageFormat, out: &mut Vec<u8>)
     }
     for block in &message.content {
         if let ContentBlock::ToolResult(result) = block {
-            write_result(result, form, out);
+            write_result(result, format, out);
         }
     }
 }
 
-/// Returns the text of a system message as it is sent, its blocks on lines of their own; `None` if it says
-/// nothing.
+/// Returns the text of a system message as it is sent, one block per line; `None` if it is blank.
 #[must_use]
 pub fn instructions(message: &Message) -> Option<Cow<'_, str>> {
     Some(joined_text(&message.content)).filter(|text| !is_blank(text))
 }
 
-/// A message that has nothing but content.
+/// A message with nothing but content.
 #[derive(Serialize)]
 struct Plain<'a> {
     role: &'static str,
     content: Content<'a>,
 }
 
-/// A message as it goes out; members in the order in which servers document them.
+/// A message in the wire format, members in the order of the servers' documentation.
 #[derive(Serialize)]
 struct Wire<'a> {
     role: &'static str,
@@ -216,16 +215,16 @@ struct Function<'a> {
     arguments: String,
 }
 
-fn write_assistant(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
+fn write_assistant(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     let text = message.text();
     let tool_calls: Vec<Call<'_>> =
-        message.content.iter().filter_map(|block| tool_call(block, form)).collect();
-    // Models often write a line break before a call; as content of its own it is refused.
+        message.content.iter().filter_map(|block| tool_call(block, format)).collect();
+    // Models often write a line break before a call. Servers reject content that is only whitespace.
     let says_nothing = is_blank(&text);
     if says_nothing && tool_calls.is_empty() {
         return;
     }
-    let content = match form.empty_content {
+    let content = match format.empty_content {
         EmptyContent::Absent if says_nothing => None,
         EmptyContent::Empty if says_nothing => Some(Content::Text(Cow::default())),
         EmptyContent::Null if says_nothing => Some(Content::Null),
@@ -239,12 +238,12 @@ fn write_assistant(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
         thoughts.collect::<String>().into()
     };
     let mut wire = Wire { content, tool_calls, ..Wire::new(MessageRole::Assistant) };
-    match form.thinking {
+    match format.thinking {
         ThinkingReplay::Drop => {}
         ThinkingReplay::Reasoning => wire.reasoning = thinking(),
         ThinkingReplay::ReasoningContent => wire.reasoning_content = thinking(),
     }
-    // A signature is of a text, and goes back with it (QUIRKS row 105).
+    // The signature covers the reasoning text, so both go back together (QUIRKS row 105).
     if message.extra.contains_key("reasoning_opaque") {
         wire.reasoning_text = thinking();
     }
@@ -264,12 +263,12 @@ fn write_assistant(message: &Message, form: &MessageFormat, out: &mut Vec<u8>) {
     write(&wire, out);
 }
 
-fn tool_call<'a>(block: &'a ContentBlock, form: &MessageFormat) -> Option<Call<'a>> {
+fn tool_call<'a>(block: &'a ContentBlock, format: &MessageFormat) -> Option<Call<'a>> {
     let ContentBlock::ToolUse(ToolUseBlock { id, name, input, extra }) = block else { return None };
     // Arguments are a string of valid JSON (QUIRKS row 93).
     let arguments = if input.is_object() { input.to_string() } else { "{}".to_owned() };
     let extra = without(extra, &["id", "type", "function"]);
-    let id = form.call_ids.write(id);
+    let id = format.call_ids.write(id);
     Some(Call {
         id,
         kind: "function",
@@ -278,14 +277,14 @@ fn tool_call<'a>(block: &'a ContentBlock, form: &MessageFormat) -> Option<Call<'
     })
 }
 
-fn write_result(result: &ToolResultBlock, form: &MessageFormat, out: &mut Vec<u8>) {
+fn write_result(result: &ToolResultBlock, format: &MessageFormat, out: &mut Vec<u8>) {
     let content = match &result.content {
         Value::String(text) => Cow::Borrowed(&**text),
         value => Cow::Owned(value.to_string()),
     };
     let wire = Wire {
         content: Some(Content::Text(content)),
-        tool_call_id: form.call_ids.write(&result.tool_use_id),
+        tool_call_id: format.call_ids.write(&result.tool_use_id),
         name: result.name.as_deref().map(tool_name),
         ..Wire::new(MessageRole::Tool)
     };
@@ -320,7 +319,7 @@ fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
 
-/// Members that are not written anyway: no object has a member twice, and none is null.
+/// Drops members that are written anyway, since a JSON object must not repeat a member, and nulls.
 fn without(extra: &Map<String, Value>, written: &[&str]) -> Map<String, Value> {
     let is_sent = |(member, value): &(&String, &Value)| {
         !written.contains(&member.as_str()) && !value.is_null()
@@ -333,5 +332,5 @@ fn write(value: &impl Serialize, out: &mut Vec<u8>) {
     if !matches!(out.last(), None | Some(b'[')) {
         out.push(b',');
     }
-    serde_json::to_writer(out, value).expect("values with text keys always serialise");
+    serde_json::to_writer(out, value).expect("values with text keys always serialize");
 }

@@ -1,15 +1,15 @@
-//! What servers say in words of the sizes of a prompt and of a context.
+//! The prompt and context sizes in the error messages of servers.
 
-/// The sizes that an error tells, in tokens.
+/// The sizes stated in an error, in tokens.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Sizes {
     pub(super) prompt: Option<u64>,
     pub(super) context: Option<u64>,
 }
 
-/// Sentences as servers write them, in small letters: `{p}` is the prompt, or a part of it; `{c}` the context;
-/// `{n}` any other number. The first that fits counts. Where a server says "about" or "at least", or tells what
-/// it keeps of a prompt, that is no size of a prompt.
+/// Sentences that servers write, in lower case: `{p}` is the prompt or a part of it, `{c}` the context, `{n}`
+/// any other number. The first match wins. Where a server says "about" or "at least", or states how much of a
+/// prompt it keeps, the number is not the size of the prompt.
 const SENTENCES: [&str; 19] = [
     // OpenAI, vLLM, DeepSeek.
     "maximum context length is {c} tokens. however, you requested {n} tokens ({p} in the messages, {n} in the completion)",
@@ -31,16 +31,16 @@ const SENTENCES: [&str; 19] = [
     "prompt contains {p} tokens and {n} draft tokens, too large for model with {c} maximum context length",
     "prompt is too long: {p} tokens > {c} maximum",
     "input token count ({p}) exceeds the maximum number of tokens allowed ({c})",
-    // LM Studio: what it keeps of a prompt may be less than the prompt.
+    // LM Studio. The part of the prompt that it keeps may be smaller than the prompt.
     "model is loaded with context length of only {c} tokens",
     "(n_keep: {n}>= n_ctx: {c})",
     "reached context length of {c} tokens",
-    // Whoever says no more.
+    // Servers that state only the context size.
     "maximum context length is {c} tokens",
 ];
 
 impl Sizes {
-    /// Reads what a server says.
+    /// Reads the sizes from a server's message.
     pub(super) fn of(message: &str) -> Self {
         let message = message.to_lowercase();
         let mut found = SENTENCES.iter().filter_map(|sentence| Self::by(sentence, &message));
@@ -53,7 +53,7 @@ impl Sizes {
         places.find_map(|(at, _)| Self::read(sentence, &message[at..]))
     }
 
-    /// Reads what begins as the sentence does.
+    /// Matches `text` against a sentence, from its start.
     fn read(sentence: &str, mut text: &str) -> Option<Self> {
         let mut sizes = Self::default();
         let mut pieces = sentence.split('{');
@@ -68,12 +68,12 @@ impl Sizes {
                 _ => {}
             }
         }
-        // Nothing is of no size.
+        // A size of zero is not a size.
         (sizes.prompt != Some(0) && sizes.context != Some(0)).then_some(sizes)
     }
 }
 
-/// A whole number at the beginning of a text. One with separators or a fraction is none.
+/// Parses an integer at the start of a text. A number with separators or a fraction is rejected.
 fn number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);

@@ -3,22 +3,22 @@ use serde_json::{Map, Value, json};
 
 use crate::tool::ToolSpec;
 
-/// Whether the model may, must or must not call tools.
+/// The tools that the model may or must call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ToolChoice {
     /// The model decides.
     Auto,
-    /// No tool is called.
+    /// No tool may be called.
     None,
-    /// Some tool is called.
+    /// At least one tool must be called.
     Required,
-    /// This tool is called. Sent as an object, which some servers refuse (QUIRKS row 79).
+    /// This tool must be called. Sent as an object, which some servers reject (QUIRKS row 79).
     Tool(String),
 }
 
-/// Reads `"auto"`, `"none"` and `"required"`; any other word is the name of a tool. A tool that has one of these names is
-/// chosen by [`Tool`](ToolChoice::Tool).
+/// Parses `"auto"`, `"none"` and `"required"`; any other word is a tool name. To choose a tool with one of
+/// these names, use [`Tool`](ToolChoice::Tool).
 impl From<&str> for ToolChoice {
     fn from(word: &str) -> Self {
         match word {
@@ -30,7 +30,7 @@ impl From<&str> for ToolChoice {
     }
 }
 
-/// As from a `&str`.
+/// The same as from a `&str`.
 impl From<String> for ToolChoice {
     fn from(word: String) -> Self {
         Self::from(&*word)
@@ -48,13 +48,13 @@ impl ToolChoice {
     }
 }
 
-/// The name under which the longest answer is sent (QUIRKS row 77). Never both: servers refuse that.
+/// The member that carries the token limit (QUIRKS row 77). Servers reject requests with both.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum TokenLimit {
-    /// `max_completion_tokens`, which models that reason want at their makers'.
+    /// `max_completion_tokens`, required by reasoning models of hosted providers.
     MaxCompletionTokens,
-    /// `max_tokens`, which local servers know.
+    /// `max_tokens`, which local servers understand.
     #[default]
     MaxTokens,
 }
@@ -65,40 +65,40 @@ pub enum TokenLimit {
 pub struct ChatParameters {
     /// The model's name.
     pub model: String,
-    /// Tools to offer; without any, nothing about tools is sent (QUIRKS row 80).
+    /// The offered tools. If empty, no tool settings are sent (QUIRKS row 80).
     pub tools: Vec<ToolSpec>,
-    /// Whether tools may or must be called.
+    /// The tools that the model may or must call.
     pub tool_choice: Option<ToolChoice>,
-    /// Whether several tools may be called in one answer.
+    /// Allows several tool calls in one answer.
     pub parallel_tool_calls: Option<bool>,
     /// The longest answer, in tokens.
     pub max_tokens: Option<u32>,
-    /// What that is called.
+    /// The member in which `max_tokens` is sent.
     pub token_limit: TokenLimit,
-    /// From 0 to 2.
+    /// The sampling temperature, from 0 to 2.
     pub temperature: Option<f32>,
-    /// From 0 to 1.
+    /// The nucleus sampling threshold, from 0 to 1.
     pub top_p: Option<f32>,
-    /// Texts at which the answer ends.
+    /// Texts that end the answer.
     pub stop: Vec<String>,
-    /// For answers that can be had again.
+    /// The sampling seed, for reproducible answers.
     pub seed: Option<u64>,
-    /// A schema or `{"type": "json_object"}`.
+    /// The response format: a JSON Schema or `{"type": "json_object"}`.
     pub response_format: Option<Value>,
-    /// Asks for a last chunk with usage (QUIRKS rows 74 and 75).
+    /// Requests a final chunk with usage (QUIRKS rows 74 and 75).
     pub include_usage: bool,
-    /// Members without a name here; they replace what has one.
+    /// Additional members; they replace any of the same name.
     pub extra_body: Map<String, Value>,
 }
 
 impl ChatParameters {
-    /// Creates a streamed request to this model that asks for usage.
+    /// Creates a streaming request for this model that asks for usage.
     #[must_use]
     pub fn new(model: impl Into<String>) -> Self {
         Self { model: model.into(), include_usage: true, ..Self::default() }
     }
 
-    /// Returns the bytes before the messages; they end with `[`.
+    /// Returns the bytes before the messages, ending with `[`.
     #[must_use]
     pub fn head(&self) -> Vec<u8> {
         let model =
@@ -106,7 +106,7 @@ impl ChatParameters {
         format!("{{\"model\":{model},\"messages\":[").into_bytes()
     }
 
-    /// Returns the bytes behind the messages; they begin with `]`.
+    /// Returns the bytes after the messages, starting with `]`.
     #[must_use]
     pub fn tail(&self) -> Vec<u8> {
         let mut tail = Tail { bytes: b"]".to_vec(), replaced: &self.extra_body };
@@ -155,14 +155,14 @@ impl Tail<'_> {
 
     fn write(&mut self, name: &str, value: &impl Serialize) {
         self.bytes.push(b',');
-        let why = "values with text keys always serialise";
+        let why = "values with text keys always serialize";
         serde_json::to_writer(&mut self.bytes, name).expect(why);
         self.bytes.push(b':');
         serde_json::to_writer(&mut self.bytes, value).expect(why);
     }
 }
 
-/// A tool as it goes out.
+/// A tool in the wire format.
 #[derive(Serialize)]
 struct Tool<'a> {
     #[serde(rename = "type")]

@@ -1,10 +1,10 @@
 use std::borrow::Cow;
 
-/// How long a tool's name may be, in characters.
+/// The longest tool name, in characters.
 const LONGEST: usize = 64;
 
-/// A name that servers take back: letters, digits, `_` and `-`, 64 at most. Tools have such names; what
-/// a model made up may be anything, and a server that checks refuses the whole conversation for it.
+/// Returns a name that servers accept: letters, digits, `_` and `-`, at most 64. Registered tools have such
+/// names, but a model may make up any name, and a strict server would then reject the whole conversation.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.len() <= LONGEST && !name.is_empty() && name.chars().all(is_allowed) {

@@ -1,4 +1,4 @@
-//! Panics of foreign code are values, whatever they throw.
+//! Panics of foreign code become values, whatever the payload.
 
 use std::future;
 use std::panic::panic_any;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use oa_types::contain::{Contained, contain, discard};
 
-/// Throws another of its kind when it is dropped.
+/// Panics with another of its kind when it is dropped.
 struct Hostile;
 
 impl Drop for Hostile {
@@ -51,7 +51,7 @@ fn a_future_is_contained_from_its_first_poll_to_its_drop() {
     assert_eq!(panic.message(), None);
     assert!(throws.as_mut().poll(cx).is_pending());
 
-    // What a future that has ended leaves behind changes nothing about its answer.
+    // A future that panics when dropped does not change its output.
     let remains = Hostile;
     let mut ends = pin!(Contained::new(Box::pin(future::poll_fn(move |_| {
         let _here = &remains;

@@ -1,4 +1,4 @@
-//! What answers cost.
+//! The cost of answers.
 
 use oa_types::{Cost, Price, Usage};
 use proptest::prelude::*;
@@ -67,10 +67,26 @@ proptest! {
             added += one;
         }
         prop_assert_eq!(added.cost.unwrap_or_default(), ahead);
-        // Below a thousand units nothing is lost when it is stored.
-        if ahead < Cost::new(1e3).unwrap() {
-            let json = serde_json::to_string(&ahead).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), ahead);
-        }
+        let json = serde_json::to_string(&ahead).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Cost>(&json).unwrap(), ahead);
+    }
+}
+
+#[test]
+fn an_amount_that_no_number_holds_is_stored_as_its_digits() {
+    let price = Price::per_million(0.000_001, 0.0).unwrap();
+    for (tokens, json) in [
+        (1_500_000, "1.5e-6"),
+        (u64::MAX, "18446744.07370955"),
+        ((1 << 53) + 1, r#""9007.199254740993""#),
+    ] {
+        let cost = price.cost(&usage(Some(tokens), Some(0), None)).unwrap();
+        assert_eq!(serde_json::to_string(&cost).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Cost>(json).unwrap(), cost);
+    }
+    assert_eq!(serde_json::from_str::<Cost>("3").unwrap().to_string(), "3");
+    for wrong in ["\"\"", "\"1.x\"", "\"-1\"", "\"1.0000000000001\"", "\"99999999999\"", "-1", "[]"]
+    {
+        assert!(serde_json::from_str::<Cost>(wrong).is_err(), "{wrong}");
     }
 }

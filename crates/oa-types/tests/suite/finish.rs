@@ -1,9 +1,9 @@
-//! Why an answer ended, as a server says it.
+//! Finish reasons, as servers send them.
 
 use oa_types::FinishReason;
 use proptest::prelude::*;
 
-/// Those of which only the caller's side knows.
+/// The reasons that only the client produces.
 const OF_THE_CALLER: [FinishReason; 8] = [
     FinishReason::ApprovalPending,
     FinishReason::Interrupted,
@@ -35,6 +35,19 @@ proptest! {
         prop_assert!(!reason.is_limit());
         let kept = if word.is_empty() { "unspecified" } else { &word };
         prop_assert_eq!(reason.as_str(), kept);
+    }
+
+    #[test]
+    fn a_reason_is_read_as_it_was_written(word in word(), is_escaped in any::<bool>()) {
+        let word = if is_escaped { format!("other:{word}") } else { word };
+        for reason in [
+            FinishReason::from_server(&word),
+            FinishReason::from(&*word),
+            FinishReason::Other(word.into()),
+        ] {
+            let json = serde_json::to_string(&reason).unwrap();
+            prop_assert_eq!(serde_json::from_str::<FinishReason>(&json).unwrap(), reason);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ fn a_clone_is_shared_and_never_changes() {
     assert_eq!((snapshot.len(), history.len()), (1, 2));
     drop(snapshot);
 
-    // With no clone left nothing is copied.
+    // Without other clones, nothing is copied.
     history.make_mut().reserve(10);
     let place = history.as_ptr();
     drop(history.clone());
@@ -43,6 +43,7 @@ fn outcomes_are_words() {
         (Outcome::Ok, "ok"),
         (Outcome::Panicked, "panicked"),
         (Outcome::TimedOut, "timed_out"),
+        (Outcome::Unknown, "unknown"),
         (Outcome::UnknownTool, "unknown_tool"),
     ];
     for (outcome, word) in words {

@@ -1,4 +1,4 @@
-//! Images by address, by data and by path.
+//! Images from URLs, data and files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ fn a_file_larger_than_the_limit_is_refused() {
     let error = ImageBlock::from_file_path_with_limit(&path, size - 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().ends_with("is larger than 7 bytes"), "{error}");
-    // A sparse file takes no room on the disk.
+    // A sparse file, which takes no disk space.
     fs::File::options()
         .write(true)
         .open(&path)
@@ -103,7 +103,7 @@ fn only_regular_files_are_read() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_whose_size_is_unknown_is_read_no_further_than_the_limit() {
-    // Reports a size of zero and has more than that.
+    // Reports a size of zero but has content.
     let error = ImageBlock::from_file_path_with_limit("/proc/self/status", 8).unwrap_err();
     assert!(error.to_string().ends_with("is larger than 8 bytes"), "{error}");
 }

@@ -1,7 +1,8 @@
-//! The stored shape of messages, their shape on the wire, and what constructors refuse.
+//! The stored format of messages, their wire format, and the inputs that constructors reject.
 
 mod contain;
 mod cost;
+mod error_record;
 mod finish;
 mod history;
 mod images;

@@ -1,4 +1,4 @@
-//! What servers say when a prompt does not fit, and the numbers in it.
+//! The sizes in servers' overflow errors.
 
 use oa_types::wire::ServerError;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn error(message: &str) -> ServerError {
     )
 }
 
-/// An overflow, with the size of the prompt and of the context.
+/// Asserts that this is an overflow with these sizes of prompt and context.
 #[track_caller]
 fn check(message: &str, prompt: impl Into<Option<u64>>, context: impl Into<Option<u64>>) {
     let (error, prompt, context) = (error(message), prompt.into(), context.into());
@@ -119,7 +119,7 @@ fn doubt_gives_no_number() {
         None,
         4096,
     );
-    // Ollama, whose words hold no size or only a difference.
+    // Ollama states no sizes, or only a difference.
     check("the input length exceeds the context length", None, None);
     check("prompt too long; exceeded max context length by 120 tokens", None, None);
     // OpenRouter and newer versions of vLLM guess.
@@ -145,7 +145,7 @@ fn doubt_gives_no_number() {
         None,
     );
     check("context length exceeded: 5000 of 4096", None, None);
-    // No overflow, no numbers.
+    // Not an overflow, so no sizes.
     let other = error("request (24016 tokens) exceeds your quota (4096 tokens)");
     assert_eq!((other.context_size(), other.context_sizes()), (None, None));
 }
@@ -170,7 +170,7 @@ proptest! {
         let error = error(&format!("{} {sentence} {}", &words[..cut], &words[cut..]));
         prop_assert_eq!(error.context_sizes(), Some((4932, 4096)));
         let end = at.min(sentence.len());
-        // Cut anywhere there is no number that was not there.
+        // A cut message never yields a number that was not there.
         let size = self::error(&sentence[..end]).context_sizes();
         prop_assert!(size.is_none() || end == sentence.len(), "{:?}", size);
     }

@@ -1,11 +1,11 @@
-//! Settings are checked once, at the edge.
+//! Settings are validated once, at the edge.
 
 use std::collections::HashSet;
 
 use oa_types::{BaseUrl, ErrorKind, ModelName, Temperature};
 
 #[test]
-fn addresses_lose_their_last_slash_and_keep_the_rest() {
+fn trailing_slashes_are_removed_from_base_urls() {
     for (given, kept) in [
         ("http://localhost:1234/v1", "http://localhost:1234/v1"),
         (" http://localhost:1234/v1// ", "http://localhost:1234/v1"),
@@ -21,7 +21,7 @@ fn addresses_lose_their_last_slash_and_keep_the_rest() {
 }
 
 #[test]
-fn what_is_no_address_is_refused() {
+fn invalid_base_urls_are_rejected() {
     for given in [
         "",
         "host",

@@ -1,4 +1,4 @@
-//! The serde shape of messages and blocks is part of the contract: users store them.
+//! The serde format of messages and blocks is part of the contract, because users store them.
 
 use insta::assert_snapshot;
 use oa_types::{
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 fn stored(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("it serialises")
+    serde_json::to_string(value).expect("it serializes")
 }
 
 #[test]
@@ -56,8 +56,7 @@ fn messages_have_their_shape() {
 
 #[test]
 fn members_that_a_later_version_adds_are_no_error() {
-    let text =
-        r#"{"role":"user","content":[{"type":"text","text":"Hi","colour":"red"}],"later":1}"#;
+    let text = r#"{"role":"user","content":[{"type":"text","text":"Hi","color":"red"}],"later":1}"#;
     assert_eq!(serde_json::from_str::<Message>(text).unwrap(), Message::user("Hi"));
 }
 
@@ -75,7 +74,7 @@ fn plain_string_content_is_read() {
     );
     let answer = Message::assistant(vec![TextBlock::new("Hello.").into()]);
     assert_eq!(read(r#"{"role":"assistant","content":"Hello.","refusal":null}"#), answer);
-    // From a value too, whose strings are owned.
+    // From a `Value` too, whose strings are owned.
     let value = json!({"role": "user", "content": "Hi"});
     assert_eq!(serde_json::from_value::<Message>(value).unwrap(), Message::user("Hi"));
 }

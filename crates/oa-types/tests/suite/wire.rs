@@ -1,4 +1,4 @@
-//! What goes to servers, byte for byte.
+//! The bytes sent to servers.
 
 use insta::assert_snapshot;
 use oa_types::wire::{
@@ -163,7 +163,7 @@ fn what_is_not_set_is_not_sent() {
         String::from_utf8(bytes).unwrap()
     };
     let mut chat = ChatParameters::new("qwen3:8b");
-    // Without tools nothing about tools is sent (QUIRKS row 80).
+    // Without tools, no tool settings are sent (QUIRKS row 80).
     chat.tool_choice = Some(ToolChoice::Required);
     chat.parallel_tool_calls = Some(false);
     assert_snapshot!(request(&chat), @r#"{"model":"qwen3:8b","messages":[],"stream":true,"stream_options":{"include_usage":true}}"#);
@@ -178,7 +178,7 @@ fn what_is_not_set_is_not_sent() {
 
 #[test]
 fn a_page_of_nothing_but_scripts_is_read_once() {
-    // To read the rest of the page again at each would take a minute.
+    // Rescanning the rest of the page at each tag would take a minute.
     let page =
         "<html>".to_owned() + &"<SCRIPT>let a = '<b>';</script><style>".repeat(1 << 16) + "lost";
     assert_eq!(ServerError::from_body(page.as_bytes()).message, "");

@@ -12,12 +12,12 @@ impl Turn {
     ///
     /// The text behind the first call is shown here: filled in, or as it stands if nobody will say it
     /// anew.
-    pub(super) fn fill_in(&mut self) -> bool {
-        if !self.fills_in() {
+    pub(super) fn put_inline(&mut self) -> bool {
+        if !self.inlines_results() {
             return false;
         }
-        let filled = self.last.is_none() && self.round.calls.iter().all(Call::went_well);
-        let is_asked_again = self.last.as_ref().is_none_or(|last| self.may_ask(last));
+        let filled = self.progress.last.is_none() && self.round.calls.iter().all(Call::went_well);
+        let is_asked_again = self.progress.last.as_ref().is_none_or(|last| self.may_ask(last));
         if !filled && is_asked_again {
             return false;
         }

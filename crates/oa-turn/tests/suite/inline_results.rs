@@ -8,7 +8,7 @@ use crate::{answer, call, malformed, perform, text, told};
 
 fn options() -> Options {
     let mut options = Options::auto();
-    options.fill_in = true;
+    options.inline_results = true;
     options
 }
 
@@ -53,7 +53,7 @@ fn ok(content: impl Into<Value>) -> (Value, Outcome) {
 #[test]
 fn results_take_the_place_of_their_calls_without_another_request() {
     let mut turn = asked(options());
-    assert!(turn.fills_in());
+    assert!(turn.inlines_results());
     let blocks = vec![
         text("From "),
         call("1", "a"),
@@ -140,9 +140,9 @@ fn with_the_final_text_alone_all_of_it_comes_at_once() {
 #[test]
 fn in_manual_mode_the_caller_puts_results_where_they_belong() {
     let mut manual = Options::default();
-    manual.fill_in = true;
+    manual.inline_results = true;
     let mut turn = asked(manual);
-    assert!(!turn.fills_in());
+    assert!(!turn.inlines_results());
     answer(&mut turn, vec![text("It is "), call("1", "a")]);
     assert_eq!(perform(&mut turn), Action::End { reason: FinishReason::Unspecified });
     turn.add_result("1", json!("3"), Outcome::Ok).unwrap();

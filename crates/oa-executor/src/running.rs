@@ -8,27 +8,27 @@ use tokio::task::JoinHandle;
 
 use crate::attempt::{Job, Record};
 use crate::ended::Ended;
-use crate::mailbox::{Mailbox, Sender};
 use crate::options::Placement;
+use crate::queue::{EventQueue, Sender};
 
-/// The calls that run. Each is polled only when it was woken.
-pub(crate) struct Crew {
-    mailbox: Arc<Mailbox>,
+/// The running calls. Each is polled only after it was woken.
+pub(crate) struct RunningTasks {
+    queue: Arc<EventQueue>,
     placement: Placement,
-    running: BTreeMap<usize, Member>,
-    /// Woken, but not polled yet because another had ended.
+    running: BTreeMap<usize, Task>,
+    /// Woken calls not polled yet because another call ended first.
     left: VecDeque<usize>,
 }
 
-struct Member {
+struct Task {
     future: Pin<Box<dyn Future<Output = Ended> + Send>>,
     waker: Waker,
     record: Arc<Record>,
 }
 
-impl Crew {
-    pub(crate) fn new(mailbox: Arc<Mailbox>, placement: Placement) -> Self {
-        Self { mailbox, placement, running: BTreeMap::new(), left: VecDeque::new() }
+impl RunningTasks {
+    pub(crate) fn new(queue: Arc<EventQueue>, placement: Placement) -> Self {
+        Self { queue, placement, running: BTreeMap::new(), left: VecDeque::new() }
     }
 
     pub(crate) fn add(&mut self, call: usize, job: Job) {
@@ -37,18 +37,18 @@ impl Crew {
             Placement::Inline => Box::pin(job.run()),
             Placement::Spawned => Box::pin(Spawned(tokio::spawn(job.run()), Arc::clone(&record))),
         };
-        let waker = Arc::new(Sender { mailbox: Arc::clone(&self.mailbox), call }).into();
-        self.running.insert(call, Member { future, waker, record });
-        self.mailbox.ready(call);
+        let waker = Arc::new(Sender { queue: Arc::clone(&self.queue), call }).into();
+        self.running.insert(call, Task { future, waker, record });
+        self.queue.ready(call);
     }
 
-    /// Lets those go on that were woken, until one ends.
+    /// Polls the woken calls until one ends.
     pub(crate) fn poll(&mut self) -> Poll<(usize, Ended)> {
-        self.left.extend(self.mailbox.take_ready());
+        self.left.extend(self.queue.take_ready());
         while let Some(call) = self.left.pop_front() {
-            let Some(member) = self.running.get_mut(&call) else { continue };
-            let mut cx = Context::from_waker(&member.waker);
-            if let Poll::Ready(ended) = member.future.as_mut().poll(&mut cx) {
+            let Some(task) = self.running.get_mut(&call) else { continue };
+            let mut cx = Context::from_waker(&task.waker);
+            if let Poll::Ready(ended) = task.future.as_mut().poll(&mut cx) {
                 self.running.remove(&call);
                 return Poll::Ready((call, ended));
             }
@@ -56,35 +56,35 @@ impl Crew {
         Poll::Pending
     }
 
-    /// Drops a call, and says how far it was.
-    pub(crate) fn dismiss(&mut self, call: usize) -> Ended {
+    /// Drops a call and returns its state as a canceled call.
+    pub(crate) fn cancel(&mut self, call: usize) -> Ended {
         match self.running.remove(&call) {
-            Some(member) => {
-                drop(member.future);
-                member.record.cancelled()
+            Some(task) => {
+                drop(task.future);
+                task.record.cancelled()
             }
             None => Ended::cancelled(),
         }
     }
 }
 
-impl fmt::Debug for Crew {
+impl fmt::Debug for RunningTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Crew")
+        f.debug_struct("RunningTasks")
             .field("placement", &self.placement)
             .field("running", &self.running.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A spawned task that is aborted when dropped.
 struct Spawned(JoinHandle<Ended>, Arc<Record>);
 
 impl Future for Spawned {
     type Output = Ended;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
-        // The job contains the panics of its tool, so only a runtime that shuts down ends it early.
+        // The job contains its tool's panics, so only a runtime shutdown ends it early.
         let ended = Pin::new(&mut self.0).poll(cx);
         ended.map(|ended| ended.unwrap_or_else(|_| self.1.cancelled()))
     }

@@ -7,23 +7,23 @@ use oa_tools::{Emission, Emitter};
 
 use crate::event::ToolRetry;
 
-/// Where running calls leave what they have to say, and who is woken by it: the one thing that they
-/// share with the stream.
-pub(crate) struct Mailbox {
+/// The queue between running calls and the stream: emitted events, retries, and the calls that were woken. The
+/// only state that they share.
+pub(crate) struct EventQueue {
     inner: Mutex<Inner>,
-    /// How many emissions may wait.
+    /// The largest number of queued emissions.
     capacity: usize,
 }
 
 struct Inner {
-    /// What tools said: of these the oldest goes when there are too many.
+    /// Emissions of tools; the oldest is dropped when the queue is full.
     emissions: VecDeque<Posted>,
-    /// As many as calls are tried again; none is dropped.
+    /// Retries, bounded by the attempts of the calls; never dropped.
     retries: Vec<Posted>,
-    /// How many letters were posted.
+    /// The number of events queued so far.
     posted: u64,
     calls: Vec<Slot>,
-    /// Calls that want to be polled.
+    /// Calls waiting to be polled.
     ready: Vec<usize>,
     reader: Option<Waker>,
 }
@@ -31,23 +31,23 @@ struct Inner {
 struct Posted {
     number: u64,
     call: usize,
-    letter: Letter,
+    event: QueuedEvent,
 }
 
 #[derive(Clone, Default)]
 struct Slot {
     is_ready: bool,
-    /// What it says after its end is not heard.
+    /// Events emitted after a call's end are ignored.
     has_ended: bool,
     dropped: u64,
 }
 
-pub(crate) enum Letter {
+pub(crate) enum QueuedEvent {
     Emission(Emission),
     Retry(ToolRetry),
 }
 
-impl Mailbox {
+impl EventQueue {
     pub(crate) fn new(calls: usize, capacity: usize) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -62,26 +62,26 @@ impl Mailbox {
         }
     }
 
-    /// Sets who is woken; to be done before looking what is there.
+    /// Sets the waker of the stream. Must be called before checking the queue, so that no wakeup is lost.
     pub(crate) fn listen(&self, waker: &Waker) {
         let waker = waker.clone();
-        // Wakers are dropped outside the lock: that may run anything.
+        // Dropping a waker may run arbitrary code, so do it outside the lock.
         let replaced = self.lock().reader.replace(waker);
         drop(replaced);
     }
 
-    pub(crate) fn post(&self, call: usize, letter: Letter) {
+    pub(crate) fn post(&self, call: usize, event: QueuedEvent) {
         let mut inner = self.lock();
         if inner.calls[call].has_ended {
             return;
         }
-        let posted = Posted { number: inner.posted, call, letter };
+        let posted = Posted { number: inner.posted, call, event };
         inner.posted += 1;
-        match &posted.letter {
-            Letter::Emission(_) => inner.emissions.push_back(posted),
-            Letter::Retry(_) => inner.retries.push(posted),
+        match &posted.event {
+            QueuedEvent::Emission(_) => inner.emissions.push_back(posted),
+            QueuedEvent::Retry(_) => inner.retries.push(posted),
         }
-        // Retries count too: the queue is as long as was asked, unless it is nothing but retries.
+        // Retries count toward the capacity, but only emissions are dropped.
         let is_full = inner.emissions.len() + inner.retries.len() > self.capacity;
         let overflow = is_full.then(|| inner.emissions.pop_front()).flatten();
         if let Some(dropped) = &overflow {
@@ -94,16 +94,16 @@ impl Mailbox {
         }
     }
 
-    /// Takes what was said, in the order in which it was.
-    pub(crate) fn take_letters(&self) -> Vec<(usize, Letter)> {
+    /// Takes the queued events, in order.
+    pub(crate) fn take_events(&self) -> Vec<(usize, QueuedEvent)> {
         let mut inner = self.lock();
         let (emissions, retries) = inner.take();
         drop(inner);
         in_order(emissions, retries)
     }
 
-    /// Ends a call: returns what was said until then, and how much of its own was dropped.
-    pub(crate) fn close(&self, call: usize) -> (Vec<(usize, Letter)>, u64) {
+    /// Ends a call; returns the events queued so far and the number of its dropped events.
+    pub(crate) fn close(&self, call: usize) -> (Vec<(usize, QueuedEvent)>, u64) {
         let mut inner = self.lock();
         inner.calls[call].has_ended = true;
         let dropped = inner.calls[call].dropped;
@@ -112,7 +112,7 @@ impl Mailbox {
         (in_order(emissions, retries), dropped)
     }
 
-    /// Marks a call as to be polled, and wakes the reader.
+    /// Marks a call to be polled and wakes the stream.
     pub(crate) fn ready(&self, call: usize) {
         let mut inner = self.lock();
         if !std::mem::replace(&mut inner.calls[call].is_ready, true) {
@@ -125,7 +125,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes the calls that are to be polled.
+    /// Takes the calls to be polled.
     pub(crate) fn take_ready(&self) -> Vec<usize> {
         let inner = &mut *self.lock();
         let ready = std::mem::take(&mut inner.ready);
@@ -144,39 +144,39 @@ impl Inner {
     }
 }
 
-fn in_order(emissions: VecDeque<Posted>, retries: Vec<Posted>) -> Vec<(usize, Letter)> {
-    let mut letters = Vec::from(emissions);
+fn in_order(emissions: VecDeque<Posted>, retries: Vec<Posted>) -> Vec<(usize, QueuedEvent)> {
+    let mut events = Vec::from(emissions);
     if !retries.is_empty() {
-        letters.extend(retries);
-        letters.sort_unstable_by_key(|posted| posted.number);
+        events.extend(retries);
+        events.sort_unstable_by_key(|posted| posted.number);
     }
-    letters.into_iter().map(|posted| (posted.call, posted.letter)).collect()
+    events.into_iter().map(|posted| (posted.call, posted.event)).collect()
 }
 
-impl fmt::Debug for Mailbox {
+impl fmt::Debug for EventQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mailbox").field("capacity", &self.capacity).finish_non_exhaustive()
+        f.debug_struct("EventQueue").field("capacity", &self.capacity).finish_non_exhaustive()
     }
 }
 
-/// One call's own slot in the mailbox.
+/// One call's end of the queue.
 pub(crate) struct Sender {
-    pub(crate) mailbox: Arc<Mailbox>,
+    pub(crate) queue: Arc<EventQueue>,
     pub(crate) call: usize,
 }
 
 impl Emitter for Sender {
     fn emit(&self, emission: Emission) {
-        self.mailbox.post(self.call, Letter::Emission(emission));
+        self.queue.post(self.call, QueuedEvent::Emission(emission));
     }
 }
 
 impl Wake for Sender {
     fn wake(self: Arc<Self>) {
-        self.mailbox.ready(self.call);
+        self.queue.ready(self.call);
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.mailbox.ready(self.call);
+        self.queue.ready(self.call);
     }
 }

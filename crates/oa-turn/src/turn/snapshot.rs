@@ -1,0 +1,245 @@
+//! A turn that leaves its process, and comes back in another.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use oa_types::ContentBlock;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::Turn;
+use super::failed::{Asked, Failure};
+use super::phase::{Phase, Rest};
+use super::progress::Progress;
+use crate::conversation::Conversation;
+use crate::error::{Error, ErrorKind};
+use crate::options::Options;
+use crate::round::Round;
+
+/// The version of the form in which snapshots are written. A change of [`State`] or of what it holds that an
+/// older reader, or this one with older data, would take otherwise needs another.
+const VERSION: u64 = 1;
+
+/// A [`Turn`] as data: history, calls, budgets, counts and options, and what was handed out.
+///
+/// It is made by [`Turn::snapshot`], kept as JSON or in any other format of serde that describes itself, and
+/// becomes a turn again by [`Turn::restore`]. What is in it is private and may change with any version of this
+/// crate; the number of its form is written with it, and older forms stay readable.
+///
+/// Reading JSON text ends with an error where values are nested more than 100 levels deep.
+///
+/// ```
+/// use oa_turn::{Action, Options, Turn, TurnSnapshot};
+/// use oa_types::Message;
+///
+/// let mut turn = Turn::new(Options::auto());
+/// turn.submit(Message::user("Hi."))?;
+/// let request = turn.next_action();
+/// let json = serde_json::to_string(&turn.snapshot())?;
+///
+/// // In another process, which is to do what was handed out before.
+/// let snapshot: TurnSnapshot = serde_json::from_str(&json)?;
+/// let turn = Turn::restore(snapshot)?;
+/// assert_eq!(turn.pending_action(), request);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct TurnSnapshot(Form);
+
+#[derive(Clone)]
+enum Form {
+    Known(Box<State>),
+    /// Of another version of this crate.
+    Other(Envelope<Value>),
+}
+
+#[derive(Clone, Deserialize, Serialize)]
+struct Envelope<T> {
+    version: u64,
+    turn: T,
+}
+
+/// The fields of a [`Turn`].
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct State {
+    options: Options,
+    conversation: Conversation,
+    phase: Phase,
+    round: Round,
+    out: VecDeque<ContentBlock>,
+    final_text: Box<str>,
+    progress: Progress,
+    asked: Option<Asked>,
+    failure: Option<Box<Failure>>,
+    turns: u32,
+    answers: u64,
+    requests: u64,
+    key_seed: Box<str>,
+    output_tool: Option<Box<str>>,
+}
+
+impl Turn {
+    /// Returns the turn as data, at any point: also while something that was handed out is being performed.
+    /// History is shared, not copied.
+    #[must_use]
+    pub fn snapshot(&self) -> TurnSnapshot {
+        let Self {
+            options,
+            conversation,
+            phase,
+            round,
+            out,
+            final_text,
+            progress,
+            asked,
+            failure,
+            turns,
+            answers,
+            requests,
+            key_seed,
+            output_tool,
+        } = self;
+        TurnSnapshot(Form::Known(Box::new(State {
+            options: *options,
+            conversation: conversation.clone(),
+            phase: phase.clone(),
+            round: round.clone(),
+            out: out.clone(),
+            final_text: final_text.clone(),
+            progress: progress.clone(),
+            asked: asked.clone(),
+            failure: failure.clone(),
+            turns: *turns,
+            answers: *answers,
+            requests: *requests,
+            key_seed: key_seed.clone(),
+            output_tool: output_tool.clone(),
+        })))
+    }
+
+    /// Makes a turn of a snapshot: it goes on as the one that the snapshot was taken of. What was handed out
+    /// then is not handed out again; [`pending_action`](Self::pending_action) tells it.
+    ///
+    /// # Errors
+    ///
+    /// `UnsupportedVersion` if a version of this crate wrote it whose form is not known, `InvalidSnapshot` if it
+    /// contradicts itself.
+    pub fn restore(snapshot: TurnSnapshot) -> Result<Self, Error> {
+        let state = match snapshot.0 {
+            Form::Known(state) => *state,
+            Form::Other(Envelope { version, .. }) => {
+                let message = format!(
+                    "the snapshot has the form {version}, and this version of oa-turn reads {VERSION}"
+                );
+                return Err(Error::new(ErrorKind::UnsupportedVersion, message));
+            }
+        };
+        state.check().map_err(|why| {
+            Error::new(ErrorKind::InvalidSnapshot, format!("the snapshot is damaged: {why}"))
+        })?;
+        let State {
+            options,
+            conversation,
+            phase,
+            round,
+            out,
+            final_text,
+            progress,
+            asked,
+            failure,
+            turns,
+            answers,
+            requests,
+            key_seed,
+            output_tool,
+        } = state;
+        Ok(Self {
+            options,
+            conversation,
+            phase,
+            round,
+            out,
+            final_text,
+            progress,
+            asked,
+            failure,
+            turns,
+            answers,
+            requests,
+            key_seed,
+            output_tool,
+        })
+    }
+}
+
+impl State {
+    /// Checks everything that a turn relies upon: places that are there, and results that stand behind calls.
+    fn check(&self) -> Result<(), &'static str> {
+        let Self { conversation, phase, round, asked, failure, .. } = self;
+        let len = conversation.messages().len();
+        conversation.check()?;
+        let results_end = round.check(conversation.messages())?;
+        let rest = match phase {
+            Phase::Idle { rest } | Phase::Prompting { rest, .. } | Phase::Ending { rest, .. } => {
+                *rest
+            }
+            Phase::Calling { .. } if round.calls.is_empty() => return Err("calls are missing"),
+            _ => Rest::Done,
+        };
+        if rest == Rest::Approval && round.calls.iter().all(|call| call.is_answered()) {
+            return Err("no call waits for permission");
+        }
+        let failed = failure.as_deref();
+        let places = [asked.as_ref(), failed.map(|failure| &failure.asked)];
+        if places.into_iter().flatten().any(|asked| asked.place >= len) {
+            return Err("a prompt is missing");
+        }
+        // A failure takes them back: they are the last messages, behind all results.
+        let taken_back = match (phase.prompt(), failed.is_some_and(|failed| failed.is_recorded)) {
+            (Some(prompt), is_recorded) => {
+                if prompt.checked_add(1) != Some(len) {
+                    return Err("the prompt is not the last message");
+                }
+                1 + usize::from(is_recorded)
+            }
+            (None, true) => return Err("a prompt is missing"),
+            (None, false) => 0,
+        };
+        if results_end + taken_back > len {
+            return Err("the prompt does not stand behind the results");
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for TurnSnapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Form::Known(turn) => Envelope { version: VERSION, turn }.serialize(serializer),
+            Form::Other(other) => other.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for TurnSnapshot {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // What another version means by its members is not known before its number is.
+        let envelope = Envelope::<Value>::deserialize(deserializer)?;
+        if envelope.version != VERSION {
+            return Ok(Self(Form::Other(envelope)));
+        }
+        let state = serde_json::from_value(envelope.turn).map_err(D::Error::custom)?;
+        Ok(Self(Form::Known(state)))
+    }
+}
+
+impl fmt::Debug for TurnSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = match &self.0 {
+            Form::Known(_) => VERSION,
+            Form::Other(other) => other.version,
+        };
+        f.debug_struct("TurnSnapshot").field("version", &version).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! Steps and their outcomes as data: the one place at which an outcome changes the turn, whoever performs the steps.
+
+use oa_types::{ErrorRecord, Message};
+
+use super::Turn;
+use crate::action::{Action, Decision};
+use crate::call::{Call, CallState};
+use crate::error::Error;
+use crate::step::{
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, Cut, DecideOutcome, DecideStep,
+    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
+    StepOutcome,
+};
+
+impl Turn {
+    /// Returns the next step, for [`take`](Self::take) to take its outcome; `None` if nothing is in progress.
+    ///
+    /// A step that was handed out and of whose outcome nobody has told is handed out again, in this process or in
+    /// another that has [restored](Self::restore) the turn: steps are performed at least once. Calls that may
+    /// have run by then are marked.
+    pub fn next_step(&mut self) -> Option<Step> {
+        if let Some(action) = self.next_action() {
+            return Some(self.step(action, false));
+        }
+        if let Some(action) = self.pending_action() {
+            return Some(self.step(action, true));
+        }
+        let is_asked = |(_, call): &(usize, &Call)| call.state == CallState::Asked;
+        let calls = self.calls().iter().enumerate().filter(is_asked);
+        let calls: Vec<StepCall> = calls.map(|(place, _)| self.step_call(place, false)).collect();
+        (!calls.is_empty()).then_some(Step::Approve(ApprovalStep { calls }))
+    }
+
+    /// Takes the outcome of the step that was handed out last. That of another step changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The failure that the outcome tells of: then the turn has ended, as by [`fail`](Self::fail). Also `blocked` for
+    /// a prompt that is not let through, and `invalid_input` for one that is changed into none, and for an approval of
+    /// a call that nobody is asked about.
+    pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            StepOutcome::Approve(outcome) => self.take_approval(outcome),
+            StepOutcome::Ask(outcome) => self.take_answer(outcome),
+            StepOutcome::Decide(outcome) => self.take_decision(outcome),
+            StepOutcome::Review(outcome) => self.take_review(outcome),
+            StepOutcome::Run(outcome) => {
+                self.take_results(outcome);
+                Ok(())
+            }
+            StepOutcome::SubmitPrompt(outcome) => self.take_prompt(outcome),
+        }
+    }
+
+    fn take_prompt(&mut self, outcome: PromptOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            PromptOutcome::Allow => self.accept_prompt(None).map_err(|error| invalid(&error)),
+            PromptOutcome::Block { reason } => {
+                let message = format!("a hook blocked the prompt: {reason}");
+                self.fails(Box::new(ErrorRecord::new("blocked", message)))
+            }
+            PromptOutcome::Cut { cut } => self.take_cut(cut),
+            PromptOutcome::Failed { error } => self.fails(error),
+            PromptOutcome::Replace { text } => {
+                self.accept_prompt(Some(text)).map_err(|error| invalid(&error))
+            }
+        }
+    }
+
+    fn take_answer(&mut self, outcome: AskOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            AskOutcome::Answered { answer, correction } => {
+                self.answer(answer);
+                if let Some(words) = correction {
+                    self.correct(Message::user(words));
+                }
+                Ok(())
+            }
+            AskOutcome::Cut { cut: Cut::Interrupted, partial } => {
+                self.interrupt(partial);
+                Ok(())
+            }
+            AskOutcome::Cut { cut: Cut::Stopped { reason }, partial } => {
+                self.stop(reason, partial);
+                Ok(())
+            }
+            AskOutcome::Failed { error, has_begun, partial } => {
+                if has_begun {
+                    self.begin_answer();
+                }
+                self.fail_with(partial);
+                Err(error)
+            }
+        }
+    }
+
+    fn take_decision(&mut self, outcome: DecideOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            DecideOutcome::Cut { cut } => self.take_cut(cut),
+            DecideOutcome::Decided { decision, fit } => {
+                if let Some(Action::Decide { call }) = self.pending_action() {
+                    if let Decision::Ask(input) | Decision::Run(input) | Decision::Wait(input) =
+                        &decision
+                    {
+                        self.set_input(call, input.clone(), fit);
+                    }
+                    self.decide(call, decision);
+                }
+                Ok(())
+            }
+            DecideOutcome::Failed { error } => self.fails(error),
+        }
+    }
+
+    fn take_approval(&mut self, outcome: ApprovalOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            ApprovalOutcome::Cut { cut } => self.take_cut(cut),
+            ApprovalOutcome::Decided { id, decision } => {
+                let approved = self.approve(&id, decision);
+                approved.or_else(|error| self.fails(invalid(&error)))
+            }
+            ApprovalOutcome::Failed { error } => self.fails(error),
+        }
+    }
+
+    fn take_results(&mut self, outcome: RunOutcome) {
+        let calls = self.running();
+        for result in outcome.results {
+            self.finish_call(result.place, result.content, result.outcome);
+        }
+        match outcome.cut {
+            Some(Cut::Interrupted) => self.interrupt(Vec::new()),
+            Some(Cut::Stopped { reason }) => self.stop(reason, Vec::new()),
+            None => {
+                for call in calls {
+                    self.lose_call(call);
+                }
+            }
+        }
+    }
+
+    fn take_review(&mut self, outcome: ReviewOutcome) -> Result<(), Box<ErrorRecord>> {
+        let Some(Action::Review { call }) = self.pending_action() else { return Ok(()) };
+        let content = self.calls()[call].content().cloned().unwrap_or_default();
+        match outcome {
+            ReviewOutcome::Cut { cut } => self.take_cut(cut),
+            ReviewOutcome::Failed { error } => {
+                // A result is looked at once, also by a gate that fails.
+                self.review(call, content);
+                self.fails(error)
+            }
+            ReviewOutcome::Keep => {
+                self.review(call, content);
+                Ok(())
+            }
+            ReviewOutcome::Replace { content } => {
+                self.review(call, content);
+                Ok(())
+            }
+        }
+    }
+
+    fn take_cut(&mut self, cut: Cut) -> Result<(), Box<ErrorRecord>> {
+        match cut {
+            Cut::Interrupted => self.interrupt(Vec::new()),
+            Cut::Stopped { reason } => self.stop(reason, Vec::new()),
+        }
+        Ok(())
+    }
+
+    fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
+        self.fail();
+        Err(error)
+    }
+
+    fn step(&self, action: Action, is_pending: bool) -> Step {
+        let history = || self.history().clone();
+        match action {
+            Action::Decide { call } => {
+                let call = self.step_call(call, false);
+                Step::Decide(DecideStep { call, history: history() })
+            }
+            Action::End { reason } => Step::End { reason },
+            Action::Request { tools } => Step::Ask(AskStep {
+                number: self.requests,
+                tools,
+                history: history(),
+                revisions: self.revisions().to_vec(),
+            }),
+            Action::Review { call } => {
+                let call = self.step_call(call, false);
+                Step::Review(ReviewStep { call, history: history() })
+            }
+            Action::Run { calls } => {
+                let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
+                Step::Run(RunStep { calls: calls.collect() })
+            }
+            Action::Show { block } => Step::Show { block },
+            Action::Submit { prompt } => {
+                Step::SubmitPrompt(PromptStep { prompt, history: history() })
+            }
+        }
+    }
+
+    fn step_call(&self, place: usize, may_have_run: bool) -> StepCall {
+        let call = self.calls()[place].clone();
+        let key = self.call_key(place).unwrap_or_default();
+        StepCall { place, key, call, may_have_run }
+    }
+}
+
+fn invalid(error: &Error) -> Box<ErrorRecord> {
+    Box::new(ErrorRecord::new("invalid_input", error.to_string()))
+}

@@ -1,0 +1,138 @@
+//! Anything that may be told to a turn, at any time.
+
+use oa_turn::{Decision, Options};
+use oa_types::{ContentBlock, Cost, Outcome};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::{call, malformed, text};
+
+/// Something that may happen at any time, whether or not it makes sense then.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Abandon(Vec<Piece>),
+    AcceptPrompt(Option<&'static str>),
+    AddResult(usize, bool),
+    Approve(usize, u8),
+    Answer(Vec<Piece>),
+    BeginAnswer,
+    Continue,
+    ContinueWhenAnswered,
+    Correct,
+    Decide(usize, u8),
+    Fail,
+    FinishCall(usize, bool),
+    Interrupt(Vec<Piece>),
+    Next,
+    Prompt(&'static str),
+    Resume,
+    Review(usize, bool),
+    Stop,
+    Submit(&'static str),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Piece {
+    Call(u8),
+    EmptyText,
+    Malformed(u8),
+    Nameless(u8),
+    Text,
+}
+
+pub(crate) fn piece() -> impl Strategy<Value = Piece> {
+    prop_oneof![
+        4 => (0..6_u8).prop_map(Piece::Call),
+        1 => Just(Piece::EmptyText),
+        1 => (0..6_u8).prop_map(Piece::Malformed),
+        1 => (0..6_u8).prop_map(Piece::Nameless),
+        2 => Just(Piece::Text),
+    ]
+}
+
+pub(crate) fn event() -> impl Strategy<Value = Event> {
+    let place = 0..4_usize;
+    prop_oneof![
+        2 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::AddResult(call, error)),
+        1 => vec(piece(), 0..3).prop_map(Event::Abandon),
+        5 => vec(piece(), 0..5).prop_map(Event::Answer),
+        1 => Just(Event::BeginAnswer),
+        1 => Just(Event::Continue),
+        1 => Just(Event::ContinueWhenAnswered),
+        2 => Just(Event::Correct),
+        3 => (place.clone(), 0..4_u8).prop_map(|(call, choice)| Event::Approve(call, choice)),
+        5 => (place.clone(), 0..4_u8).prop_map(|(call, choice)| Event::Decide(call, choice)),
+        1 => Just(Event::Fail),
+        4 => (place.clone(), any::<bool>()).prop_map(|(call, error)| Event::FinishCall(call, error)),
+        1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
+        12 => Just(Event::Next),
+        4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
+        1 => Just(Event::Resume),
+        1 => Just(Event::Stop),
+        3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
+        1 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Prompt),
+        2 => prop::sample::select(vec![None, Some("Hm."), Some(" ")]).prop_map(Event::AcceptPrompt),
+    ]
+}
+
+pub(crate) fn options() -> impl Strategy<Value = Options> {
+    (
+        any::<bool>(),
+        1..4_u32,
+        proptest::option::of(1..6_u32),
+        proptest::option::of(1..4_u32),
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        proptest::option::of(1..6_u32),
+    )
+        .prop_map(
+            |(
+                auto,
+                max_rounds,
+                max_calls,
+                repeat_guard,
+                last,
+                final_text,
+                inline_results,
+                max_cost,
+            )| {
+                let mut options = if auto { Options::auto() } else { Options::default() };
+                options.max_rounds = max_rounds;
+                options.max_calls = max_calls;
+                options.repeat_guard = repeat_guard;
+                options.last_answer_without_tools = last;
+                options.final_text_only = auto && final_text;
+                options.inline_results = inline_results;
+                options.max_cost =
+                    max_cost.map(|cost| Cost::new(cost.into()).expect("this is an amount"));
+                options
+            },
+        )
+}
+
+pub(crate) fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
+    let id = |place: &u8| format!("call{number:04}{place}");
+    let block = |piece: &Piece| match piece {
+        Piece::Call(place) => call(&id(place), "add"),
+        Piece::EmptyText => text(""),
+        Piece::Malformed(place) => malformed(&id(place), Some("add")),
+        Piece::Nameless(place) => malformed(&id(place), None),
+        Piece::Text => text("word "),
+    };
+    pieces.iter().map(block).collect()
+}
+
+pub(crate) fn decision(choice: u8) -> Decision {
+    match choice {
+        0 => Decision::Run(json!({})),
+        1 => Decision::Refuse(json!("no")),
+        2 => Decision::Ask(json!({})),
+        _ => Decision::Wait(json!({})),
+    }
+}
+
+pub(crate) fn outcome(is_error: bool) -> Outcome {
+    if is_error { Outcome::Failed } else { Outcome::Ok }
+}

@@ -1,0 +1,72 @@
+use std::{error, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// An error as data: what a journal keeps of a failure, so that a replay tells it as it was told first.
+///
+/// Texts are for people; [`kind`](Self::kind) and the numbers are for programs. A word that is not known is
+/// kept as it came, so that a record which a later version wrote can be read, and written again.
+///
+/// ```
+/// use oa_types::ErrorRecord;
+///
+/// let mut record = ErrorRecord::new("api", "the server answered 429: slow down");
+/// (record.status, record.retry_after_ms, record.is_retryable) = (Some(429), Some(1_500), true);
+/// let json = serde_json::to_string(&record)?;
+/// assert_eq!(serde_json::from_str::<ErrorRecord>(&json)?, record);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ErrorRecord {
+    /// The kind of the error, a word in snake case: `api`, `timeout`, `context_overflow`.
+    pub kind: String,
+    /// The sentence that people read.
+    pub message: String,
+    /// The HTTP status, if a server answered with one that says error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The server's own code or type of error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The server's id of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The wait that the server asks for before the next try, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// True if the same request may succeed later.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_retryable: bool,
+    /// The time that was up, a word in snake case: `connect`, `first_token`, `idle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// The size of the prompt, in tokens, if a server told that it does not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens: Option<u64>,
+    /// The size of the model's context, in tokens, if a server told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// The part of the answer that had come, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
+    /// The last words of the model, if its answer was not of the form that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+}
+
+impl ErrorRecord {
+    /// Creates a record of an error of this kind, about which nothing else is known.
+    #[must_use]
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind: kind.into(), message: message.into(), ..Self::default() }
+    }
+}
+
+impl fmt::Display for ErrorRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for ErrorRecord {}

@@ -1,0 +1,153 @@
+//! Public types of different modules that share a name.
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::tree::Tree;
+use crate::Result;
+use crate::api::surface::{Exported, Sources, Surface};
+use crate::rust::item::ItemKind;
+
+/// The crate whose modules a reader has in front of them.
+const ROOT: &str = "open_agent";
+
+/// Names that each crate may have: a reader writes `sse::Error`.
+const SHARED: [&str; 5] = ["Error", "ErrorKind", "Limits", "Options", "Result"];
+
+/// Temporary: names that are being changed, and how many types have each.
+const UNCHANGED: &[(&str, usize)] = &[
+    ("Answer", 2),
+    ("Call", 2),
+    ("ChatRequest", 2),
+    ("Outcome", 2),
+    ("Progress", 2),
+    ("Unreadable", 2),
+    ("Verdict", 2),
+];
+
+pub(super) fn clashes(tree: &Tree<'_>) -> Result<Vec<Finding>> {
+    judge(tree, ROOT, UNCHANGED)
+}
+
+fn judge(tree: &Tree<'_>, root: &str, unchanged: &[(&str, usize)]) -> Result<Vec<Finding>> {
+    let files = tree.rust().map(|(file, _)| (file.path.as_str(), file.text.as_str()));
+    let sources = Sources::read(files);
+    let surface = Surface::of(tree.workspace, &sources)?;
+    let mut findings = Vec::new();
+    let types = types(&surface, root);
+    for (name, paths) in &types {
+        let allowed = unchanged.iter().find(|(of, _)| of == name).map_or(1, |(_, count)| *count);
+        if paths.len() > allowed && !SHARED.contains(&name.as_str()) {
+            let paths: Vec<&str> = paths.keys().map(String::as_str).collect();
+            let message = format!(
+                "one word for one thing: {name} is {}; rename all but one",
+                paths.join(" and ")
+            );
+            let file = paths.last().and_then(|path| types[name].get(*path)).cloned();
+            findings.push(Finding::file(file.unwrap_or_default(), message));
+        }
+    }
+    for (name, count) in unchanged {
+        let left = types.get(*name).map_or(0, BTreeMap::len);
+        if left < *count {
+            let message = match left {
+                0 | 1 => format!("{name} is one type: take it off the list"),
+                _ => format!("{name} are {left} types: write that instead of {count}"),
+            };
+            findings.push(Finding::file("xtask/src/tidy/clashes.rs", message));
+        }
+    }
+    Ok(findings)
+}
+
+/// The types of all crates that one re-exports, by name: each path with its file.
+fn types(surface: &Surface<'_>, root: &str) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut types: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for name in surface.exported_by(root) {
+        let library = &surface.libraries[name];
+        for export in &library.exports {
+            let Exported::Item { module, item } = export.of else { continue };
+            let item = &library.code.modules[module].items[item];
+            let is_type = matches!(
+                item.kind,
+                ItemKind::Enum
+                    | ItemKind::Struct
+                    | ItemKind::Trait
+                    | ItemKind::Type
+                    | ItemKind::Union
+            );
+            // Other paths of one type are no types of their own.
+            let main = library.paths.get(&(module, item.name.clone()));
+            if is_type && main == Some(&export.path) {
+                let last = export.path.rsplit("::").next().unwrap_or_default();
+                let file = library.code.files[library.code.modules[module].file].path;
+                let paths = types.entry(last.to_owned()).or_default();
+                paths.insert(format!("{name}::{}", export.path), file.to_owned());
+            }
+        }
+    }
+    types
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::tree::File;
+    use super::*;
+    use crate::workspace::{Package, Workspace};
+
+    fn found(low: &str, high: &str, unchanged: &[(&str, usize)]) -> Vec<String> {
+        let package = |name: &str| Package {
+            name: name.to_owned(),
+            dir: format!("crates/{name}").into(),
+            ..Package::default()
+        };
+        let packages = ["oa-high", "oa-low", "oa-other", "top"].map(package).into();
+        let workspace = Workspace { root: PathBuf::new(), target: PathBuf::new(), packages };
+        let files = vec![
+            File::new("crates/top/src/lib.rs", "pub use oa_low as low; pub use oa_high::X;"),
+            File::new("crates/oa-low/src/lib.rs", low),
+            File::new("crates/oa-high/src/lib.rs", high),
+            File::new("crates/oa-other/src/lib.rs", "pub struct Answer;"),
+        ];
+        let found = judge(&Tree { workspace: &workspace, files }, "top", unchanged).unwrap();
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn two_types_of_one_name_are_found() {
+        let low = "pub struct Answer; pub struct X;";
+        assert_eq!(
+            found(low, "pub use oa_low::X; pub enum Answer {}", &[]),
+            [
+                "crates/oa-low/src/lib.rs: one word for one thing: Answer is oa_high::Answer and oa_low::Answer; \
+              rename all but one"
+            ]
+        );
+        assert_eq!(found("pub struct A; pub mod b { pub trait A {} }", "", &[]).len(), 1);
+    }
+
+    #[test]
+    fn one_type_may_have_many_paths() {
+        let low = "mod a { pub struct Answer; } pub use a::Answer; pub mod b { pub use super::a::Answer; }";
+        assert_eq!(
+            found(low, "pub use oa_low::Answer; struct Private; fn answer() {}", &[]),
+            [""; 0]
+        );
+        assert_eq!(
+            found("pub struct Error; struct A;", "pub struct Error; pub struct A;", &[]),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_list_of_names_only_shrinks() {
+        let low = "pub struct Answer;";
+        assert_eq!(found(low, "pub enum Answer {}", &[("Answer", 2)]), [""; 0]);
+        assert_eq!(
+            found(low, "", &[("Answer", 2)]),
+            ["xtask/src/tidy/clashes.rs: Answer is one type: take it off the list"]
+        );
+    }
+}
