@@ -69,7 +69,7 @@ enum State {
     Failed(Error),
 }
 
-/// What a string is.
+/// The part that a string plays.
 #[derive(Clone, Debug)]
 enum Role {
     Name(String),

@@ -18,7 +18,6 @@ const UNWRITTEN: &[(&str, usize)] = &[
     ("crates/oa-client", 202),
     ("crates/oa-context", 27),
     ("crates/oa-executor", 30),
-    ("crates/oa-fallback", 32),
     ("crates/oa-hooks", 25),
     ("crates/oa-redact", 2),
     ("crates/oa-router", 32),
@@ -38,7 +37,6 @@ const UNWRITTEN: &[(&str, usize)] = &[
 const UNSPELLED: &[(&str, usize)] = &[
     ("crates/oa-client", 17),
     ("crates/oa-context", 5),
-    ("crates/oa-fallback", 3),
     ("crates/oa-router", 3),
     ("crates/oa-testkit", 4),
     ("examples", 4),
