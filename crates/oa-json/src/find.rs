@@ -24,7 +24,7 @@ use crate::partial::PartialReader;
 #[derive(Clone, Debug, Default)]
 pub struct ObjectFinder {
     place: Place,
-    /// What may be half a tag.
+    /// The beginning of a tag, perhaps.
     held: String,
     object: PartialReader,
     is_ambiguous: bool,

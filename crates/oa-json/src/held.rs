@@ -36,7 +36,7 @@ const fn ordered(members: usize, buckets: usize) -> usize {
 /// Members that fit into the first allocation: a B-tree node holds eleven, a table of sixteen buckets fourteen.
 const IN_FIRST: usize = if IS_ORDERED { 14 } else { 11 };
 
-/// The memory of an object and its first eleven members, in bytes.
+/// An object and its first eleven members.
 pub const OBJECT: usize =
     if IS_ORDERED { ordered(IN_FIRST, 16) } else { IN_FIRST * (size_of::<String>() + VALUE) + 16 };
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found fast is never less than what is found by reading.
+        /// The fast bound is never below the one that reads the text.
         #[test]
         fn the_fast_bound_is_the_larger_one(json in signs()) {
             prop_assert!(by_signs(&json) >= by_json(&json));

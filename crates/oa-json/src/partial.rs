@@ -69,7 +69,7 @@ enum State {
     Failed(Error),
 }
 
-/// What a string is.
+/// The part that a string plays.
 #[derive(Clone, Debug)]
 enum Role {
     Name(String),
@@ -342,7 +342,7 @@ impl PartialReader {
             return Ok("");
         }
         let word = std::mem::take(word);
-        let value: Value = serde_json::from_str(&word)
+        let value: Value = word.parse()
             .map_err(|_| Error::syntax(format!("{} is not a JSON value", quoted(&word))))?;
         // Of a number nothing is held but itself.
         self.held -= 2 * word.len();

@@ -6,7 +6,7 @@ use crate::escape::{Escape, EscapeError, lone_surrogate, unknown_escape};
 use crate::excerpt::{quoted, unexpected};
 use crate::limits::{Limits, MAX_DEPTH};
 
-/// What becomes of a text that is not quite plain.
+/// The treatment of a text whose meaning is in doubt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Doubt {
     /// It is an error.
@@ -15,7 +15,7 @@ pub(crate) enum Doubt {
     Resolve,
 }
 
-/// What a value is built as.
+/// The form in which values are built.
 pub(crate) trait Build: Sized {
     type Members: Default;
 
@@ -259,7 +259,7 @@ impl<'a> Syntax<'a> {
     }
 }
 
-/// Whether a word without quotes may have this character, unless a reader says otherwise.
+/// Returns whether a word without quotes may have this character, unless a reader says otherwise.
 pub(crate) fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_')
 }

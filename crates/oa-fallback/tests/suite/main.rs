@@ -14,7 +14,7 @@ mod refusals;
 mod rules;
 mod transcripts;
 
-/// What came of an answer, pieces of text joined.
+/// The items of an answer, with pieces of text joined.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Found {
     text: String,

@@ -1,4 +1,4 @@
-//! What files of transcripts do not show.
+//! Rules that files of transcripts do not show.
 
 use std::sync::Arc;
 

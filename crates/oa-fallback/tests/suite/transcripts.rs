@@ -1,4 +1,4 @@
-//! What small models write, good and bad, as files: `tests/fixtures`.
+//! Transcripts of small models, good and bad, as files: `tests/fixtures`.
 //!
 //! ```text
 //! == what is odd about it
@@ -36,7 +36,7 @@ fn transcripts(file: &str) -> Vec<Transcript> {
     transcripts
 }
 
-/// What was found, in the words of a file.
+/// Returns the items that were found, in the words of a file.
 fn told(found: &Found, answer: &str) -> Vec<String> {
     let mut told = Vec::new();
     match &*found.text {

@@ -1,4 +1,4 @@
-//! What the readers promise, from outside.
+//! The promises of the readers, tested from outside.
 
 mod bounds;
 mod escapes;
