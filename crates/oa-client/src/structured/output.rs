@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use oa_tools::{Registry, tool};
-use oa_turn::{Answer, Mode};
+use oa_turn::{Answer, AskOutcome, Mode, StepOutcome};
 use oa_types::wire::{ChatRequest as Wire, ToolChoice};
 use oa_types::{
-    AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ToolUseBlock, ToolUseError,
+    AssistantMessage, ContentBlock, FinishReason, Message, MessageRole, TextBlock, ToolUseBlock,
+    ToolUseError,
 };
 use serde_json::Value;
 
@@ -329,12 +330,19 @@ impl Driver {
     /// Hands an answer to the turn, and what is to be said about it.
     pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
         let begin = self.turn.history().len();
-        self.turn.answer(answer);
-        let goes_on = match judged {
-            Judged::AsItIs => false,
-            Judged::Failed => true,
-            Judged::Correct(words) => self.turn.correct(Message::user(words)),
+        let (is_failed, correction) = match judged {
+            Judged::AsItIs => (false, None),
+            Judged::Failed => (true, None),
+            Judged::Correct(words) => (false, Some(words)),
         };
+        let is_corrected = correction.is_some();
+        let outcome = AskOutcome::Answered { answer, correction };
+        let taken = self.turn.take(StepOutcome::Ask(outcome));
+        debug_assert!(taken.is_ok(), "an answer is no failure");
+        // Not if a limit is reached: then the answer stands last.
+        let last = self.turn.history().get(begin..).and_then(<[Message]>::last);
+        let is_told = last.is_some_and(|last| last.role == MessageRole::User);
+        let goes_on = is_failed || is_corrected && is_told;
         if let (true, Some(output)) = (goes_on, &mut self.output) {
             output.failed.push(begin..self.turn.history().len());
         }

@@ -31,7 +31,8 @@ impl Turn {
         (!calls.is_empty()).then_some(Step::Approve(ApprovalStep { calls }))
     }
 
-    /// Takes the outcome of the step that was handed out last. That of another step changes nothing.
+    /// Takes the outcome of the step that was handed out last. That of another step changes nothing, unless it tells of
+    /// a failure or a cut: these end the turn whatever it waits for.
     ///
     /// # Errors
     ///
