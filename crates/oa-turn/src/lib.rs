@@ -68,8 +68,8 @@ pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
 pub use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, Cut, DecideOutcome, DecideStep,
-    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
-    StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
+    DecideStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use insta::assert_snapshot;
 use oa_turn::{
-    Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, Cut, DecideOutcome,
+    Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, CutBy, DecideOutcome,
     Decision, Fit, Mode, Options, PromptOutcome, ReviewOutcome, RunOutcome, Step, StepOutcome,
     Turn,
 };
@@ -212,9 +212,9 @@ fn steps_with_all_that_they_take() {
 #[test]
 fn outcomes_of_steps() {
     let error = || Box::new(ErrorRecord::new("api", "the server answered 500"));
-    let stopped = Cut::Stopped { reason: FinishReason::MaxRunTime };
+    let stopped = CutBy::Budget { reason: FinishReason::MaxRunTime };
     let mut run = RunOutcome::new(vec![CallResult::new(1, json!(3), Outcome::Ok)]);
-    run.cut = Some(Cut::Interrupted);
+    run.cut = Some(CutBy::User);
     let decision = Decision::Run(json!({ "a": 1 }));
     let outcomes = [
         StepOutcome::Approve(ApprovalOutcome::Decided {
@@ -222,18 +222,18 @@ fn outcomes_of_steps() {
             decision: decision.clone(),
         }),
         StepOutcome::Approve(ApprovalOutcome::Failed { error: error() }),
-        StepOutcome::Approve(ApprovalOutcome::Cut { cut: Cut::Interrupted }),
+        StepOutcome::Approve(ApprovalOutcome::Cut { by: CutBy::User }),
         StepOutcome::Ask(AskOutcome::Answered {
             answer: Answer::new(Vec::new()),
             correction: Some("No.".to_owned()),
         }),
-        StepOutcome::Ask(AskOutcome::Cut { cut: Cut::Interrupted, partial: vec![text("Half")] }),
+        StepOutcome::Ask(AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half")] }),
         StepOutcome::Ask(AskOutcome::Failed {
             error: error(),
             has_begun: true,
             partial: Vec::new(),
         }),
-        StepOutcome::Decide(DecideOutcome::Cut { cut: stopped }),
+        StepOutcome::Decide(DecideOutcome::Cut { by: stopped }),
         StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
         StepOutcome::Decide(DecideOutcome::Failed { error: error() }),
         StepOutcome::Review(ReviewOutcome::Keep),
@@ -247,17 +247,17 @@ fn outcomes_of_steps() {
     assert_snapshot!(lines(&outcomes), @r#"
     {"step":"approve","outcome":{"type":"decided","id":"1","decision":{"type":"run","value":{"a":1}}}}
     {"step":"approve","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}
-    {"step":"approve","outcome":{"type":"cut","cut":{"type":"interrupted"}}}
+    {"step":"approve","outcome":{"type":"cut","by":{"type":"user"}}}
     {"step":"ask","outcome":{"type":"answered","answer":{"blocks":[],"finish_reason":"unspecified","tokens":0,"cost":0.0},"correction":"No."}}
-    {"step":"ask","outcome":{"type":"cut","cut":{"type":"interrupted"},"partial":[{"type":"text","text":"Half"}]}}
+    {"step":"ask","outcome":{"type":"cut","by":{"type":"user"},"partial":[{"type":"text","text":"Half"}]}}
     {"step":"ask","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"},"has_begun":true,"partial":[]}}
-    {"step":"decide","outcome":{"type":"cut","cut":{"type":"stopped","reason":"max_run_time"}}}
+    {"step":"decide","outcome":{"type":"cut","by":{"type":"budget","reason":"max_run_time"}}}
     {"step":"decide","outcome":{"type":"decided","decision":{"type":"run","value":{"a":1}},"fit":{"type":"fits"}}}
     {"step":"decide","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}
     {"step":"review","outcome":{"type":"keep"}}
     {"step":"review","outcome":{"type":"replace","content":"****"}}
     {"step":"run","outcome":{"results":[]}}
-    {"step":"run","outcome":{"results":[{"place":1,"content":3,"outcome":"ok"}],"cut":{"type":"interrupted"}}}
+    {"step":"run","outcome":{"results":[{"place":1,"content":3,"outcome":"ok"}],"cut":{"type":"user"}}}
     {"step":"submit_prompt","outcome":{"type":"allow"}}
     {"step":"submit_prompt","outcome":{"type":"block","reason":"no"}}
     {"step":"submit_prompt","outcome":{"type":"replace","text":"Please."}}
