@@ -9,8 +9,8 @@ use std::task::{Context, Poll, ready};
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
 use oa_hooks::PostToolUseEvent;
-use oa_turn::{Action, Answer, Call, CallState, Turn};
-use oa_types::{AssistantMessage, FinishReason};
+use oa_turn::{Action, Answer, Call, CallState, ReviewOutcome, StepOutcome, Turn};
+use oa_types::{AssistantMessage, ErrorRecord, FinishReason};
 use tokio::time::sleep;
 
 use crate::error::{self, Error, Result};
@@ -187,14 +187,19 @@ impl Driver {
                 self.work.answer = Some(answer);
                 return Ok(Some(AgentEvent::AnswerStart));
             }
-            Done::Review(call, change) => {
-                // A result is looked at once, also by a hook that fails.
-                let content = match &change {
-                    Ok(Some(change)) => Some(change.value.clone()),
-                    _ => content(&self.turn.calls()[call]).cloned(),
+            Done::Review(change) => {
+                let (outcome, failure) = match change {
+                    Ok(Some(change)) => (ReviewOutcome::Replace { content: change.value }, None),
+                    Ok(None) => (ReviewOutcome::Keep, None),
+                    Err(error) => {
+                        let record = Box::new(ErrorRecord::new("hook", error.to_string()));
+                        (ReviewOutcome::Failed { error: record }, Some(error::hook(error)))
+                    }
                 };
-                self.turn.review(call, content.unwrap_or_default());
-                change.map_err(|error| self.fail(error::hook(error)))?;
+                let taken = self.turn.take(StepOutcome::Review(outcome));
+                if let (Err(_), Some(error)) = (taken, failure) {
+                    return Err(self.fail(error));
+                }
             }
             Done::Tool(event) => {
                 if let Some(trace) = &mut self.trace {
@@ -284,9 +289,7 @@ impl Driver {
         );
         let hooks = self.settings.config.hooks.clone();
         self.work.hooks =
-            Some(Box::pin(
-                async move { Done::Review(call, hooks.post_tool_use(event, sleep).await) },
-            ));
+            Some(Box::pin(async move { Done::Review(hooks.post_tool_use(event, sleep).await) }));
     }
 
     #[inline(never)]
@@ -417,13 +420,6 @@ impl Driver {
         self.work = Work::default();
         self.forget_events();
         self.end_run(None);
-    }
-}
-
-fn content(call: &Call) -> Option<&serde_json::Value> {
-    match &call.state {
-        CallState::Answered { content, .. } => Some(content),
-        _ => None,
     }
 }
 

@@ -35,8 +35,8 @@ pub(crate) enum Done {
     /// Of a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
-    /// Of a result, by the place of its call.
-    Review(usize, Result<Option<Change<Value>>, oa_hooks::Error>),
+    /// Of a result.
+    Review(Result<Option<Change<Value>>, oa_hooks::Error>),
     Tool(ToolEvent),
 }
 

@@ -342,7 +342,8 @@ impl PartialReader {
             return Ok("");
         }
         let word = std::mem::take(word);
-        let value: Value = word.parse()
+        let value: Value = word
+            .parse()
             .map_err(|_| Error::syntax(format!("{} is not a JSON value", quoted(&word))))?;
         // Of a number nothing is held but itself.
         self.held -= 2 * word.len();

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub enum Action {
     /// Send the history; then [`answer`](crate::Turn::answer) or [`fail`](crate::Turn::fail).
     Request {
-        /// Whether tools are offered.
+        /// True if tools are offered.
         tools: bool,
     },
     /// Find out whether a call may run; then [`decide`](crate::Turn::decide).
@@ -29,7 +29,7 @@ pub enum Action {
     },
     /// Show this to the caller: a call or what was wrong with it, a result, or the final text.
     Show {
-        /// What to show.
+        /// The block to show.
         block: ContentBlock,
     },
     /// Find out whether a prompt may be sent, and in what words; then
@@ -41,7 +41,7 @@ pub enum Action {
     },
     /// The turn is over, or waits for the caller to answer calls.
     End {
-        /// Why.
+        /// The reason of the end.
         reason: FinishReason,
     },
 }

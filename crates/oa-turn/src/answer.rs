@@ -18,7 +18,7 @@ use crate::round::Piece;
 pub struct Answer {
     /// Text, thinking and calls, in order.
     pub blocks: Vec<ContentBlock>,
-    /// Why it ended, in the server's word.
+    /// The reason why it ended, in the server's word.
     #[serde(default)]
     pub finish_reason: FinishReason,
     /// Members of the message that only its server understands, and wants back.
@@ -58,11 +58,11 @@ impl From<&AssistantMessage> for Answer {
     }
 }
 
-/// What becomes of an answer's blocks.
+/// The blocks of an answer, as they are recorded and shown.
 pub(crate) struct Recorded {
     /// Those that are recorded.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// What the caller is shown behind the text.
+    /// The parts that the caller is shown behind the text.
     pub(crate) pieces: VecDeque<Piece>,
     /// The malformed calls that are recorded, by their place among the calls.
     pub(crate) malformed: Vec<(usize, ToolUseError)>,
@@ -102,7 +102,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
     Recorded { blocks: kept, pieces, malformed }
 }
 
-/// Whether there are words alone, and they stand as [`add`] would leave them.
+/// Returns whether there are words alone, and they stand as [`add`] would leave them.
 fn is_plain(blocks: &[ContentBlock]) -> bool {
     let has_words = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => !block.text.is_empty(),
@@ -146,7 +146,7 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Why the model was not understood, where it asked for calls and none of them is known by its name.
+/// Returns why the model was not understood, where it asked for calls and none of them is known by its name.
 pub(crate) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
     if !matches!(reason.as_str(), "tool_calls" | "function_call") {
         return None;

@@ -10,12 +10,12 @@ pub struct Call {
     pub block: ToolUseBlock,
     /// The input that it runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
-    /// True if the tool can run with this input, as far as that is known.
+    /// A verdict on whether the tool can run with this input, as far as that is known.
     #[serde(default, skip_serializing_if = "Fit::is_unchecked")]
     pub fit: Fit,
-    /// How far it has come.
+    /// The state of the call.
     pub state: CallState,
-    /// Whether somebody has permitted it who was asked in vain before.
+    /// True if somebody has permitted it who was asked in vain before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
 }
@@ -40,7 +40,7 @@ impl Fit {
     }
 }
 
-/// How far a call has come.
+/// The state of a call: how far it has come.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub enum CallState {
     Undecided,
     /// Somebody is still to permit it, and the turn has ended meanwhile.
     Waiting {
-        /// Whether it was decided about before, all but the permission.
+        /// True if it was decided about before, all but the permission.
         decided: bool,
     },
     /// It may run, or runs; in manual mode the caller is to answer it.
@@ -60,16 +60,16 @@ pub enum CallState {
     Refused {
         /// The result.
         content: Value,
-        /// What became of the call.
+        /// The outcome of the call.
         outcome: Outcome,
     },
     /// It has a result that stands in history.
     Answered {
         /// The result.
         content: Value,
-        /// What became of the call.
+        /// The outcome of the call.
         outcome: Outcome,
-        /// Whether it has been looked at.
+        /// True if it has been looked at.
         reviewed: bool,
     },
 }
@@ -81,14 +81,14 @@ impl Call {
         Self { block, input, fit, state, is_approved: false }
     }
 
-    /// Whether it has no result yet, and none was decided.
+    /// Returns whether it has no result yet, and none was decided.
     #[must_use]
     pub fn is_open(&self) -> bool {
         use CallState::{Allowed, Asked, Undecided, Waiting};
         matches!(self.state, Allowed | Asked | Undecided | Waiting { .. })
     }
 
-    /// Whether somebody is still to permit it.
+    /// Returns whether somebody is still to permit it.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         matches!(self.state, CallState::Asked | CallState::Waiting { .. })
@@ -102,7 +102,7 @@ impl Call {
         }
     }
 
-    /// Whether it was run and has not failed.
+    /// Returns whether it was run and has not failed.
     pub(crate) fn went_well(&self) -> bool {
         matches!(self.state, CallState::Answered { outcome: Outcome::Ok, .. })
     }

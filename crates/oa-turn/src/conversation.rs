@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
 
-/// How far ahead a message is looked for among those that stood there before, so that a change of a long
+/// The distance up to which a message is looked for among those that stood there before, so that a change of a long
 /// conversation costs what its length does, not the square of that.
 const REACH: usize = 64;
 

@@ -2,8 +2,20 @@
 //!
 //! [`Turn`] owns the conversation and says what is to be done next: send a request, show a call, decide
 //! about it, run it, review its result, end. Whoever drives it does that and tells it what came of it; it
-//! has no I/O, no clock and no async inside, so that its rules can be tested as laws over any order of
+//! has no I/O, no clock and no runtime inside, so that its rules can be tested as laws over any order of
 //! events. After each of them its history is a conversation that a strict server accepts.
+//!
+//! There are three ways to drive it, over the same transitions:
+//!
+//! - [`drive`] runs the loop over an implementation of [`Perform`]: asks, decisions, calls and reviews as
+//!   `async` methods, from data to data.
+//! - [`Turn::next_step`] and [`Turn::take`] are that loop's body: each [`Step`] and each [`StepOutcome`] can be sent
+//!   to another process, or kept in a journal.
+//! - [`Turn::next_action`] with [`Turn::answer`], [`Turn::decide`] and their like borrow what they need, for drivers that
+//!   hand out text while it is generated.
+//!
+//! A turn survives its process in two ways. Its outcomes are taken again in the same order, from a journal;
+//! or it leaves as a [`TurnSnapshot`] and is restored. Either way [`Turn::call_key`] names a call wherever it runs.
 //!
 //! ```
 //! use oa_turn::{Action, Answer, Decision, Options, Turn};
@@ -56,8 +68,8 @@ pub use crate::error::{Error, ErrorKind};
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
 pub use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, Cut, DecideOutcome, DecideStep,
-    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
-    StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
+    DecideStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};

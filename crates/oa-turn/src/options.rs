@@ -1,7 +1,7 @@
 use oa_types::Cost;
 use serde::{Deserialize, Serialize};
 
-/// Who answers the model's calls.
+/// The party that answers the model's calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -13,12 +13,12 @@ pub enum Mode {
     Manual,
 }
 
-/// How far one prompt may go.
+/// The limits of one prompt, and the way in which it is answered.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Who answers calls.
+    /// The party that answers calls.
     pub mode: Mode,
     /// Rounds of tool calls for one prompt. 5 by default.
     pub max_rounds: u32,
@@ -34,11 +34,11 @@ pub struct Options {
     /// ends. Calls are compared by the input that runs. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
     /// answer that did not ask for it. 3 by default; `None` switches the guard off.
     pub repeat_guard: Option<u32>,
-    /// Whether a limit is followed by one last request without tools.
+    /// True if a limit is followed by one last request without tools.
     pub last_answer_without_tools: bool,
-    /// Whether only the text of the last answer is shown, once it has ended.
+    /// True if only the text of the last answer is shown, once it has ended.
     pub final_text_only: bool,
-    /// Whether results are put into the text where their calls stand: the turn ends with that text, and
+    /// True if results are put into the text where their calls stand: the turn ends with that text, and
     /// without another request. After a call that failed the model is asked as ever. In auto mode alone.
     pub inline_results: bool,
 }

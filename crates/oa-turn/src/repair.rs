@@ -185,7 +185,7 @@ fn make_ids_unique(paired: &mut [Message]) {
     }
 }
 
-/// How much of an id is left when a number follows it: servers take 64 characters.
+/// The part of an id that is left, in characters, when a number follows it: servers take 64 characters.
 const LONGEST_START: usize = 48;
 
 fn is_word_or_image(block: &ContentBlock) -> bool {

@@ -14,9 +14,9 @@ pub(crate) struct Round {
     pub(crate) calls: Vec<Call>,
     /// The number of their answer among those that had calls.
     pub(crate) number: u64,
-    /// Where their results begin in history.
+    /// The place in history where their results begin.
     results_at: usize,
-    /// Whether a limit keeps its calls from being run.
+    /// True if a limit keeps its calls from being run.
     pub(crate) over_limit: bool,
     /// The call that was handed out to be decided or reviewed.
     pub(crate) handed: Option<usize>,
@@ -24,11 +24,11 @@ pub(crate) struct Round {
     reviews: VecDeque<usize>,
     /// Calls and broken calls that were not shown, in the model's order.
     unshown: VecDeque<Piece>,
-    /// How many calls, from the first, have their results shown.
+    /// The number of calls, from the first, whose results were shown.
     results_shown: usize,
 }
 
-/// What the caller is shown of an answer behind its text.
+/// A part of an answer that the caller is shown behind its text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Piece {
@@ -129,7 +129,7 @@ impl Round {
         self.calls.iter().any(Call::is_waiting)
     }
 
-    /// Whether somebody is being asked about a call while the turn goes on.
+    /// Returns whether somebody is being asked about a call while the turn goes on.
     pub(crate) fn has_asked(&self) -> bool {
         self.calls.iter().any(|call| call.state == CallState::Asked)
     }
@@ -139,7 +139,7 @@ impl Round {
         waiting.map(|call| &*call.block.id).collect()
     }
 
-    /// Whether the caller will be shown more of the calls.
+    /// Returns whether the caller will be shown more of the calls.
     pub(crate) fn has_unshown(&self) -> bool {
         !self.unshown.is_empty()
     }

@@ -94,13 +94,13 @@ pub enum PromptOutcome {
     Allow,
     /// It is not sent, and the conversation stays as it was.
     Block {
-        /// Why, for the caller.
+        /// The reason, for the caller.
         reason: String,
     },
     /// Somebody wants to go on without it.
     Cut {
-        /// How.
-        cut: Cut,
+        /// The reason.
+        by: CutBy,
     },
     /// The gate failed: the prompt is not sent.
     Failed {
@@ -145,8 +145,8 @@ pub enum AskOutcome {
     },
     /// The answer was cut off.
     Cut {
-        /// How.
-        cut: Cut,
+        /// The reason.
+        by: CutBy,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
     },
@@ -178,8 +178,8 @@ pub struct DecideStep {
 pub enum DecideOutcome {
     /// Somebody wants to go on without it.
     Cut {
-        /// How.
-        cut: Cut,
+        /// The reason.
+        by: CutBy,
     },
     /// It is decided.
     Decided {
@@ -211,8 +211,8 @@ pub struct ApprovalStep {
 pub enum ApprovalOutcome {
     /// Somebody wants to go on without it.
     Cut {
-        /// How.
-        cut: Cut,
+        /// The reason.
+        by: CutBy,
     },
     /// Somebody has decided. [`Decision::Wait`] ends the turn until [`approve`](crate::Turn::approve) tells.
     Decided {
@@ -245,9 +245,9 @@ pub struct RunStep {
 pub struct RunOutcome {
     /// The results, in the order of completion. A second one of the same call is not taken.
     pub results: Vec<CallResult>,
-    /// How the calls that have no result were cut, if they were.
+    /// The reason why the calls that have no result were cut, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Cut>,
+    pub cut: Option<CutBy>,
 }
 
 /// The result of one call.
@@ -279,8 +279,8 @@ pub struct ReviewStep {
 pub enum ReviewOutcome {
     /// Somebody wants to go on without it.
     Cut {
-        /// How.
-        cut: Cut,
+        /// The reason.
+        by: CutBy,
     },
     /// Nobody could look at it: it stays as it is, and the turn fails.
     Failed {
@@ -296,15 +296,15 @@ pub enum ReviewOutcome {
     },
 }
 
-/// The end of a turn in the middle of a step.
+/// The reason why a turn ends in the middle of a step.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Cut {
+pub enum CutBy {
     /// The user interrupted.
-    Interrupted,
+    User,
     /// A budget that is not counted by the turn is used up: time.
-    Stopped {
+    Budget {
         /// The reason of the end.
         reason: FinishReason,
     },

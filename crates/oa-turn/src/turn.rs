@@ -48,20 +48,20 @@ pub struct Turn {
     phase: Phase,
     /// The calls of the last answer.
     round: Round,
-    /// What the caller is shown next.
+    /// The blocks that the caller is shown next.
     out: VecDeque<ContentBlock>,
     /// The text that is shown when the turn ends, if no other is.
     final_text: Box<str>,
-    /// What the turn in progress, or the last one, has used.
+    /// The budget and counts of the turn in progress, or of the last one.
     progress: Progress,
     /// The last prompt, as long as the conversation only grows.
     asked: Option<Asked>,
     /// The last turn, if it failed and no answer has begun since.
     failure: Option<Box<Failure>>,
     turns: u32,
-    /// How many answers had calls.
+    /// The number of answers that had calls.
     answers: u64,
-    /// How many requests were handed out.
+    /// The number of requests that were handed out.
     requests: u64,
     key_seed: Box<str>,
     /// The tool whose calls are answers.
@@ -459,19 +459,19 @@ impl Turn {
         self.turns
     }
 
-    /// Whether a turn is in progress.
+    /// Returns whether a turn is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !self.phase.is_idle()
     }
 
-    /// Whether text is to be shown as it is generated, rather than by [`Action::Show`] at the end.
+    /// Returns whether text is to be shown as it is generated, rather than by [`Action::Show`] at the end.
     #[must_use]
     pub fn shows_text(&self) -> bool {
         !self.options.final_text_only
     }
 
-    /// Whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
+    /// Returns whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
     /// has its result.
     #[must_use]
     pub fn inlines_results(&self) -> bool {
@@ -496,7 +496,7 @@ impl Turn {
         }
     }
 
-    /// Whether the caller has more of the last answer's calls to see.
+    /// Returns whether the caller has more of the last answer's calls to see.
     fn has_unshown(&self) -> bool {
         !self.out.is_empty() || self.round.has_unshown()
     }

@@ -1,7 +1,7 @@
 //! The driver's part of structured output: answers are checked before the turn takes them.
 
-use oa_turn::Answer;
-use oa_types::{AssistantMessage, Message};
+use oa_turn::{Answer, AskOutcome, StepOutcome};
+use oa_types::{AssistantMessage, Message, MessageRole};
 
 use super::output::Judged;
 use crate::driver::Driver;
@@ -15,12 +15,19 @@ impl Driver {
     /// Hands an answer to the turn, and what is to be said about it.
     pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
         let begin = self.turn.history().len();
-        self.turn.answer(answer);
-        let goes_on = match judged {
-            Judged::AsItIs => false,
-            Judged::Failed => true,
-            Judged::Correct(words) => self.turn.correct(Message::user(words)),
+        let (is_failed, correction) = match judged {
+            Judged::AsItIs => (false, None),
+            Judged::Failed => (true, None),
+            Judged::Correct(words) => (false, Some(words)),
         };
+        let is_corrected = correction.is_some();
+        let outcome = AskOutcome::Answered { answer, correction };
+        let taken = self.turn.take(StepOutcome::Ask(outcome));
+        debug_assert!(taken.is_ok(), "an answer is no failure");
+        // Not if a limit is reached: then the answer stands last.
+        let last = self.turn.history().get(begin..).and_then(<[Message]>::last);
+        let is_told = last.is_some_and(|last| last.role == MessageRole::User);
+        let goes_on = is_failed || is_corrected && is_told;
         if let (true, Some(output)) = (goes_on, &mut self.output) {
             output.failed.push(begin..self.turn.history().len());
         }

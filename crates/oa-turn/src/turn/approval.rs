@@ -141,7 +141,7 @@ impl Turn {
         Round::restored(calls.collect(), answer + 1, self.answers)
     }
 
-    /// Whether the turn has ended because calls wait for permission, and can go on with them.
+    /// Returns whether the turn has ended because calls wait for permission, and can go on with them.
     #[must_use]
     pub fn waits_for_approval(&self) -> bool {
         self.phase.awaits_approval()

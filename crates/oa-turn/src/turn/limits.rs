@@ -8,7 +8,7 @@ use super::progress::{Budget, Last};
 use crate::options::Mode;
 
 impl Turn {
-    /// Whether there may be one more answer, the last.
+    /// Returns whether there may be one more answer, the last.
     pub(super) fn may_ask(&self, last: &Last) -> bool {
         let is_affordable =
             !matches!(last.reason, FinishReason::MaxRunCost | FinishReason::MaxRunTokens);

@@ -1,7 +1,7 @@
 use oa_types::{FinishReason, Message};
 use serde::{Deserialize, Serialize};
 
-/// How far the turn in progress has come, with everything that is true in that phase alone.
+/// The phase of the turn in progress, with everything that is true in that phase alone.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Phase {

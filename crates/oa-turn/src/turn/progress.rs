@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard::Guard;
 
-/// What is counted from the begin of a turn to its end. The next turn begins with an empty one.
+/// The counts of a turn from its begin to its end. The next turn begins with an empty one.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Progress {
     pub(super) budget: Budget,

@@ -8,7 +8,7 @@ use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 
 impl Turn {
-    /// Finds out whether a prompt would be taken if nothing were in progress.
+    /// Checks whether a prompt would be taken if nothing were in progress.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, Cut, DecideOutcome, DecideStep,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
     PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
     StepOutcome,
 };
@@ -31,7 +31,8 @@ impl Turn {
         (!calls.is_empty()).then_some(Step::Approve(ApprovalStep { calls }))
     }
 
-    /// Takes the outcome of the step that was handed out last. That of another step changes nothing.
+    /// Takes the outcome of the step that was handed out last. That of another step changes nothing, unless it tells of
+    /// a failure or a cut: these end the turn whatever it waits for.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl Turn {
                 let message = format!("a hook blocked the prompt: {reason}");
                 self.fails(Box::new(ErrorRecord::new("blocked", message)))
             }
-            PromptOutcome::Cut { cut } => self.take_cut(cut),
+            PromptOutcome::Cut { by } => self.take_cut(by),
             PromptOutcome::Failed { error } => self.fails(error),
             PromptOutcome::Replace { text } => {
                 self.accept_prompt(Some(text)).map_err(|error| invalid(&error))
@@ -76,11 +77,11 @@ impl Turn {
                 }
                 Ok(())
             }
-            AskOutcome::Cut { cut: Cut::Interrupted, partial } => {
+            AskOutcome::Cut { by: CutBy::User, partial } => {
                 self.interrupt(partial);
                 Ok(())
             }
-            AskOutcome::Cut { cut: Cut::Stopped { reason }, partial } => {
+            AskOutcome::Cut { by: CutBy::Budget { reason }, partial } => {
                 self.stop(reason, partial);
                 Ok(())
             }
@@ -96,7 +97,7 @@ impl Turn {
 
     fn take_decision(&mut self, outcome: DecideOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
-            DecideOutcome::Cut { cut } => self.take_cut(cut),
+            DecideOutcome::Cut { by } => self.take_cut(by),
             DecideOutcome::Decided { decision, fit } => {
                 if let Some(Action::Decide { call }) = self.pending_action() {
                     if let Decision::Ask(input) | Decision::Run(input) | Decision::Wait(input) =
@@ -114,7 +115,7 @@ impl Turn {
 
     fn take_approval(&mut self, outcome: ApprovalOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
-            ApprovalOutcome::Cut { cut } => self.take_cut(cut),
+            ApprovalOutcome::Cut { by } => self.take_cut(by),
             ApprovalOutcome::Decided { id, decision } => {
                 let approved = self.approve(&id, decision);
                 approved.or_else(|error| self.fails(invalid(&error)))
@@ -129,8 +130,8 @@ impl Turn {
             self.finish_call(result.place, result.content, result.outcome);
         }
         match outcome.cut {
-            Some(Cut::Interrupted) => self.interrupt(Vec::new()),
-            Some(Cut::Stopped { reason }) => self.stop(reason, Vec::new()),
+            Some(CutBy::User) => self.interrupt(Vec::new()),
+            Some(CutBy::Budget { reason }) => self.stop(reason, Vec::new()),
             None => {
                 for call in calls {
                     self.lose_call(call);
@@ -143,7 +144,7 @@ impl Turn {
         let Some(Action::Review { call }) = self.pending_action() else { return Ok(()) };
         let content = self.calls()[call].content().cloned().unwrap_or_default();
         match outcome {
-            ReviewOutcome::Cut { cut } => self.take_cut(cut),
+            ReviewOutcome::Cut { by } => self.take_cut(by),
             ReviewOutcome::Failed { error } => {
                 // A result is looked at once, also by a gate that fails.
                 self.review(call, content);
@@ -160,10 +161,10 @@ impl Turn {
         }
     }
 
-    fn take_cut(&mut self, cut: Cut) -> Result<(), Box<ErrorRecord>> {
-        match cut {
-            Cut::Interrupted => self.interrupt(Vec::new()),
-            Cut::Stopped { reason } => self.stop(reason, Vec::new()),
+    fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
+        match by {
+            CutBy::User => self.interrupt(Vec::new()),
+            CutBy::Budget { reason } => self.stop(reason, Vec::new()),
         }
         Ok(())
     }

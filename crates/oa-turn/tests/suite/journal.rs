@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use insta::assert_snapshot;
 use oa_turn::{
-    Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, Cut,
+    Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PromptOutcome,
     PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall, Turn, TurnSnapshot,
     drive,
@@ -144,7 +144,7 @@ impl Perform for Worker<'_> {
             1 => PromptOutcome::Failed { error: Self::error(&name) },
             2 => PromptOutcome::Replace { text: "Please.".to_owned() },
             3 => PromptOutcome::Replace { text: " ".to_owned() },
-            4 => PromptOutcome::Cut { cut: Cut::Interrupted },
+            4 => PromptOutcome::Cut { by: CutBy::User },
             _ => PromptOutcome::Allow,
         })
     }
@@ -160,9 +160,7 @@ impl Perform for Worker<'_> {
                     answer: Answer::new(vec![text("Five.")]),
                     correction: (!number.is_multiple_of(3)).then(|| "No.".to_owned()),
                 },
-                Ask::Cut => {
-                    AskOutcome::Cut { cut: Cut::Interrupted, partial: vec![text("Half a")] }
-                }
+                Ask::Cut => AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half a")] },
                 Ask::Fail { has_begun } => AskOutcome::Failed {
                     error: Box::new(ErrorRecord::new("api", "the server answered 500")),
                     has_begun: *has_begun,
@@ -181,7 +179,7 @@ impl Perform for Worker<'_> {
             1 | 2 => DecideOutcome::decided(Decision::Ask(input)),
             3 => DecideOutcome::decided(Decision::Wait(input)),
             4 => DecideOutcome::Failed { error: Self::error(&name) },
-            5 => DecideOutcome::Cut { cut: Cut::Interrupted },
+            5 => DecideOutcome::Cut { by: CutBy::User },
             _ => DecideOutcome::Decided {
                 decision: Decision::Run(json!({ "a": 2 })),
                 fit: Fit::Fits,
@@ -200,7 +198,7 @@ impl Perform for Worker<'_> {
                 0 | 1 => Decision::Refuse(json!("no")),
                 2 => Decision::Wait(input),
                 3 => return ApprovalOutcome::Failed { error: Self::error(&name) },
-                4 => return ApprovalOutcome::Cut { cut: Cut::Interrupted },
+                4 => return ApprovalOutcome::Cut { by: CutBy::User },
                 _ => Decision::Run(input),
             };
             ApprovalOutcome::Decided { id, decision }
@@ -223,7 +221,7 @@ impl Perform for Worker<'_> {
             outcome.results.extend(result);
         }
         let is_cut = self.choice(&format!("cut {}", step.calls[0].key)) == 11;
-        outcome.cut = is_cut.then_some(Cut::Stopped { reason: FinishReason::MaxRunTime });
+        outcome.cut = is_cut.then_some(CutBy::Budget { reason: FinishReason::MaxRunTime });
         Ok(outcome)
     }
 
@@ -232,7 +230,7 @@ impl Perform for Worker<'_> {
         let choice = self.choice(&name);
         self.entry(name.clone(), || match choice {
             0 => ReviewOutcome::Failed { error: Self::error(&name) },
-            1 => ReviewOutcome::Cut { cut: Cut::Interrupted },
+            1 => ReviewOutcome::Cut { by: CutBy::User },
             2 => ReviewOutcome::Replace { content: json!("****") },
             _ => ReviewOutcome::Keep,
         })
@@ -541,7 +539,7 @@ fn a_prompt_that_is_not_let_through_leaves_everything_as_it_was() {
     crate::perform(&mut turn);
     let before = (told(&turn), turn.calls().to_vec());
     let blocked = PromptOutcome::Block { reason: "too rude".to_owned() };
-    let cut = PromptOutcome::Cut { cut: Cut::Interrupted };
+    let cut = PromptOutcome::Cut { by: CutBy::User };
     let blank = PromptOutcome::Replace { text: " ".to_owned() };
     let failed = PromptOutcome::Failed { error: Box::new(ErrorRecord::new("hook", "it failed")) };
     let mut words = Vec::new();

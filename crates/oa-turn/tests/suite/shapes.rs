@@ -3,8 +3,12 @@
 use std::fmt::Debug;
 
 use insta::assert_snapshot;
-use oa_turn::{Action, Answer, Call, CallState, Decision, Fit, Mode, Options, Turn};
-use oa_types::{AssistantMessage, Cost, FinishReason, Message, Outcome, Usage};
+use oa_turn::{
+    Action, Answer, ApprovalOutcome, AskOutcome, Call, CallResult, CallState, CutBy, DecideOutcome,
+    Decision, Fit, Mode, Options, PromptOutcome, ReviewOutcome, RunOutcome, Step, StepOutcome,
+    Turn,
+};
+use oa_types::{AssistantMessage, Cost, ErrorRecord, FinishReason, Message, Outcome, Usage};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -150,4 +154,112 @@ fn options_and_modes() {
     "#);
     assert_snapshot!(lines(&[Options::auto()]), @r#"{"mode":"auto","max_rounds":5,"max_turns":null,"max_calls":null,"max_tokens":null,"max_cost":null,"repeat_guard":3,"last_answer_without_tools":false,"final_text_only":false,"inline_results":false}"#);
     assert_eq!(serde_json::from_str::<Options>("{}").unwrap(), Options::default());
+}
+
+/// The steps of a turn with a prompt at its gate, two calls that are asked about, and their results.
+fn steps() -> Vec<Step> {
+    let mut turn = Turn::new(Options::auto()).with_key_seed("session");
+    turn.prompt(Message::user("Go.")).expect("it is a prompt");
+    let mut steps = Vec::new();
+    while let Some(step) = turn.next_step() {
+        let outcome = match &step {
+            Step::Approve(step) => StepOutcome::Approve(ApprovalOutcome::Decided {
+                id: step.calls[0].call.block.id.clone(),
+                decision: Decision::Run(json!({ "a": 2 })),
+            }),
+            Step::Ask(step) if step.number == 1 => {
+                StepOutcome::Ask(AskOutcome::answered(Answer::new(vec![call("1", "add")])))
+            }
+            Step::Ask(_) => {
+                StepOutcome::Ask(AskOutcome::answered(Answer::new(vec![text("It is 3.")])))
+            }
+            Step::Decide(_) => {
+                StepOutcome::Decide(DecideOutcome::decided(Decision::Ask(json!({ "a": 1 }))))
+            }
+            Step::Review(_) => StepOutcome::Review(ReviewOutcome::Keep),
+            Step::Run(step) => {
+                StepOutcome::Run(RunOutcome::new(vec![CallResult::lost(&step.calls[0])]))
+            }
+            Step::SubmitPrompt(_) => StepOutcome::SubmitPrompt(PromptOutcome::Allow),
+            _ => {
+                steps.push(step);
+                continue;
+            }
+        };
+        turn.take(outcome).expect("nothing fails");
+        steps.push(step);
+    }
+    steps
+}
+
+#[test]
+fn steps_with_all_that_they_take() {
+    assert_snapshot!(lines(&steps()), @r#"
+    {"type":"submit_prompt","prompt":{"role":"user","content":[{"type":"text","text":"Go."}]},"history":[]}
+    {"type":"ask","number":1,"tools":true,"history":[{"role":"user","content":[{"type":"text","text":"Go."}]}],"revisions":[1]}
+    {"type":"show","block":{"type":"tool_use","id":"1","name":"add","input":{"a":1}}}
+    {"type":"decide","call":{"place":0,"key":"session:1:0:08db7967077963a3","call":{"block":{"id":"1","name":"add","input":{"a":1}},"input":{"a":1},"state":{"type":"undecided"}}},"history":[{"role":"user","content":[{"type":"text","text":"Go."}]},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"add","input":{"a":1}}]}]}
+    {"type":"approve","calls":[{"place":0,"key":"session:1:0:08db7967077963a3","call":{"block":{"id":"1","name":"add","input":{"a":1}},"input":{"a":1},"state":{"type":"asked"}}}]}
+    {"type":"run","calls":[{"place":0,"key":"session:1:0:08db7967077963a3","call":{"block":{"id":"1","name":"add","input":{"a":1}},"input":{"a":2},"state":{"type":"allowed"},"is_approved":true}}]}
+    {"type":"review","call":{"place":0,"key":"session:1:0:08db7967077963a3","call":{"block":{"id":"1","name":"add","input":{"a":1}},"input":{"a":2},"state":{"type":"answered","content":{"error":"unknown: the call was started, and its result was lost; it may have taken effect","tool":"add"},"outcome":"unknown","reviewed":false},"is_approved":true}},"history":[{"role":"user","content":[{"type":"text","text":"Go."}]},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"add","input":{"a":1}}]},{"role":"tool","content":[{"type":"tool_result","tool_use_id":"1","content":{"error":"unknown: the call was started, and its result was lost; it may have taken effect","tool":"add"},"is_error":true,"name":"add"}]}]}
+    {"type":"show","block":{"type":"tool_use_error","error":"unknown: the call was started, and its result was lost; it may have taken effect","raw_data":"{\"a\":2}","id":"1","name":"add"}}
+    {"type":"show","block":{"type":"tool_result","tool_use_id":"1","content":{"error":"unknown: the call was started, and its result was lost; it may have taken effect","tool":"add"},"is_error":true,"name":"add"}}
+    {"type":"ask","number":2,"tools":true,"history":[{"role":"user","content":[{"type":"text","text":"Go."}]},{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"add","input":{"a":1}}]},{"role":"tool","content":[{"type":"tool_result","tool_use_id":"1","content":{"error":"unknown: the call was started, and its result was lost; it may have taken effect","tool":"add"},"is_error":true,"name":"add"}]}],"revisions":[1,2,3]}
+    {"type":"end","reason":"unspecified"}
+    "#);
+}
+
+#[test]
+fn outcomes_of_steps() {
+    let error = || Box::new(ErrorRecord::new("api", "the server answered 500"));
+    let stopped = CutBy::Budget { reason: FinishReason::MaxRunTime };
+    let mut run = RunOutcome::new(vec![CallResult::new(1, json!(3), Outcome::Ok)]);
+    run.cut = Some(CutBy::User);
+    let decision = Decision::Run(json!({ "a": 1 }));
+    let outcomes = [
+        StepOutcome::Approve(ApprovalOutcome::Decided {
+            id: "1".to_owned(),
+            decision: decision.clone(),
+        }),
+        StepOutcome::Approve(ApprovalOutcome::Failed { error: error() }),
+        StepOutcome::Approve(ApprovalOutcome::Cut { by: CutBy::User }),
+        StepOutcome::Ask(AskOutcome::Answered {
+            answer: Answer::new(Vec::new()),
+            correction: Some("No.".to_owned()),
+        }),
+        StepOutcome::Ask(AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half")] }),
+        StepOutcome::Ask(AskOutcome::Failed {
+            error: error(),
+            has_begun: true,
+            partial: Vec::new(),
+        }),
+        StepOutcome::Decide(DecideOutcome::Cut { by: stopped }),
+        StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
+        StepOutcome::Decide(DecideOutcome::Failed { error: error() }),
+        StepOutcome::Review(ReviewOutcome::Keep),
+        StepOutcome::Review(ReviewOutcome::Replace { content: json!("****") }),
+        StepOutcome::Run(RunOutcome::default()),
+        StepOutcome::Run(run),
+        StepOutcome::SubmitPrompt(PromptOutcome::Allow),
+        StepOutcome::SubmitPrompt(PromptOutcome::Block { reason: "no".to_owned() }),
+        StepOutcome::SubmitPrompt(PromptOutcome::Replace { text: "Please.".to_owned() }),
+    ];
+    assert_snapshot!(lines(&outcomes), @r#"
+    {"step":"approve","outcome":{"type":"decided","id":"1","decision":{"type":"run","value":{"a":1}}}}
+    {"step":"approve","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}
+    {"step":"approve","outcome":{"type":"cut","by":{"type":"user"}}}
+    {"step":"ask","outcome":{"type":"answered","answer":{"blocks":[],"finish_reason":"unspecified","tokens":0,"cost":0.0},"correction":"No."}}
+    {"step":"ask","outcome":{"type":"cut","by":{"type":"user"},"partial":[{"type":"text","text":"Half"}]}}
+    {"step":"ask","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"},"has_begun":true,"partial":[]}}
+    {"step":"decide","outcome":{"type":"cut","by":{"type":"budget","reason":"max_run_time"}}}
+    {"step":"decide","outcome":{"type":"decided","decision":{"type":"run","value":{"a":1}},"fit":{"type":"fits"}}}
+    {"step":"decide","outcome":{"type":"failed","error":{"kind":"api","message":"the server answered 500"}}}
+    {"step":"review","outcome":{"type":"keep"}}
+    {"step":"review","outcome":{"type":"replace","content":"****"}}
+    {"step":"run","outcome":{"results":[]}}
+    {"step":"run","outcome":{"results":[{"place":1,"content":3,"outcome":"ok"}],"cut":{"type":"user"}}}
+    {"step":"submit_prompt","outcome":{"type":"allow"}}
+    {"step":"submit_prompt","outcome":{"type":"block","reason":"no"}}
+    {"step":"submit_prompt","outcome":{"type":"replace","text":"Please."}}
+    "#);
 }
