@@ -258,14 +258,19 @@ impl Pipeline {
     #[inline]
     fn read_events(&mut self) -> Result<StreamStatus, PipelineError> {
         while let Some(item) = self.parser.next_item().map_err(PipelineError::Event)? {
-            let progress = match &item {
-                Item::Event(event) if !event.is_named(ERROR) => {
-                    self.aggregator.push(event.raw_data())
-                }
-                item => match push_unusual(&mut self.aggregator, item) {
-                    Some(progress) => progress,
+            let (payload, is_error) = match &item {
+                Item::Event(event) => (event.raw_data(), event.is_named(ERROR)),
+                Item::Unknown(line) => match unknown(line) {
+                    Some(told) => told,
                     None => continue,
                 },
+                _ => continue,
+            };
+            // The only place for it: it is large, and a part of this loop.
+            let progress = if is_error {
+                self.aggregator.push_error(payload)
+            } else {
+                self.aggregator.push(payload)
             };
             self.payloads += 1;
             let progress = progress.map_err(PipelineError::Answer)?;
@@ -320,7 +325,7 @@ impl Pipeline {
 /// The name by which servers tell events that are errors, and llama.cpp the field of one.
 const ERROR: &str = "error";
 
-/// Reads what hardly any stream has: an error, or JSON that is no event. `None` for what tells nothing.
+/// Returns what a line that is no event tells, and whether it is an error.
 #[cold]
 fn push_unusual(
     aggregator: &mut Aggregator,

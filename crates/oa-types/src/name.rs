@@ -51,7 +51,11 @@ impl BaseUrl {
     /// `Config` unless it starts with `http://` or `https://`, has a host, and has no user name, query,
     /// fragment, whitespace or control characters.
     pub fn new(url: impl AsRef<str>) -> Result<Self, Error> {
-        let url = url.as_ref().trim();
+        Self::of(url.as_ref().trim())
+    }
+
+    /// Compiled once, whatever the address is given as.
+    fn of(url: &str) -> Result<Self, Error> {
         let refuse = |why: &str| Err(Error::config(format!("the base URL {why}: {}", shown(url))));
         if url.contains(|character: char| character.is_control() || character.is_whitespace()) {
             return refuse("contains whitespace or control characters");
