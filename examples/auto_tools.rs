@@ -15,7 +15,7 @@ use open_agent::{AgentEvent, Client, FinishReason, FnTool, ToolEvent, json, tool
 
 const QUESTION: &str = "How many apples are there? If fewer than 20, order 30 by express. Then forecast how \
                         many are left in 7 days.";
-/// How often this program extends the limit.
+/// The number of times that this program extends the limit.
 const EXTENSIONS: u32 = 2;
 
 /// Shared state of the tools, invisible to the model.

@@ -8,23 +8,23 @@ use open_agent::{
 /// Everything that came out of a stream.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The blocks as they came.
+    /// The blocks, in order of arrival.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// What ended it early.
+    /// The error that ended it, if any.
     pub(crate) error: Option<Error>,
-    /// The whole.
+    /// The complete message.
     pub(crate) message: AssistantMessage,
 }
 
-/// Asks, and reads the answer to its end, wherever it fails.
+/// Asks, and reads the answer to its end or to an error.
 pub(crate) async fn ask(options: &AgentOptions, prompt: &str) -> Result<Answer> {
     let mut answer = Answer::read(query(prompt, options).await?).await;
     answer.error.take().map_or(Ok(answer), Err)
 }
 
 impl Answer {
-    /// Reads to the end and checks what holds for every answer: the message is what the blocks were,
-    /// nothing comes after an error, calls come last.
+    /// Reads to the end and checks the laws of every answer: the message equals the blocks, nothing follows an
+    /// error, calls come last.
     pub(crate) async fn read(mut stream: BlockStream) -> Self {
         let (mut blocks, mut error) = (Vec::new(), None);
         while let Some(block) = stream.next().await {
@@ -62,12 +62,12 @@ impl Answer {
         thinking(&self.blocks)
     }
 
-    /// The calls that can be run.
+    /// The valid calls.
     pub(crate) fn calls(&self) -> Vec<ToolUseBlock> {
         calls(&self.blocks).cloned().collect()
     }
 
-    /// The calls that cannot be run.
+    /// The broken calls.
     pub(crate) fn broken_calls(&self) -> Vec<&ToolUseError> {
         let blocks = self.blocks.iter();
         let broken = blocks.filter_map(|block| match block {
@@ -81,12 +81,12 @@ impl Answer {
         &self.message.finish_reason
     }
 
-    /// How many blocks of text came.
+    /// The number of text blocks.
     pub(crate) fn pieces(&self) -> usize {
         self.blocks.iter().filter(|block| block.as_text().is_some()).count()
     }
 
-    /// What came in what order, runs collapsed.
+    /// The kinds of blocks in order, with runs collapsed.
     pub(crate) fn order(&self) -> Vec<&'static str> {
         let mut order: Vec<_> = self.blocks.iter().map(kind).collect();
         order.dedup();

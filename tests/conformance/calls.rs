@@ -12,7 +12,7 @@ use crate::wire;
 
 const PROMPT: &str = "What is the weather in Paris? Use the tool.";
 
-/// Two tools, or the first alone, and whatever else belongs into the request.
+/// Two tools, or only the first, and other settings of the request.
 fn tools(count: usize, others: &Value) -> Value {
     let weather = json!({ "type": "function", "function": {
         "name": "get_weather", "description": "Weather for a city",
@@ -87,7 +87,7 @@ fn one_named_is_that_one() {
         };
         let calls = answer.calls();
         if calls.is_empty() || calls.iter().any(|call| call.name != "add") {
-            // llama.cpp takes a name for "auto" and lets the model choose.
+            // llama.cpp treats a name as "auto" and lets the model choose.
             return lacking("calls of a tool by name (it called another)");
         }
         if !calls.iter().all(matches_its_schema) {
@@ -115,7 +115,7 @@ fn several_in_one_answer_have_ids_of_their_own() {
         let prompt = "What is the weather in Paris, and what in Rome? Call the tool for each.";
         let mut ids = HashSet::new();
         let mut most = 0;
-        // One seed will do, of a model that does as it is told.
+        // With an obedient model, one seed is enough.
         for seed in 1..=if server.is_tiny { 10 } else { 1 } {
             let members = tools(2, &json!({ "parallel_tool_calls": true }));
             let options = server.options().seed(seed).extra_body(members).build().unwrap();

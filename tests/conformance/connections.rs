@@ -13,14 +13,13 @@ use crate::wire::{Comments, Connections, get};
 
 const PROMPT: &str = "Say something about a garden.";
 
-/// How long a server may take to notice that nobody listens, while it writes.
+/// The time a writing server has to notice that nobody reads.
 const NOTICE: Duration = Duration::from_secs(2);
 
-/// How long it may take to notice that while it reads: llama.cpp looks once a second and not within a
-/// batch.
+/// The time a busy server has to notice: llama.cpp checks once a second, but not within a batch.
 const NOTICE_READING: Duration = Duration::from_secs(15);
 
-/// How many slots work, where the server tells.
+/// The number of busy slots, if the server reports it.
 async fn busy(server: &Server) -> Option<usize> {
     let (status, body) = get(&server.beside("/slots")).await.ok()?;
     let slots: Value = serde_json::from_slice(&body).ok().filter(|_| status == 200)?;
@@ -28,7 +27,7 @@ async fn busy(server: &Server) -> Option<usize> {
     Some(slots.as_array()?.iter().filter(is_busy).count())
 }
 
-/// How long it takes until no slot works; none if it takes longer than that.
+/// The time until no slot is busy; `None` if it takes longer than the limit.
 async fn until_idle(server: &Server, longest: Duration) -> Option<Duration> {
     let begin = Instant::now();
     while busy(server).await != Some(0) {
@@ -49,7 +48,7 @@ fn dropping_a_stream_frees_its_slot() {
             assert!(!server.is_tiny, "a slot still works for another test");
             return skipped("the server works for somebody else");
         }
-        // Without an end: only the context bounds it.
+        // Endless: only the context limits it.
         let endless = json!({ "max_tokens": -1, "ignore_eos": true });
         let options = server.options().seed(5).extra_body(endless).build().unwrap();
         let mut stream = query(PROMPT, &options).await.unwrap();
@@ -85,7 +84,7 @@ fn an_interrupt_frees_the_slot_and_the_next_prompt_is_answered() {
             let time = until_idle(server, NOTICE).await.expect("it notices that nobody listens");
             println!("the slot was free after {time:?}");
             assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
-            // What was received stays, and so does every prompt.
+            // The received part is kept, and so is every prompt.
             assert_eq!(client.history().len(), 2 * round);
             let last = client.history().last().unwrap();
             assert!(last.interrupted && last.text() == text, "{last:?}");
@@ -99,10 +98,10 @@ fn dropping_a_question_closes_its_connection_and_frees_its_slot() {
         until_idle(server, NOTICE_READING).await.expect("no slot works for another test");
         let connections = Connections::default();
         let options = server.options().transport(connections.transport()).build().unwrap();
-        // To read this takes the server two seconds or so.
+        // Processing this takes the server about two seconds.
         let prompt = "word ".repeat(3800);
         let question = async {
-            // The head of the answer may be early, its first block is not.
+            // The response head may come early, but not the first block.
             let mut stream = query(&prompt, &options).await.unwrap();
             stream.next().await
         };
@@ -133,7 +132,7 @@ fn streams_at_once_do_not_mix() {
         let (a, b, c, d) =
             tokio::join!(query(PROMPT, a), query(PROMPT, b), query(PROMPT, c), query(PROMPT, d));
         let mut streams = [a, b, c, d].map(Result::unwrap);
-        // Of each in turn one block.
+        // One block of each in turn.
         let mut texts = [const { String::new() }; 4];
         let mut open = streams.len();
         while open > 0 {
@@ -156,7 +155,7 @@ fn fifty_questions_one_after_the_other_are_answered_and_leave_nothing_open() {
         if !server.base_url.starts_with("http://") {
             return skipped("connections are counted without TLS");
         }
-        // llama.cpp says keep-alive and closes each connection.
+        // llama.cpp says keep-alive but closes each connection.
         let connections = Connections::default();
         let options = server.options().seed(11).max_tokens(8);
         let options = options.transport(connections.transport()).build().unwrap();
@@ -186,7 +185,7 @@ fn comments_that_keep_a_connection_alive_neither_begin_nor_end_the_wait() {
             let transport = service_fn(move |request| comments.clone().send(request));
             server.options().seed(11).max_tokens(3).transport(transport)
         };
-        // A silence as long as this would end an answer that a comment had begun.
+        // After an answer started by a comment, a silence this long would end it.
         let patient = options().timeout(Duration::from_millis(700)).build().unwrap();
         let begin = Instant::now();
         let answer = ask(&patient, &long).await.unwrap();
@@ -197,7 +196,7 @@ fn comments_that_keep_a_connection_alive_neither_begin_nor_end_the_wait() {
         }
         assert!(!answer.text().is_empty());
 
-        // Comments do not put off the end of patience either.
+        // Comments do not extend the first-token timeout either.
         let hasty = options().first_token_timeout(took / 2).build().unwrap();
         let Err(error) = ask(&hasty, &long).await else {
             return skipped("the server was twice as fast this time");

@@ -1,11 +1,11 @@
-//! Calls in text, at a server that is offered no tools.
+//! Calls as text, with a server that is offered no tools.
 
 use open_agent::{Client, FinishReason, ToolMode, json};
 
 use crate::loops::{check_pairing, options, read};
 use crate::server::{Wanted, check};
 
-/// Has the server generate one call and nothing else: its model knows no dialect by itself.
+/// Makes the server generate exactly one call, because its model knows no dialect.
 const GRAMMAR: &str = r#"root ::= "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"unit\": \"celsius\"}}\n</tool_call>""#;
 
 #[test]
@@ -26,7 +26,7 @@ fn tagged_json_goes_all_the_way_without_function_calling() {
         assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
         check_pairing(client.history());
 
-        // The same conversation goes on in text, and with function calling.
+        // The same conversation continues as text, and with function calling.
         let history = client.history().to_vec();
         for options in [in_text(), options(server, &runs)] {
             let options = options.build().unwrap();

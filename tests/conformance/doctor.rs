@@ -1,4 +1,4 @@
-//! What the doctor finds of a real server.
+//! The doctor's report about a real server.
 
 use open_agent::{
     AgentOptions, Client, Probe, Provider, ServerProfile, ToolChoice, Verdict, doctor, json, tool,
@@ -13,7 +13,7 @@ fn finds_nothing_to_mend() {
         println!("{report}");
         assert_eq!(report.findings.len(), Probe::ALL.len());
         assert_eq!(report.provider, Some(Provider::LlamaCpp));
-        // How many calls there are is the model's whim.
+        // The number of calls is up to the model.
         let others = report.findings.iter().filter(|it| it.probe != Probe::ParallelCalls);
         for finding in others {
             assert_eq!(finding.verdict, Verdict::Ok, "{finding}");

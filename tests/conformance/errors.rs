@@ -1,4 +1,4 @@
-//! What the server refuses, and what goes wrong in the middle.
+//! Errors of the server, before and during an answer.
 
 use open_agent::{AgentOptions, Error, ErrorKind, json, query};
 
@@ -7,7 +7,7 @@ use crate::server::{Server, Wanted, check, lacking};
 
 const PROMPT: &str = "Say something.";
 
-/// The error with which the server refuses a request of these members.
+/// Returns the error with which the server rejects a request with these members.
 async fn refusal(server: &Server, members: serde_json::Value) -> Option<Error> {
     let options = server.options().extra_body(members).build().expect("an object");
     ask(&options, PROMPT).await.err()

@@ -1,4 +1,4 @@
-//! Answers in a form that was asked for.
+//! Answers in a requested format.
 
 use open_agent::{FinishReason, json};
 use serde_json::Value;

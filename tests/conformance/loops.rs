@@ -1,4 +1,4 @@
-//! Whole turns: tools run, results go back, and the server takes every history that comes of it.
+//! Whole turns: tools run, results go back, and the server accepts every resulting history.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,7 +28,7 @@ pub(crate) fn options(server: &Server, runs: &Arc<AtomicU32>) -> AgentOptionsBui
     server.options().tool(weather(runs)).auto_execute_tools(true)
 }
 
-/// Reads to the end: the text, and how many calls and results came.
+/// Reads to the end; returns the text and the numbers of calls and results.
 pub(crate) async fn read(client: &mut Client) -> open_agent::Result<(String, usize, usize)> {
     let (mut text, mut calls, mut results) = (String::new(), 0, 0);
     while let Some(block) = client.receive().await? {
@@ -42,7 +42,7 @@ pub(crate) async fn read(client: &mut Client) -> open_agent::Result<(String, usi
     Ok((text, calls, results))
 }
 
-/// Every call is followed by its result, in order.
+/// Checks that every call is followed by its result, in order.
 pub(crate) fn check_pairing(history: &[Message]) {
     let mut open: Vec<&str> = Vec::new();
     for message in history {
@@ -118,7 +118,7 @@ fn without_end_are_ended_by_the_limit_and_go_on_from_there() {
         assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
         check_pairing(client.history());
 
-        // Tools or not, the limit is the reason; here the last word is prose.
+        // The limit is the reason with or without tools; here the last message is prose.
         let last = limited().last_answer_without_tools(true).build().unwrap();
         let mut client = Client::new(last).unwrap();
         client.send(&prompt).await.unwrap();
@@ -166,7 +166,7 @@ fn broken_in_the_middle_by_the_server_leave_a_client_that_can_go_on() {
             let Err(error) = client.ask(PROMPT).await else { continue };
             assert_eq!(error.kind(), ErrorKind::Api, "{error:?}");
             check_pairing(client.history());
-            // What was thought was received, so the prompt stays.
+            // Some thinking was received, so the prompt is kept.
             assert_eq!(client.history().last().map(|last| last.role), Some(MessageRole::User));
             let again = client.continue_turn().await;
             assert!(again.is_ok(), "{again:?}");

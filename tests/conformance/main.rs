@@ -1,10 +1,10 @@
-//! The client against a real server, through the public API alone. `cargo xtask conformance` brings up
-//! llama.cpp's own server with a made-up model, see `tests/realserver/README.md`, or takes the one at
+//! The client against a real server, through the public API only. `cargo xtask conformance` starts llama.cpp's
+//! own server with a generated model (see `tests/realserver/README.md`) or uses the one at
 //! `OPEN_AGENT_BASE_URL`.
 //!
-//! Without a server each test says that it is skipped. Against a server of the user's, what holds for
-//! the made-up model alone is skipped, and what the server cannot do is said to be lacking: such a
-//! server is not at fault, and neither is the client.
+//! Without a server, each test reports that it is skipped. With a server of the user's, tests that need the
+//! generated model are skipped, and missing abilities are reported: neither the server nor the client is at
+//! fault.
 
 mod answer;
 mod server;

@@ -1,4 +1,4 @@
-//! The servers, and the one door through which every test gets at them.
+//! The servers, and the only way for tests to reach them.
 
 use std::env;
 use std::sync::{PoisonError, RwLock};
@@ -9,55 +9,55 @@ use open_agent::{AgentOptions, AgentOptionsBuilder, ErrorKind, Result, list_mode
 
 use crate::answer::Answer;
 
-/// What a test asks for, of the servers that there are.
+/// The server that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wanted {
-    /// Whatever server there is.
+    /// Any server.
     Any,
-    /// The made-up model, which breaks calls that come after reasoning.
+    /// The generated model, which breaks calls that follow reasoning.
     Broken,
-    /// The made-up model, behind a key.
+    /// The generated model, behind a key.
     Keyed,
-    /// The made-up model: its steering words, its habits, its seeds.
+    /// The generated model: its control words, habits and seeds.
     Tiny,
 }
 
-/// A server, and how to ask it.
+/// A server, and how to reach it.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) base_url: String,
     pub(crate) model: String,
-    /// Empty where no key is needed.
+    /// Empty if no key is needed.
     pub(crate) key: String,
     pub(crate) is_tiny: bool,
 }
 
-/// A test that watches what the whole server does holds this alone.
+/// Held exclusively by tests that observe the whole server.
 static QUIET: RwLock<()> = RwLock::new(());
 
-/// Runs a test against the server it wants, beside others.
+/// Runs a test against the server it needs, in parallel with others.
 pub(crate) fn check(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
     let _shared = QUIET.read().unwrap_or_else(PoisonError::into_inner);
     run(wanted, test);
 }
 
-/// Runs a test against the server it wants, while no other test uses any.
+/// Runs a test against the server it needs while no other test uses any.
 pub(crate) fn check_alone(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
     let _alone = QUIET.write().unwrap_or_else(PoisonError::into_inner);
     run(wanted, test);
 }
 
-/// Says that a test does not apply.
+/// Reports that a test does not apply.
 pub(crate) fn skipped(why: &str) {
     say("skipped", why);
 }
 
-/// Says what the server cannot do, which is no failure.
+/// Reports a missing ability, which is not a failure.
 pub(crate) fn lacking(what: &str) {
     say("lacking", what);
 }
 
-/// Prints a line and the name of the test, which is that of its thread.
+/// Prints a line with the name of the test, which is the thread's name.
 #[expect(clippy::print_stdout, reason = "tests print, and this is their mouth")]
 fn say(word: &str, why: &str) {
     println!("{word}: {why}: {}", thread::current().name().unwrap_or("?"));
@@ -78,7 +78,7 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
             (required("OPEN_AGENT_CONFORMANCE_KEY_URL"), Some(key))
         }
     };
-    // A model of the user's may be large, and the machine slow.
+    // The user's model may be large and the machine slow.
     let patience = Duration::from_secs(if is_tiny { 60 } else { 900 });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
@@ -107,7 +107,7 @@ async fn model(base_url: &str) -> String {
 }
 
 impl Server {
-    /// Options to ask it with, room for a whole answer included.
+    /// Options for this server, with room for a whole answer.
     pub(crate) fn options(&self) -> AgentOptionsBuilder {
         let options = AgentOptions::builder()
             .base_url(&self.base_url)
@@ -116,13 +116,13 @@ impl Server {
         if self.key.is_empty() { options } else { options.api_key(&self.key) }
     }
 
-    /// The address of something beside `/v1`, or wherever the base URL ends.
+    /// The URL of a path outside `/v1`.
     pub(crate) fn beside(&self, path: &str) -> String {
         let root = self.base_url.trim_end_matches('/').rsplit_once('/');
         format!("{}{path}", root.expect("a base URL has slashes").0)
     }
 
-    /// The answer; or none, said to be lacking, where a server of the user's refuses the request.
+    /// Returns the answer, or reports a missing ability if the user's server rejects the request.
     #[track_caller]
     pub(crate) fn unless_lacking(&self, what: &str, answer: Result<Answer>) -> Option<Answer> {
         match answer {
@@ -137,7 +137,7 @@ impl Server {
         }
     }
 
-    /// Says what is lacking, or panics where it must not be.
+    /// Reports a missing ability, or panics if it must not be missing.
     #[track_caller]
     pub(crate) fn lacks(&self, what: &str, answer: &Answer) {
         assert!(!self.is_tiny, "no {what}: {answer:#?}");

@@ -1,4 +1,5 @@
-//! Answers of a type: asked for by a form, by an output tool and in words, and read as the type.
+//! Structured output: requested by a response format, by an output tool and in instructions, and parsed as the
+//! type.
 
 use open_agent::{Client, ErrorKind, FinishReason, OutputMode, json, query_for};
 use schemars::JsonSchema;
@@ -59,7 +60,7 @@ fn in_a_conversation_it_grows_while_it_arrives_and_is_followed_by_talk() {
         assert!(seen > 5, "{seen} partial values");
         assert!(titles.windows(2).all(|pair| pair[1].starts_with(&pair[0])), "{titles:?}");
         assert_eq!(titles.last(), Some(&answer.value.title));
-        // It stands as text, and no form is asked for any more.
+        // It stays text, and no format is requested any more.
         assert_eq!(client.history()[1].text(), answer.message.unwrap().text());
         let text = client.ask("Thank you.").await.unwrap().text;
         assert!(serde_json::from_str::<Note>(&text).is_err(), "{text}");
@@ -70,8 +71,8 @@ fn in_a_conversation_it_grows_while_it_arrives_and_is_followed_by_talk() {
 #[test]
 fn an_output_tool_is_called_and_stands_as_text() {
     check(Wanted::Tiny, async |server| {
-        // Now and then it calls twice, with different arguments, and then talks without end. What comes
-        // of that is for the server to take all the same.
+        // Sometimes it calls twice with different arguments and then talks endlessly. The server must accept
+        // the resulting history anyway.
         let mut found = 0;
         for seed in 1..=8 {
             let options = server.options().seed(seed).auto_execute_tools(true).build().unwrap();
@@ -93,7 +94,7 @@ fn an_output_tool_is_called_and_stands_as_text() {
     });
 }
 
-/// What a model that understands its prompt would say.
+/// The answer of a model that understands its prompt.
 const GRAMMAR: &str =
     r#"root ::= "Sure: {\"title\": \"lamp\", \"tags\": [\"light\"], \"mood\": \"dull\"}""#;
 

@@ -1,4 +1,4 @@
-//! Plain text: how it comes, where it ends, what it cost.
+//! Plain text: streaming, endings, usage.
 
 use open_agent::FinishReason;
 use tower::service_fn;
@@ -33,7 +33,7 @@ fn streams_in_many_blocks_which_joined_are_the_unstreamed_answer() {
 #[test]
 fn usage_is_reported_and_the_message_is_whole() {
     check(Wanted::Any, async |server| {
-        // That message() is what the deltas were is checked for every answer.
+        // Every answer is checked for message() being equal to the deltas.
         let answer = ask(&server.options().seed(5).build().unwrap(), PROMPT).await.unwrap();
         assert_eq!(*answer.finish(), FinishReason::Stop, "{answer:#?}");
         assert!(!answer.message.text().is_empty());
@@ -95,7 +95,7 @@ fn max_tokens_cuts_it_and_is_told() {
 fn characters_of_several_tokens_come_whole() {
     check(Wanted::Any, async |server| {
         let prompt = "Repeat these signs and nothing else: \u{1F642} \u{e9} \u{1F642} \u{e9}";
-        // One seed will do, of a model that does as it is told.
+        // With an obedient model, one seed is enough.
         for seed in 1..=if server.is_tiny { 50 } else { 1 } {
             let answer = ask(&server.options().seed(seed).build().unwrap(), prompt).await.unwrap();
             let text = answer.text();
@@ -112,7 +112,7 @@ fn characters_of_several_tokens_come_whole() {
 #[test]
 fn cut_inside_a_character_it_is_still_text() {
     check(Wanted::Tiny, async |server| {
-        // The emoji of this one stands near its beginning.
+        // The emoji is near the start of this one.
         let whole = ask(&server.options().seed(10).build().unwrap(), PROMPT).await.unwrap().text();
         for tokens in 1..=16 {
             let options = server.options().seed(10).max_tokens(tokens).build().unwrap();

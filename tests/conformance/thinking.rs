@@ -1,4 +1,4 @@
-//! What the model thinks before it answers.
+//! Thinking before the answer.
 
 use open_agent::{ContentBlock, FinishReason, json};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::server::{Wanted, check};
 
 const PROMPT: &str = "What is 17 times 3?";
 
-/// llama.cpp's and vLLM's way to ask for it; others do not look.
+/// The request member of llama.cpp and vLLM; other servers ignore it.
 fn on() -> Value {
     json!({ "chat_template_kwargs": { "enable_thinking": true } })
 }
@@ -27,7 +27,7 @@ fn comes_in_blocks_of_its_own_before_the_text() {
         assert_eq!(answer.order(), ["thinking", "text"]);
         let is_thinking = |block: &&ContentBlock| matches!(block, ContentBlock::Thinking(_));
         assert!(answer.blocks.iter().filter(is_thinking).count() > 1);
-        // In the message it is one block, and the first.
+        // In the message it is a single block, the first.
         assert_eq!(answer.message.content.iter().filter(is_thinking).count(), 1);
         assert!(is_thinking(&&answer.message.content[0]));
         assert!(!answer.text().contains("<think>") && !answer.text().contains("</think>"));

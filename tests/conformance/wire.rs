@@ -1,4 +1,4 @@
-//! What happens below the client: requests changed on their way, connections counted, bytes looked at.
+//! Below the client: changed requests, counted connections, inspected bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -15,14 +15,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::{ServiceExt, service_fn};
 
-/// Fetches what stands at an address.
+/// Fetches a URL.
 pub(crate) async fn get(uri: &str) -> Result<(StatusCode, Bytes), Error> {
     let request = Request::get(uri).body(RequestBody::empty()).expect("an address");
     let (head, body) = Transport::new().oneshot(request).await?.into_parts();
     Ok((head.status, body.collect().await?.to_bytes()))
 }
 
-/// Asks for an answer in one piece although the client wants a stream.
+/// Requests an answer in one piece although the client wants a stream.
 pub(crate) async fn unstreamed(
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -36,7 +36,7 @@ pub(crate) async fn unstreamed(
     Transport::new().oneshot(Request::from_parts(head, body)).await
 }
 
-/// How many chunks of a body were nothing but comments.
+/// The number of body chunks that were only comments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments(Arc<AtomicUsize>);
 
@@ -45,7 +45,7 @@ impl Comments {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sends a request as the default transport does, and counts.
+    /// Sends a request like the default transport, and counts.
     pub(crate) async fn send(
         self,
         request: Request<RequestBody>,
@@ -70,10 +70,10 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// Makes a transport whose connections are counted here.
+    /// Creates a transport whose connections are counted here.
     pub(crate) fn transport(&self) -> Transport {
         let Self { opened, open } = self.clone();
-        // Weak, or the transport itself would count.
+        // A weak reference, or the transport itself would count.
         let open = Arc::downgrade(&open);
         Transport::with_connector(service_fn(move |uri: Uri| {
             let (opened, open) = (Arc::clone(&opened), open.upgrade());
@@ -86,12 +86,12 @@ impl Connections {
         }))
     }
 
-    /// How many there were in all.
+    /// The number of connections ever opened.
     pub(crate) fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// How many there are now.
+    /// The number of open connections.
     pub(crate) fn open(&self) -> usize {
         Arc::strong_count(&self.open) - 1
     }

@@ -1,9 +1,9 @@
-/// Random numbers, the same for the same seed (SplitMix64).
+/// A deterministic random number generator (SplitMix64).
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// Begins with a seed.
+    /// Creates a generator with a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
@@ -18,7 +18,7 @@ impl Chance {
         (bits ^ (bits >> 31)) % ceiling.max(1)
     }
 
-    /// Whether something happens that does so many times of a hundred.
+    /// Returns true with this probability, in percent.
     pub fn percent(&mut self, of_a_hundred: u64) -> bool {
         self.below(100) < of_a_hundred
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use oa_aggregate::{ChoiceIndex, Quirks, ThinkTags};
 use serde_json::Value;
 
-/// A recorded or written body and what a client should make of it.
+/// A recorded or written body, and what a client should make of it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Fixture {
@@ -18,19 +18,19 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// What should come out.
+    /// The expected outcome.
     #[must_use]
     pub fn expect(&self) -> &Value {
         &self.entry["expect"]
     }
 
-    /// Whether there is no answer in the body, so that a client must report an error.
+    /// True if the body contains no answer, so that a client must report an error.
     #[must_use]
     pub fn fails(&self) -> bool {
         self.entry.get("fails").is_some()
     }
 
-    /// What has to be known of the server: the one thing that no bytes can tell.
+    /// The one setting that cannot be derived from the bytes.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         let mut quirks = Quirks::default();
@@ -40,7 +40,7 @@ impl Fixture {
         quirks
     }
 
-    /// For a text with think tags: how it is to be split.
+    /// The mode of splitting text with think tags.
     #[must_use]
     pub fn think_tags(&self) -> Option<ThinkTags> {
         self.expect().get("think_split")?;
@@ -51,7 +51,7 @@ impl Fixture {
     }
 }
 
-/// All fixtures of the project and, where they are at hand, the recordings beside it.
+/// All fixtures of the project and, if present, the recordings next to it.
 #[must_use]
 pub fn all() -> Vec<Fixture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
@@ -59,8 +59,7 @@ pub fn all() -> Vec<Fixture> {
     own.chain(recorded()).collect()
 }
 
-/// The recordings of other projects' tests, which are not part of this one: none where their folder is
-/// missing.
+/// Recordings from other projects' tests, which are not part of this one; empty if their folder is missing.
 #[must_use]
 pub fn recorded() -> Vec<Fixture> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/streams");

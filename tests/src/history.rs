@@ -1,16 +1,16 @@
 use oa_types::{ContentBlock, Message, MessageRole};
 
-/// Checks that each call has one result at most, in order of calls and before anything else is said, and
-/// that only those at the end wait for theirs: returns their ids.
+/// Checks that each call has at most one result, in call order and before the next message, and that only calls
+/// at the end are open; returns the ids of those.
 ///
 /// # Panics
 ///
-/// Otherwise.
+/// If this does not hold.
 #[must_use]
 #[track_caller]
 pub fn open_calls(history: &[Message]) -> Vec<String> {
     let mut open: Vec<&str> = Vec::new();
-    // Results of later calls may come before those of others.
+    // Results of later calls may come first.
     let mut passed = 0;
     for message in history {
         assert!(!message.content.is_empty(), "a message says nothing: {history:?}");
@@ -34,7 +34,7 @@ pub fn open_calls(history: &[Message]) -> Vec<String> {
     open.into_iter().map(str::to_owned).collect()
 }
 
-/// A letter for each message: `u`ser, `a`ssistant, assistant with `c`alls, `t`ool.
+/// One letter per message: `u`ser, `a`ssistant, assistant with `c`alls, `t`ool.
 #[must_use]
 pub fn letters(history: &[Message]) -> String {
     let letter = |message: &Message| {

@@ -1,4 +1,4 @@
-//! What the whole-system tests share: fixtures and what is expected of them.
+//! Code shared by the whole-system tests: fixtures and expectations.
 
 mod chance;
 mod fixture;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
 
-/// Everything that came out of a stream: the deltas as they came, and the answer.
+/// Everything that came out of a stream: the deltas in order, and the answer.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -15,9 +15,9 @@ pub struct Outcome {
     pub text: String,
     /// All thinking, joined.
     pub thinking: String,
-    /// All words of a refusal, joined.
+    /// All refusal text, joined.
     pub refusal: String,
-    /// Who spoke in what order, runs collapsed.
+    /// The order of text, thinking and calls, with runs collapsed.
     pub order: Vec<String>,
     /// The answer.
     pub answer: AggregatedAnswer,
@@ -30,7 +30,7 @@ impl Outcome {
         Self::through(Pipeline::new(options), chunks).0
     }
 
-    /// As [`of`](Self::of), with what was learned of earlier streams, and then of this one too.
+    /// Like [`of`](Self::of), with templates learned from earlier streams, adding those of this one.
     #[must_use]
     pub fn with_templates(
         options: PipelineOptions,
@@ -59,7 +59,7 @@ impl Outcome {
         (Self { text, thinking, refusal, order, answer: pipeline.into_answer() }, templates)
     }
 
-    /// Panics unless this is what the fixture's entry says.
+    /// Panics unless this is the outcome in the fixture's entry.
     #[track_caller]
     pub fn assert_expected(&self, fixture: &Fixture, split: bool) {
         let expect = fixture.expect();
@@ -86,7 +86,7 @@ impl Outcome {
         self.assert_blocks_agree(name);
     }
 
-    /// The blocks of the answer say what the deltas said.
+    /// The blocks of the answer must equal the deltas.
     #[track_caller]
     fn assert_blocks_agree(&self, name: &str) {
         let (mut text, mut thinking) = (String::new(), String::new());
@@ -105,7 +105,7 @@ impl Outcome {
         assert_eq!(self.answer.refusal.clone().unwrap_or_default(), self.refusal);
     }
 
-    /// The outcome in the words of `index.json`.
+    /// The outcome in the format of `index.json`.
     fn to_value(&self, expect: &Value) -> Value {
         let answer = &self.answer;
         let (mut calls, mut errors) = (Vec::new(), Vec::new());
@@ -184,7 +184,7 @@ impl Builder {
     }
 }
 
-/// Ids that the server did not send are made up: null where the expectation says null.
+/// Ids not sent by the server are generated: null where the expectation is null.
 fn known_id(id: &str, expected: &Value) -> Value {
     let made_up = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if expected.is_null() && made_up { Value::Null } else { id.into() }

@@ -1,4 +1,4 @@
-//! Whole agents inside tower's middleware, and inside other agents.
+//! Whole agents inside tower middleware, and inside other agents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ async fn each_prompt_to_a_service_is_a_conversation_of_its_own() {
         let events = agent.ready().await.unwrap().call(Message::user("How many?")).await.unwrap();
         assert_eq!(text(events).await, "3 messages");
     }
-    // The conversation may be gone on with.
+    // The conversation can be continued.
     let events = agent.call(Message::user("How many?")).await.unwrap();
     assert!(!events.client().history().is_empty());
     let mut client = events.into_client();

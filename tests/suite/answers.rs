@@ -1,4 +1,4 @@
-//! Manual mode: the caller answers the calls.
+//! Manual mode: the caller supplies the results.
 
 use oa_testkit::{Cut, Reply, Script, SocketServer};
 use open_agent::{
@@ -17,7 +17,7 @@ fn two_calls() -> Reply {
 
 const CALLS: [&str; 3] = ["I look.", r#"[1 add {"a":1,"b":2}]"#, r#"[2 add {"a":3,"b":4}]"#];
 
-/// A client that has seen two calls and answered none.
+/// A client that has received two calls and answered neither.
 async fn asked(client: &mut Client) {
     assert_eq!(talk(client, "Add.").await, CALLS);
     assert_eq!(client.finish_reason(), Some(&FinishReason::ToolCalls));
@@ -28,7 +28,7 @@ async fn the_caller_answers_each_call_and_goes_on() {
     let server = strict([two_calls(), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(adder()));
     asked(&mut client).await;
-    // The answer to the second call comes first, and stands second.
+    // The second call's result is given first but placed second.
     client.add_tool_error("2", "the calculator is broken").unwrap();
     client.add_tool_result("1", json!("three")).unwrap();
     client.continue_turn().await.unwrap();
@@ -160,7 +160,7 @@ async fn going_on_while_calls_are_open_names_them() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         assert_eq!(error.to_string(), "calls have no result yet: 2");
     }
-    // Nothing is lost by it.
+    // Nothing is lost.
     client.add_tool_result("2", json!(7)).unwrap();
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await, ["Done."]);
@@ -218,7 +218,7 @@ async fn a_blocked_prompt_leaves_calls_open_and_one_that_fails_has_answered_them
     asked(&mut client).await;
     assert_eq!(client.send("A secret.").await.unwrap_err().kind(), ErrorKind::Blocked);
     client.add_tool_result("1", json!(3)).unwrap();
-    // The prompt is taken back; that the other call was given up for it is not, today.
+    // The prompt is taken back. The other call's result for it currently is not.
     assert_eq!(client.send("Never mind.").await.unwrap_err().kind(), ErrorKind::Api);
     let told = told(client.history());
     assert_eq!(told.len(), 4, "{told:?}");
@@ -281,7 +281,7 @@ async fn a_malformed_call_is_shown_and_left_out_of_history() {
     assert_eq!(told(client.history())[1], r#"assistant: Hm. [2 add {"a":1,"b":2}]"#);
     client.add_tool_error("1", "broken").unwrap_err();
     client.add_tool_result("2", json!(3)).unwrap();
-    // An answer of nothing else leaves nothing.
+    // An answer with nothing else leaves nothing behind.
     client.continue_turn().await.unwrap();
     assert!(read(&mut client).await[0].starts_with("1?"));
     assert_eq!(client.history().len(), 3);

@@ -1,4 +1,4 @@
-//! Chunks that are not JSON: passed over and reported, or refused; and what becomes of a call that was in one.
+//! Chunks that are not JSON: skipped and reported, or rejected; and the fate of a call inside one.
 
 use oa_testkit::Reply;
 use open_agent::aggregate::Problem;
@@ -9,10 +9,10 @@ use open_agent::{
 use crate::log::Lines;
 use crate::talk::{adder, auto, client, manual, read, strict, talk, told};
 
-/// A call whose only chunk is broken, and the finish reason that tells of it.
+/// A call whose only chunk is broken, and the finish reason that reveals it.
 const LOST: &str = include_str!("../fixtures/own/relay-only-call-unreadable.sse");
 
-/// A word, a chunk that is none, a word.
+/// A word, a broken chunk, a word.
 fn broken() -> Reply {
     let word = |word| json!({"choices": [{"index": 0, "delta": {"content": word}}]});
     let (one, two) = (word("one "), word("two"));
@@ -117,7 +117,7 @@ async fn a_call_that_was_lost_is_told_to_the_caller_in_manual_mode() {
     assert_eq!(read(&mut client).await, ["Hi."]);
 }
 
-/// The chunk is the server's, which may repeat what it was sent.
+/// The chunk is the server's and may repeat what it was sent.
 #[tokio::test]
 async fn a_lost_call_quotes_no_key() {
     let chunk = r#"{"choices":[{"delta":{"tool_calls":[{"id":"sk-12345678","function":"#;

@@ -1,5 +1,5 @@
-//! What goes wrong between a prompt and its answer: each a clear error of its own kind, that names what
-//! happened and how much had come, within bounded memory.
+//! Everything that can go wrong between a prompt and its answer: each is a clear error of its own kind that
+//! says what happened and how much had arrived, in bounded memory.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use oa_types::ContentBlock;
 use serde_json::json;
 use tower::service_fn;
 
-/// The text that came before the error, and the error in one line.
+/// The text before the error, and the error on one line.
 async fn outcome(options: &AgentOptions) -> (String, Option<Error>) {
     let mut text = String::new();
     let mut answer = match query("Go on.", options).await {
@@ -49,7 +49,7 @@ fn line(text: &str, error: Option<&Error>) -> String {
     if error.is_retryable() { line + " [retryable]" } else { line }
 }
 
-/// What a real server on a socket that replies like this comes to.
+/// The outcome with a real server on a socket that replies like this.
 async fn served(reply: Reply) -> String {
     let server = SocketServer::start(reply).await.expect("loopback sockets are there");
     let options = AgentOptions::builder().model("any").base_url(server.base_url());
@@ -144,7 +144,7 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
         (405, "text/plain", ""),
         (200, "text/html", page),
         (200, "application/json", unknown),
-        // Nothing is said of an address.
+        // The address is not mentioned.
         (200, "text/event-stream", ""),
         (401, "text/plain", "who are you"),
     ] {
@@ -233,7 +233,7 @@ fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memor
         seen = line(&text, error.as_ref());
     });
     assert_snapshot!(seen, @r#""", Limit: an event is larger than the limit of 8388608 bytes; 8404992 bytes had come [received: 8404992]"#);
-    // The limit, twice while the buffer grows, and small change.
+    // The limit, twice while the buffer grows, and a little more.
     assert!(memory.bytes_max < 3 * (8 << 20), "{} bytes", memory.bytes_max);
 }
 
@@ -272,7 +272,7 @@ async fn each_timeout_says_which_it_was() {
     assert_snapshot!(ask(Reply::text("a b").stall_after(0)).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
     assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @r#""a", Timeout: the answer fell silent for 10s after 400 bytes [received: 400] [timeout: Idle]"#);
     assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @r#""a b c d e", Timeout: no end within 60s: 1006 bytes had come [received: 1006] [timeout: Total]"#);
-    // Empty chunks end a silence but are no content.
+    // Empty chunks end a silence but are not content.
     let empty = || json!({"choices": []});
     let quiet = Reply::text("a b").event(empty()).event(empty()).event(empty());
     let quiet = ask(quiet.delay_first(5 * second).delay(9 * second)).await;

@@ -1,4 +1,4 @@
-//! Conversations that callers bring, and prompts that are sent again after a failure.
+//! Conversations supplied by the caller, and prompts sent again after a failure.
 
 #[path = "../../crates/oa-turn/tests/suite/histories.rs"]
 mod histories;
@@ -23,7 +23,7 @@ enum Way {
     With,
 }
 
-/// Returns what each server refuses.
+/// Returns the rules of each kind of server.
 fn rules(provider: Option<Provider>) -> Strict {
     let rules = Strict::new()
         .allow_member("messages[].details")
@@ -133,7 +133,7 @@ async fn system_messages_are_folded_into_the_first_place() {
             {"role": "user", "content": "Go."},
         ])
     );
-    // What is said later is folded too, and without a system prompt it stands alone.
+    // Later system messages are merged too, and one stands alone if there is no system prompt.
     client.history_mut().push(Message::system("Be fast."));
     client.set_system_prompt("").unwrap();
     talk(&mut client, "On.").await;
@@ -235,7 +235,7 @@ async fn the_same_prompt_after_a_broken_answer_stands_once() {
         assert_eq!(told(client.history()), ["user: Count."]);
         assert_eq!(client.turn_metadata().turns, 0);
     }
-    // A retry that fails before it begins takes nothing back.
+    // A retry that fails before it starts takes nothing back.
     assert!(client.send("Count.").await.is_err());
     assert_eq!(told(client.history()), ["user: Count."]);
     assert_eq!(talk(&mut client, "Count.").await, ["Done."]);
@@ -263,7 +263,7 @@ async fn a_different_prompt_follows_the_broken_answer() {
     let server = MemoryServer::new(script.strict());
     let mut client = client(manual(&server));
     let seen = fail(&mut client, "Count.").await;
-    // What fails before it begins leaves all as it was.
+    // A failure before the answer starts leaves everything unchanged.
     assert!(client.send("Go on.").await.is_err());
     assert_eq!(told(client.history()), ["user: Count."]);
     assert_eq!(talk(&mut client, "Go on.").await, ["Done."]);
@@ -301,7 +301,7 @@ async fn a_prompt_that_a_hook_changed_is_not_hooked_again() {
     fail(&mut client, "Count.").await;
     assert_eq!(talk(&mut client, "Count.").await, ["Done."]);
     assert_eq!(told(client.history()), ["user: Count. (0)", "assistant: Done."]);
-    // The words that the hook wrote are another prompt.
+    // The text written by the hook is a different prompt.
     talk(&mut client, "Count. (0)").await;
     assert_eq!(told(client.history())[2], "user: Count. (0) (1)");
     assert_eq!(count.load(std::sync::atomic::Ordering::SeqCst), 2);

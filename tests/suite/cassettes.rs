@@ -1,4 +1,4 @@
-//! Whole agents recorded against a server and replayed without one.
+//! Whole agents recorded with a server and replayed without one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use open_agent::{
 
 use crate::talk::{adder, client, echo, read, read_on, talk, told};
 
-/// Where nobody listens: the discard port.
+/// The discard port, where no server listens.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
 const KEY: &str = "sk-0123456789abcdef-top-secret";
 
-/// The path of a test's cassette, where there is none yet.
+/// The path of a test's cassette, which does not exist yet.
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cassettes").join(name);
-    // Of a run before, if there was one.
+    // Left from an earlier run, if any.
     let _ = fs::remove_file(&path);
     path
 }
@@ -34,12 +34,12 @@ fn over(tape: &Cassette, base_url: &str) -> AgentOptionsBuilder {
     options.transport(tape.around(Transport::default())).retry(RetryConfig::none())
 }
 
-/// Whether the cassette was not replayed as recorded.
+/// Returns true if the cassette was not replayed as recorded.
 fn fails(tape: &Cassette) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tape.verify())).is_err()
 }
 
-/// A conversation of two prompts and four rounds of tools, one of them with two calls.
+/// A conversation of two prompts and four tool rounds, one of them with two calls.
 async fn converse(options: AgentOptionsBuilder) -> (Vec<Vec<String>>, Vec<Message>) {
     let options = options.tool(adder()).tool(echo()).auto_execute_tools(true).system_prompt("Add.");
     let mut client = client(options.api_key(KEY));
@@ -123,7 +123,7 @@ async fn a_miss_is_not_retried() {
     recording.verify();
     drop(recording);
     let replaying = tape(&path, CassetteMode::Replay);
-    // Retries are on.
+    // Retries are enabled.
     let error = query("Something else.", &record(&replaying)).await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     assert_eq!(
@@ -133,7 +133,7 @@ async fn a_miss_is_not_retried() {
         replaying.story()
     );
     assert!(fails(&replaying));
-    // What was never asked is told when the last clone is dropped.
+    // Unused interactions are reported when the last clone is dropped.
     std::mem::forget(replaying);
 }
 
@@ -231,7 +231,7 @@ async fn an_interrupted_answer_is_recorded_up_to_there() {
     assert_eq!(run(&replaying, NOWHERE).await, recorded);
     replaying.verify();
 
-    // Whoever reads on is told that there is no more.
+    // A client that reads on learns that there is no more.
     let replaying = tape(&path, CassetteMode::Replay);
     let mut client = client(over(&replaying, NOWHERE));
     client.send("Count.").await.unwrap();

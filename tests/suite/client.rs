@@ -1,4 +1,4 @@
-//! A conversation as its user has it: the paved path, and all that a client can be asked and told.
+//! A conversation as its user sees it: the usual path, and every method of a client.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::talk::{
     adder, auto, client, echo, line, manual, next, read, read_on, stalling, strict, talk, told,
 };
 
-/// The example of the design's "paved path", word for word but for the address and the output.
+/// The example of the usual path from the design, verbatim except for the address and the output.
 async fn paved_path(base_url: String) -> Result<String, Box<dyn std::error::Error>> {
     let mut out = String::new();
 
@@ -71,7 +71,7 @@ async fn history_is_prompt_call_result_and_answer_without_the_system_prompt() {
     assert_eq!(request.messages().len(), 4, "system, and all but the answer");
 }
 
-/// What happens in a turn, a line each, without times.
+/// The events of a turn, one per line, without times.
 async fn events(client: &mut Client) -> String {
     let mut lines = String::new();
     while let Some(event) = client.next_event().await.expect("nothing fails here") {
@@ -160,7 +160,7 @@ async fn the_stream_has_the_blocks_of_receive() {
     }
     assert_eq!(next(&mut stream).await.map(|_| ()), None);
     assert_eq!(seen, ["one", " two"]);
-    // It may be dropped in the middle, and reading goes on.
+    // It may be dropped midway, and reading continues.
     client.send("On.").await.unwrap();
     drop(client.stream());
     assert_eq!(read(&mut client).await, ["three"]);
@@ -259,7 +259,7 @@ async fn history_may_be_changed_and_is_made_valid_again() {
     let server = strict([Reply::new().call_with_id("c", "echo", json!({})), Reply::text("Done.")]);
     let mut client = client(manual(&server).tool(echo()));
     talk(&mut client, "Go.").await;
-    // Who only looks changes nothing: the call stays open.
+    // Looking changes nothing: the call stays open.
     assert_eq!(client.history_mut().len(), 2);
     assert_eq!(client.history().len(), 2);
     {
@@ -364,7 +364,7 @@ async fn model_system_prompt_and_tools_change_from_the_next_request_on() {
         [r#"any "Be brief." "add""#, r#"other "Be long." "echo""#, r#"other "Hi." null"#]
     );
     assert_eq!((client.options().model(), client.options().system_prompt()), ("other", None));
-    // What is wrong changes nothing.
+    // Invalid input changes nothing.
     assert_eq!(client.set_model(" ").unwrap_err().kind(), ErrorKind::Config);
     let error = client.set_tools([echo(), echo()]).unwrap_err();
     assert_eq!(error.to_string(), "Duplicate tool name: echo");
@@ -396,7 +396,7 @@ async fn a_transport_of_ones_own_and_options_without_a_model() {
     let options = AgentOptions::builder().model("any").build().unwrap();
     let mut client = Client::with_transport(options, server.clone()).unwrap();
     assert_eq!(talk(&mut client, "Hi.").await, ["Hello."]);
-    // The environment of the tests names no model.
+    // The test environment names no model.
     if std::env::var_os("OPEN_AGENT_MODEL").is_none() {
         let server = strict([Reply::text("Hello.")]);
         let mut client = Client::with_transport(AgentOptions::default(), server).unwrap();

@@ -1,4 +1,4 @@
-//! Conversations that are made shorter when the caller says so.
+//! Conversations that are shortened at the caller's request.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn long(number: usize) -> Reply {
     Reply::text(format!("Answer {number}. {}", "And so on and on it goes. ".repeat(20)))
 }
 
-/// A server that answers at length, and summarizes.
+/// A server with long answers that can summarize.
 fn server() -> MemoryServer {
     let answer = |request: &Request| {
         let last = request.messages().last().expect("something was said");
@@ -196,7 +196,7 @@ async fn another_counter_decides_otherwise() {
 proptest! {
     #![proptest_config(cases(48))]
 
-    /// Whatever was said, with calls and in either way.
+    /// Any conversation, with calls, shortened either way.
     #[test]
     fn what_is_left_is_taken_by_the_strictest_server(
         rounds in vec((0..4_usize, 0..200_usize), 1..12),
@@ -241,7 +241,7 @@ proptest! {
     }
 }
 
-/// A server whose summaries end a while before their streams do.
+/// A server whose summaries end some time before their streams.
 fn slow_to_close() -> MemoryServer {
     let answer = |request: &Request| {
         let last = request.messages().last().expect("something was said");
@@ -264,7 +264,7 @@ async fn an_interrupt_between_two_answers_of_a_summary_counts_and_one_after_it_d
     grown(&mut client, 30).await;
     let before = (client.history().to_vec(), server.requests().len());
     let policy = ContextPolicy::new(1_500).with_overflow(Overflow::Summarize);
-    // By then the first has answered, and its stream is not closed.
+    // By then the first request was answered, but its stream is not closed.
     interrupt_after(&client, Duration::from_millis(50));
     assert_eq!(client.compact(&policy).await.unwrap(), Compaction::Interrupted);
     assert_eq!((client.history().to_vec(), server.requests().len() - 1), before);

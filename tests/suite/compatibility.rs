@@ -1,4 +1,4 @@
-//! The README's table of servers and features is what the evidence at hand comes to, cell by cell.
+//! The README's table of servers and features equals the available evidence, cell by cell.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use open_agent::Provider;
 use serde_json::Value;
 use suite::{Fixture, all};
 
-/// A server's name in the table, and what its name begins with where fixtures name their server.
+/// A server's name in the table, and its prefix in the names of fixtures.
 const SERVERS: [(&str, Option<Provider>, &[&str]); 18] = [
     ("LM Studio", Some(Provider::LmStudio), &["LM Studio"]),
     ("Ollama", Some(Provider::Ollama), &["Ollama"]),
@@ -32,7 +32,7 @@ const SERVERS: [(&str, Option<Provider>, &[&str]); 18] = [
 
 const FEATURES: [&str; 6] = ["text", "thinking", "calls", "several calls", "usage", "errors"];
 
-/// What a body shows, by the places of the features.
+/// The features shown by a body, as column indices.
 fn shows(entry: &Value) -> impl Fn(usize) -> bool {
     let expect = &entry["expect"];
     let says = |name: &str| expect[name].as_str().is_some_and(|text| !text.is_empty());
@@ -48,7 +48,7 @@ fn shows(entry: &Value) -> impl Fn(usize) -> bool {
     move |feature| shown[feature]
 }
 
-/// Where a fixture's words come from, in the letters of the table, and its server.
+/// The origin of a fixture, as a letter of the table, and its server.
 fn origin(fixture: &Fixture) -> Option<(char, String)> {
     let (folder, file) = fixture.name.split_once('/')?;
     let named = |member: &str| fixture.entry[member].as_str().unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ fn origin(fixture: &Fixture) -> Option<(char, String)> {
     }
 }
 
-/// The error bodies with an error status: the letter, and the server.
+/// The bodies of error statuses: their letter and server.
 fn error_bodies() -> Vec<(char, String)> {
     let mut found = Vec::new();
     for (folder, letter) in [("own", 'w'), ("live", 'l')] {

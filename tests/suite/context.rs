@@ -1,5 +1,4 @@
-//! What is found out about the model's context: prompts that a server cuts without a word, and those that it
-//! refuses.
+//! Context detection: prompts that a server truncates silently, and prompts that it rejects.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,35 +16,35 @@ use serde_json::Value;
 use crate::log::Lines;
 use crate::talk::{auto, cases, client, manual};
 
-/// How a server counts the tokens of a prompt, and what it does with too many.
+/// A server's way of counting prompt tokens, and of handling too many.
 #[derive(Clone, Copy, Debug)]
 struct Counting {
-    /// Its tokens for each that we estimate, in hundredths.
+    /// Its tokens per estimated token, in hundredths.
     text: usize,
     /// The same for tools.
     tools: usize,
-    /// For each image.
+    /// Per image.
     image: usize,
-    /// What the model can read.
+    /// The size of the context.
     context: usize,
     cache: Cache,
 }
 
-/// What is said of the prompt cache.
+/// The reporting of the prompt cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cache {
-    /// What was cached is counted with the rest, and nothing more is said.
+    /// Cached tokens are included in the count and not reported separately.
     Counted,
-    /// Only what was not cached is counted.
+    /// Only uncached tokens are counted.
     LeftOut,
-    /// The same, and the rest is told.
+    /// Only uncached tokens are counted, and the cached ones reported.
     Told,
 }
 
 const HONEST: Counting =
     Counting { text: 100, tools: 100, image: 700, context: usize::MAX, cache: Cache::Counted };
 
-/// A prompt as pieces that a cache holds one after the other, and what each costs.
+/// A prompt as consecutive cacheable pieces, with their costs.
 fn pieces(request: &Request, counting: Counting) -> Vec<(String, usize)> {
     let text = |text: &str| estimate_text(text) * counting.text / 100;
     let count = |message: &Value| {
@@ -69,7 +68,7 @@ fn pieces(request: &Request, counting: Counting) -> Vec<(String, usize)> {
     [(tools, cost)].into_iter().chain(messages).collect()
 }
 
-/// A server that counts so. The last answer is given again and again.
+/// A server that counts this way. The last answer is repeated.
 fn server(counting: Counting, answers: Vec<Reply>) -> MemoryServer {
     let held: Arc<Mutex<Vec<(String, usize)>>> = Arc::default();
     let rule = move |request: &Request| {
@@ -100,7 +99,7 @@ fn server(counting: Counting, answers: Vec<Reply>) -> MemoryServer {
     MemoryServer::new(Script::new().otherwise(Reply::by(rule)))
 }
 
-/// What was found out in a turn, of each answer.
+/// The result of the detection for each answer of a turn.
 async fn cuts(client: &mut Client) -> Vec<Option<PromptCut>> {
     let mut cuts = Vec::new();
     while let Some(event) = client.next_event().await.expect("nothing fails here") {
@@ -137,7 +136,7 @@ async fn a_prompt_that_was_cut_is_told_of_once_for_each_answer() {
     assert_eq!(cut.reported, 2_048);
     assert!((8_000..10_000).contains(&cut.estimated), "{cut:?}");
 
-    // What comes after it can be no shorter.
+    // Later prompts cannot be shorter.
     assert_eq!(asked(&mut client, "And then?").await, [true]);
     client.clear_history();
     assert_eq!(asked(&mut client, "Who are you?").await, [false]);
@@ -199,7 +198,7 @@ async fn images_are_no_reason_to_tell() {
             assert_eq!(cuts(&mut client).await, [None]);
         }
     }
-    // With more words than were read it is one.
+    // With more words than were read, it is a truncation.
     let model = server(Counting { context: 1_024, ..HONEST }, vec![Reply::text("A fox.")]);
     let mut client = client(manual(&model));
     let image = ImageBlock::from_base64(&data, "image/png").unwrap();
@@ -215,7 +214,7 @@ async fn another_model_begins_anew() {
     assert_eq!(asked(&mut client, &story(8_000)).await, [true]);
     client.set_model("larger").unwrap();
     client.history_mut().truncate(2);
-    // It may have all but this in its cache.
+    // The cache may hold all but this.
     assert_eq!(asked(&mut client, "And then?").await, [false]);
 }
 
@@ -308,7 +307,7 @@ fn healthy() -> impl Strategy<Value = Counting> {
 proptest! {
     #![proptest_config(cases(64))]
 
-    /// Whatever was said before, by whatever vocabulary it counts, and whatever it says of its cache.
+    /// Any earlier conversation, any vocabulary, and any report about the cache.
     #[test]
     fn of_a_server_that_reads_all_nothing_is_told(
         history in vec(message(), 0..8),

@@ -11,7 +11,7 @@ use open_agent::{
 
 use crate::talk::{adder, auto, client, echo, line, manual, read, stalling, talk};
 
-/// The modes in which calls are text, and what is spoken there.
+/// The modes in which calls are text, and their dialects.
 fn modes() -> Vec<(ToolMode, Arc<dyn Dialect>)> {
     vec![
         (ToolMode::React, Arc::new(React::new())),
@@ -21,7 +21,7 @@ fn modes() -> Vec<(ToolMode, Arc<dyn Dialect>)> {
     ]
 }
 
-/// What a model says that calls tools in a dialect.
+/// A model's output for tool calls in a dialect.
 fn says(dialect: &dyn Dialect, prose: &str, calls: &[(&str, Value)]) -> Reply {
     let calls = calls.iter().map(|(name, input)| {
         format!("{}\n", dialect.write_call(&ToolUseBlock::new("c", *name, input.clone())))
@@ -29,7 +29,7 @@ fn says(dialect: &dyn Dialect, prose: &str, calls: &[(&str, Value)]) -> Reply {
     Reply::text(format!("{prose}\n{}", calls.collect::<String>()))
 }
 
-/// A server that plays these replies and is strict; it refuses tools if it has none.
+/// A strict server that plays these replies and, if its model has no tools, rejects them.
 fn server(replies: impl IntoIterator<Item = Reply>) -> MemoryServer {
     let script = replies.into_iter().fold(Script::new(), Script::reply);
     MemoryServer::new(script.strict())
@@ -39,7 +39,7 @@ fn roles(request: &Request) -> Vec<&str> {
     request.messages().iter().filter_map(|message| message["role"].as_str()).collect()
 }
 
-/// History without ids, which differ.
+/// The history without ids, which differ.
 fn shape(history: &[Message]) -> Vec<String> {
     let block = |block: &ContentBlock| match block {
         ContentBlock::ToolUse(call) => format!("{}({})", call.name, call.input),
@@ -126,7 +126,7 @@ async fn in_a_dialect_calls_and_results_look_like_this_on_the_wire() {
     "#);
 }
 
-/// How servers say that a model has no tools.
+/// Servers' messages for models without tools.
 const REFUSALS: [(u16, &str); 3] = [
     (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
     (500, "tools param requires --jinja flag"),
@@ -157,7 +157,7 @@ async fn a_refusal_of_tools_is_told_remembered_and_got_round() {
         }
         assert!(matches!(&told[..], [why] if why.contains(words)), "{told:?}");
         assert_eq!(client.history().last().unwrap().text(), "It is 3.");
-        // Another client of the same options knows.
+        // Another client with the same options knows.
         let mut answer = query("Hi.", &options).await.unwrap();
         assert_eq!(answer.text().await.unwrap(), "Hello.");
         let offered: Vec<bool> =
@@ -374,12 +374,12 @@ async fn calls_stay_text_for_a_model_that_has_none_when_the_tools_are_gone() {
     let mut client = client(asking().tool(adder()).auto_execute_tools(true));
     talk(&mut client, "Add.").await;
     client.set_tools(Vec::<FnTool>::new()).unwrap();
-    // There is nothing that could be called.
+    // There is nothing to call.
     assert_eq!(talk(&mut client, "More.").await, [marked]);
     let plain = ["user", "assistant", "user", "assistant", "user"];
     let requests = server.requests();
     assert_eq!(roles(&requests[3]), plain);
-    // Nor has a client that never had any, and goes on with the conversation.
+    // The same for a client that never had tools and continues the conversation.
     let history = client.history()[..4].to_vec();
     let mut resumed = Client::resume(asking().build().unwrap(), history).unwrap();
     assert_eq!(talk(&mut resumed, "What was it?").await, ["It was 3."]);

@@ -1,4 +1,4 @@
-//! What the doctor finds, of servers that each lack something, and what options make of it.
+//! The doctor's findings about servers that each lack something, and the resulting options.
 
 mod profiles;
 mod secrets;
@@ -10,11 +10,11 @@ use std::time::Duration;
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{AgentOptions, Doctor, Finding, Probe, Report, Verdict, doctor, json};
 
-/// The model that all fakes have.
+/// The model of all fake servers.
 const MODEL: &str = "qwen3:8b";
 const WORD: Duration = Duration::from_millis(20);
 
-/// A model without fault, by what it is asked for.
+/// A flawless model, by kind of request.
 fn healthy(request: &Request) -> Reply {
     let body = request.json();
     let said = |place: usize| body["messages"][place]["content"].as_str().unwrap_or_default();
@@ -53,7 +53,7 @@ fn server(rule: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Script {
         .otherwise(Reply::by(rule))
 }
 
-/// A server that is as it should be but for some requests.
+/// A flawless server except for some requests.
 fn but(change: impl Fn(&Request) -> Option<Reply> + Send + Sync + 'static) -> Script {
     server(move |request| change(request).unwrap_or_else(|| healthy(request)))
 }
@@ -68,7 +68,7 @@ async fn report(script: impl Into<Script>) -> Report {
     doctor(&options(script)).await.expect("there is a model")
 }
 
-/// What one probe came to.
+/// The finding of one probe.
 async fn only(probe: Probe, script: impl Into<Script>) -> Finding {
     let doctor = Doctor::new(&options(script)).expect("there is a model");
     let report = doctor.only([probe]).examine().await;

@@ -1,5 +1,5 @@
-//! What follows a finish reason: usage and `[DONE]`, or silence, a reset, a connection that just ends. The
-//! answer is complete all the same.
+//! After the finish reason: usage and `[DONE]`, or silence, a reset, a closed connection. The answer is
+//! complete in every case.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use crate::talk::{adder, auto, client, manual, read, strict};
 
-/// A call with its finish reason, and then neither usage nor `[DONE]`.
+/// A call with its finish reason, but neither usage nor `[DONE]`.
 const CALL: &str = include_str!("../fixtures/own/relay-never-closes.sse");
 
-/// Returns what a turn says, its problems, and how long it took.
+/// Returns the text of a turn, its problems, and its duration.
 async fn turn(client: &mut Client) -> (Vec<ContentBlock>, Vec<Problem>, Duration) {
     let began = Instant::now();
     client.send("Go.").await.expect("nothing fails here");
@@ -85,7 +85,7 @@ async fn before_a_finish_reason_it_is_an_error_as_ever() {
     }
 }
 
-/// Words, a finish reason, and then a payload every so often that says nothing, for an hour.
+/// Words, a finish reason, and then an empty payload at intervals for an hour.
 fn heartbeats(every: Duration, beat: &str) -> MemoryServer {
     let words = json!({"choices": [{"index": 0, "delta": {"content": "Hello."}}]});
     let finish = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});

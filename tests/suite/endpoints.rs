@@ -1,4 +1,4 @@
-//! The seam between an agent and whoever answers its chat requests.
+//! The seam between an agent and the service that answers its chat requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,7 +16,7 @@ fn endpoint(server: &MemoryServer) -> EndpointBuilder {
     Endpoint::builder().base_url("http://gpu:8000/v1").transport(server.clone())
 }
 
-/// Options whose requests this service answers.
+/// Options with this chat service.
 fn served_by<S>(service: S) -> AgentOptionsBuilder
 where
     S: Service<ChatRequest, Response = open_agent::AnswerStream> + Clone + Send + Sync + 'static,
@@ -26,7 +26,7 @@ where
     AgentOptions::builder().model("any").retry(RetryConfig::none()).chat_service(service)
 }
 
-/// Asks the first, and the second if the first cannot.
+/// Asks the first service, and the second if the first fails.
 fn either(first: Endpoint, second: Endpoint) -> impl Fn(ChatRequest) -> Answering + Clone {
     move |request| {
         let (first, second) = (first.clone(), second.clone());
@@ -165,14 +165,14 @@ async fn services_are_told_the_outcome_of_every_answer() {
     let second = "and the second is told";
     let told = ["ended by stop", second, "Stream", second, "interrupted", second];
     assert_eq!(log.lines(), told);
-    // That of the services, and this one.
+    // Those of the services, and this one.
     assert_eq!(Arc::strong_count(&dropped), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_breaks_early_is_asked_for_elsewhere_first_and_again_after_that() {
     let broken = || Reply::text("Lost.").close_after(0);
-    // A transport that says nothing of its errors might not have connected.
+    // A transport with unspecified errors may have failed to connect.
     let first = MemoryServer::new(Script::from([broken(), broken()]));
     let second = MemoryServer::new(Script::from([broken(), Reply::text("Done.")]));
     let log = Log::default();

@@ -1,4 +1,4 @@
-//! Every spelling of an error body shows the server's own words, its code and its type.
+//! Every format of an error body shows the server's message, code and type.
 
 use std::fs;
 use std::path::Path;

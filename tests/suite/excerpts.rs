@@ -1,5 +1,5 @@
-//! No excerpt of what a server sent gives a key away: wherever it is shown, however the key is written,
-//! and wherever it stands relative to the limits of the excerpt.
+//! No excerpt of a server's text reveals a key, wherever it is shown, however the key is encoded, and wherever
+//! it is relative to the limits of the excerpt.
 
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::{
@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 const KEY: &str = "sk-0123456789/ABCDEFGHIJ+klmnopqrst&uvwxyz1";
 const COOKIE: &str = "c00k1e-0123456789-zyxwvutsrq";
 
-/// How long excerpts are, and how much is kept of what they are made of.
+/// The lengths of excerpts, and of the text kept for them.
 const LIMITS: [usize; 6] = [100, 200, 240, 1024, 2000, 4096];
 
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +130,7 @@ impl Place {
         }
     }
 
-    /// All that is shown when a server says these words here.
+    /// Returns everything shown when a server sends this text here.
     async fn shown(self, words: &str) -> String {
         let reply = self.reply(words);
         let script = Script::new().get("/v1/models", reply.clone()).otherwise(reply);
@@ -179,8 +179,8 @@ fn error(error: &Error) -> String {
     format!("{error} {error:?} {error:#?} {code} {id}")
 }
 
-/// A part of the key in what was shown: eight bytes of it, or in this form so much that it holds eight
-/// of them.
+/// Finds a part of the key in the shown text: eight bytes of it, or in this form enough to contain eight of
+/// them.
 fn given_away(shown: &str, form: Form) -> Option<String> {
     let part = |text: &str, length: usize| {
         let starts = 0..=text.len().saturating_sub(length);
@@ -223,7 +223,7 @@ fn a_key_is_masked_in_every_form_wherever_a_server_is_quoted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// The class of "masked before it is cut": the key begins somewhere before a limit and ends behind it.
+    /// The class "masked before it is cut": the key starts before a limit and ends after it.
     #[test]
     fn no_limit_of_an_excerpt_cuts_a_key_before_it_is_masked(
         place in prop::sample::select(PLACES.to_vec()),
@@ -232,7 +232,7 @@ proptest! {
         ahead in 0..110_usize,
         behind in prop::sample::select(vec!["", " and more", "\"}"]),
     ) {
-        // The words of a head are no longer than a header.
+        // The text of a head is at most as long as a header.
         check(place, form, limit.saturating_sub(ahead), behind)?;
     }
 }

@@ -1,4 +1,4 @@
-//! Errors, broken streams and dropped futures: what is kept, what is taken back, and how it goes on.
+//! Errors, broken streams and dropped futures: what is kept, what is taken back, and how to continue.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -198,7 +198,7 @@ async fn prompts_that_say_nothing_or_are_no_users_are_refused_and_change_nothing
     for prompt in wrong {
         assert_eq!(kind(client.send_message(prompt).await), ErrorKind::InvalidInput);
     }
-    // The open call still waits.
+    // The open call is still waiting.
     client.add_tool_result("c", json!("x")).unwrap();
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await, ["Done."]);
@@ -254,7 +254,7 @@ async fn a_dropped_continuation_leaves_history_and_can_be_called_again() {
     assert_eq!(read(&mut client).await, ["Done."]);
 }
 
-/// Reads to the end, each `receive` dropped after so many polls and begun again.
+/// Reads to the end, dropping and restarting each `receive` after a number of polls.
 async fn read_in_drops(client: &mut Client, times: usize) -> (Vec<String>, Vec<String>) {
     client.send("Go.").await.expect("it is answered");
     let mut seen = Vec::new();
@@ -263,7 +263,7 @@ async fn read_in_drops(client: &mut Client, times: usize) -> (Vec<String>, Vec<S
             Some(Ok(Some(block))) => seen.push(line(&block)),
             Some(Ok(None)) => return (seen, told(client.history())),
             Some(Err(error)) => panic!("{error}"),
-            // Nobody else is left to wake: time passes.
+            // No other task is left to wake, so time passes.
             None => tokio::time::advance(Duration::from_millis(10)).await,
         }
     }
@@ -380,7 +380,7 @@ async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
     assert_eq!(ends, [FinishReason::Stop]);
 }
 
-/// The end of an answer is there, and the server goes on and on.
+/// The answer has ended, but the server keeps sending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
     struct Endless(usize);

@@ -1,5 +1,5 @@
-//! Every fault at every stage of an answer, over real sockets: the documented outcome, in bounded time,
-//! with a valid history, and a client that can go on.
+//! Every fault at every stage of an answer, over real sockets: the documented outcome, in bounded time, with a
+//! valid history and a usable client.
 
 mod case;
 mod floods;
@@ -28,7 +28,7 @@ fn look() -> FnTool {
 }
 
 fn options(case: &Case, server: &Server) -> AgentOptions {
-    // Short only where silence is what is tested: a loaded machine may be slow.
+    // Short only where silence is tested, because a loaded machine may be slow.
     let stalls =
         matches!(case.fault, Fault::Stall | Fault::ErrorStall | Fault::Status(_, Page::Stall));
     let patience = if stalls { Duration::from_secs(1) } else { Duration::from_secs(20) };
@@ -45,7 +45,7 @@ fn options(case: &Case, server: &Server) -> AgentOptions {
         .expect("these can work")
 }
 
-/// What was seen of an answer.
+/// The observed outcome of an answer.
 #[derive(Default)]
 struct Seen {
     text: String,
@@ -145,7 +145,7 @@ fn words_of(seen: &Seen) -> Option<String> {
     seen.error.as_ref().map(ToString::to_string)
 }
 
-/// Whether an error shows the words that the server had for it.
+/// Returns true if an error contains the server's message for it.
 fn tells(case: &Case, words: Option<&str>) -> bool {
     let has_words = matches!(
         case.fault,
@@ -162,12 +162,12 @@ fn tells(case: &Case, words: Option<&str>) -> bool {
 struct Done {
     number: usize,
     case: Case,
-    /// None if it panicked. What an error said is beside it.
+    /// `None` if it panicked. The error message is next to it.
     outcome: Option<(Outcome, Option<String>)>,
     time: Duration,
 }
 
-/// Runs cases, so many at once.
+/// Runs cases, several at once.
 async fn run_all(cases: Vec<(usize, Case)>, workers: usize) -> Vec<Done> {
     let queue = Arc::new(Mutex::new(VecDeque::from(cases)));
     let next = move || queue.lock().expect("nobody panics with it").pop_front();
@@ -178,7 +178,7 @@ async fn run_all(cases: Vec<(usize, Case)>, workers: usize) -> Vec<Done> {
             let mut done = Vec::new();
             while let Some((number, case)) = next() {
                 let began = Instant::now();
-                // A task of its own, so that one case that panics does not hide the others.
+                // A task per case, so that a panic does not hide the others.
                 let outcome = tokio::spawn(async move { run(&case).await }).await.ok();
                 done.push(Done { number, case, outcome, time: began.elapsed() });
             }
@@ -190,7 +190,7 @@ async fn run_all(cases: Vec<(usize, Case)>, workers: usize) -> Vec<Done> {
 
 #[derive(Default)]
 struct Line {
-    /// What came of it in manual mode, by framing.
+    /// The outcomes in manual mode, by framing.
     outcomes: Vec<(Framing, String)>,
     cases: usize,
     slowest: Duration,
@@ -199,7 +199,7 @@ struct Line {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_at_every_stage_has_its_documented_outcome_and_the_client_goes_on() {
     let began = Instant::now();
-    // Large requests keep whole cores busy: not while others wait for a second of silence.
+    // Large requests keep whole cores busy, so not while others wait for a second of silence.
     let (large, others): (Vec<_>, Vec<_>) = cases()
         .into_iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Markers in the text that their results take the place of.
+//! Markers in the text that are replaced by results.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Gates see what runs: hooks, rules, questions and events have the input that the tool is given, bit for bit.
+//! Gates see what runs: hooks, rules, permission callbacks and events get exactly the input that the tool gets.
 
 mod law;
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::talk::{Log, auto, client, echo, manual, read, strict, talk, told};
 
-/// Lists a folder: by default `/`, which a schema of its own says, and two levels, which the model is not told of.
+/// Lists a folder, by default `/`, set by a schema, with two levels, a default hidden from the model.
 fn list(log: &Log) -> FnTool {
     let log = log.clone();
     let schema = json!({
@@ -49,7 +49,7 @@ fn calling_once(input: Value) -> MemoryServer {
 
 const EFFECTIVE: &str = r#"{"path":"/","page":{"size":20},"depth":2}"#;
 
-/// Every gate that there is, noting what it sees.
+/// Every kind of gate, recording what it sees.
 fn gated(options: AgentOptionsBuilder, log: &Log) -> AgentOptionsBuilder {
     let (pre, post, rule, asked) = (log.clone(), log.clone(), log.clone(), log.clone());
     let hooks = Hooks::new()
@@ -71,7 +71,7 @@ fn gated(options: AgentOptionsBuilder, log: &Log) -> AgentOptionsBuilder {
     })
 }
 
-/// Receives to the end, and notes what events tell of calls.
+/// Receives to the end, recording the calls in events.
 async fn watch(client: &mut Client, log: &Log) {
     while let Some(event) = client.next_event().await.expect("nothing fails") {
         match event {
@@ -93,7 +93,7 @@ async fn watch(client: &mut Client, log: &Log) {
     }
 }
 
-/// Returns what the model reads as the result of the call.
+/// Returns the call's result as the model reads it.
 fn result(client: &Client) -> String {
     told(client.history()).into_iter().rfind(|line| line.starts_with("tool: ")).unwrap_or_default()
 }
@@ -115,13 +115,13 @@ async fn every_gate_sees_the_input_that_runs() {
         lines.retain(|line| line != "end");
         let (mut seen, what): (Vec<_>, Vec<_>) =
             lines.iter().filter_map(|line| line.split_once(' ')).unzip();
-        // The same bit for bit, in whatever order the model has written it.
+        // The same in every byte, regardless of the model's member order.
         assert!(what.iter().all(|input| *input == what[0]), "{given}: {lines:?}");
         let effective: Value = serde_json::from_str(EFFECTIVE).unwrap();
         assert_eq!(serde_json::from_str::<Value>(what[0]).unwrap(), effective);
         seen.dedup();
         assert_eq!(seen, ["call", "hook", "rule", "asked", "rule", "start", "ran", "ok", "post"]);
-        // The model reads its own words.
+        // The model reads its own arguments.
         let own = told(client.history())[1].clone();
         assert_eq!(own, format!("assistant: [1 list {given}]"));
         let requests = server.requests();
@@ -155,7 +155,7 @@ async fn in_manual_mode_and_in_a_query_the_hook_and_the_caller_see_it() {
     let mut client = client(options(calling_once(json!({}))));
     assert_eq!(talk(&mut client, "Go.").await, [format!("[1 list {EFFECTIVE}]")]);
     assert_eq!(told(client.history())[1], "assistant: [1 list {}]");
-    // What does not fit stays as it is.
+    // Invalid input is left unchanged.
     let mut client = crate::talk::client(options(calling_once(json!({ "path": 5 }))));
     assert_eq!(talk(&mut client, "Go.").await, [r#"[1 list {"path":5}]"#]);
     let options = options(calling_once(json!({ "depth": 3.0 }))).build().unwrap();
@@ -228,13 +228,13 @@ async fn nobody_is_asked_about_a_call_that_cannot_run_but_a_hook_may_mend_it() {
     });
     let (lines, _) = run(mending, None).await;
     assert_eq!(lines[1..3], ["asked".to_owned(), format!("start {EFFECTIVE}")]);
-    // A denial counts for more than a mistake.
+    // A denial takes precedence over invalid input.
     let (lines, told) = run(Hooks::new(), Some(ToolRule::deny("list"))).await;
     assert!(lines.len() == 2 && lines[1].starts_with("denied 1"), "{lines:?}");
     assert!(told.contains("permission denied"), "{told}");
 }
 
-/// Wraps its input each time that it is prepared, which a tool must not do.
+/// Wraps its input each time it is prepared, which a tool must not do.
 struct Wrapping(Value, Log);
 
 impl Tool for Wrapping {
@@ -269,7 +269,7 @@ async fn a_tool_that_prepares_differently_each_time_runs_with_what_was_seen() {
     let seen = r#"{"of":{}}"#;
     assert!(log.lines().iter().all(|line| line.ends_with(seen)), "{:?}", log.lines());
     assert!(log.lines().contains(&format!("ran {seen}")));
-    // The same for a call that waits, though somebody else permits it later.
+    // The same for a waiting call that is approved later.
     let (server, log) = (calling(json!({})), Log::default());
     let tool = Wrapping(json!({ "type": "object" }), log.clone());
     let mut client =
@@ -306,7 +306,7 @@ async fn rules_and_mode_win_over_an_approval_when_the_call_is_about_to_run() {
     watch(&mut client, &log).await;
     let denied = format!("denied 1 {EFFECTIVE}: no tools run in plan mode: answer with a plan");
     assert_eq!(log.lines(), [denied]);
-    assert!(result(&client).contains("only a plan"));
+    assert!(result(&client).contains("plan mode"));
 
     let root = || ToolRule::deny("list").when(|input| input["path"] == "/");
     let log = Log::default();
@@ -375,7 +375,7 @@ async fn a_call_approved_in_another_program_is_held_to_the_rules_of_this_one() {
     client.approve("1").unwrap();
     client.continue_turn().await.unwrap();
     read(&mut client).await;
-    assert!(log.lines().is_empty() && result(&client).contains("only a plan"));
+    assert!(log.lines().is_empty() && result(&client).contains("plan mode"));
 }
 
 #[tokio::test]

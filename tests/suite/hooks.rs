@@ -1,4 +1,4 @@
-//! Hooks in a conversation: who is asked when, and what becomes of a hook that says no, or fails.
+//! Hooks in a conversation: when they run, and what happens when one blocks or fails.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ async fn all_calls_are_decided_before_any_starts_and_results_are_seen_as_they_co
             "slow ok, stands in history: true",
         ]
     );
-    // And yet they are shown, and stand in history, in call order.
+    // They are still shown and recorded in history, in call order.
     assert_eq!(seen[3..6], [r#"1="slept""#, r#"2="slept""#, "3?the disk is full"]);
     assert!(told(client.history())[4].starts_with("tool: 3!"));
 }
@@ -214,7 +214,7 @@ async fn a_pre_hook_that_fails_ends_the_turn_and_one_that_panics_blocks_the_call
     assert_eq!((seen.len(), error.unwrap().kind()), (1, ErrorKind::Hook));
     let last = told(careful.history()).pop().unwrap();
     assert!(last.starts_with("tool: 1!") && last.contains("not run"), "{last}");
-    // The results stand last, so that it can go on.
+    // The results are last, so the conversation can continue.
     careful.continue_turn().await.unwrap();
     assert_eq!(read(&mut careful).await, ["Done."]);
 
@@ -316,7 +316,7 @@ async fn the_post_hook_sees_every_result_whatever_became_of_the_call() {
             "unknown unknown_tool",
         ]
     );
-    // A call that is cancelled is told of before the next request.
+    // A canceled call is reported before the next request.
     client.send("On.").await.unwrap();
     crate::talk::interrupt_after(&client, Duration::from_secs(1));
     read(&mut client).await;

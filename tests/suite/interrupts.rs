@@ -1,4 +1,4 @@
-//! Interrupts: whatever is in progress ends at once, and the conversation goes on.
+//! Interrupts: whatever is in progress ends immediately, and the conversation continues.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::talk::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// What an interrupt may take over a real socket, where the server is silent for much longer.
+/// The time limit for an interrupt over a real socket whose server is silent for much longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Sends a prompt which is interrupted after a second, and reads to the end.
+/// Sends a prompt, interrupts it after a second, and reads to the end.
 async fn interrupted(client: &mut Client) -> Vec<String> {
     let start = Instant::now();
     interrupt_after(client, SECOND);
@@ -37,7 +37,7 @@ async fn in_the_middle_of_text_what_was_received_stays_and_is_marked() {
     assert_eq!(interrupted(&mut client).await, ["Hello, wor"]);
     assert_eq!(told(client.history()), ["user: Go.", "assistant: Hello, wor (interrupted)"]);
     assert!(server.requests()[0].aborted(), "the server is to stop");
-    // The mark is written where history is kept, and never sent.
+    // The mark is stored with the history but never sent.
     let kept = |place: usize| serde_json::to_value(&client.history()[place]).unwrap();
     assert_eq!((&kept(1)["interrupted"], kept(0).get("interrupted")), (&json!(true), None));
     assert_eq!(talk(&mut client, "Again.").await, ["Hello."]);
@@ -80,7 +80,7 @@ async fn before_the_head_send_is_fine_there_is_nothing_to_receive_and_the_prompt
     assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
     assert_eq!(client.receive().await.unwrap(), None);
     assert!(server.requests()[0].aborted());
-    // Two prompts in a row are one message of the user.
+    // Two consecutive prompts are one user message on the wire.
     assert_eq!(talk(&mut client, "Are you there?").await, ["Hello."]);
     let sent = server.requests()[1].messages().to_vec();
     assert_eq!(sent, [json!({"role": "user", "content": "Hello?\nAre you there?"})]);
@@ -175,7 +175,7 @@ async fn no_tool_starts_after_it() {
     assert_eq!((alive.ever(), early.history().len()), (0, 5));
     assert_eq!(talk(&mut early, "Again.").await, ["Hello."]);
 
-    // One by one, while the first runs.
+    // Sequentially, while the first runs.
     let server = strict([calls(), Reply::text("Hello.")]);
     let executor = ExecutorOptions::new().mode(ExecutionMode::Sequential);
     let mut late = client(auto(&server).tool(hanging("hangs", &alive)).executor(executor));
@@ -254,7 +254,7 @@ async fn between_rounds_and_in_a_later_round() {
     assert_eq!(told(silent.history())[2..], ["tool: c=3.0"]);
     assert_eq!(talk(&mut silent, "Again.").await, ["Hello."]);
 
-    // Between two `receive`, when the results were seen.
+    // Between two calls of `receive`, after the results were seen.
     let server = strict([call("c"), Reply::text("Hello.")]);
     let mut early = client(auto(&server).tool(adder()));
     early.send("Go.").await.unwrap();
@@ -276,7 +276,7 @@ async fn an_interrupt_that_nobody_waited_for_is_acted_upon_by_whatever_comes_nex
     client.interrupt();
     assert_eq!(talk(&mut client, "Again.").await, ["Hello."]);
     assert_eq!(told(client.history())[1], "assistant: Hel (interrupted)", "what was received");
-    // It is not kept for the next prompt, and idle it does nothing.
+    // It does not affect the next prompt, and has no effect when idle.
     client.interrupt();
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
@@ -318,7 +318,7 @@ async fn a_tool_or_a_hook_may_interrupt_its_own_run() {
     let server = strict([quit, echoing, Reply::text("Done.")]);
     let mut client = client(auto(&server).tool(quitter).tool(echo()).hooks(hooks));
     given.set(client.interrupt_handle()).unwrap();
-    // The tool had its result at once, and what was done is done.
+    // The tool had finished immediately, and its result stays.
     for (place, stands) in [("quit", r#"="quit""#), ("echo", "cancelled")] {
         assert_eq!(talk(&mut client, "Go.").await.len(), 1, "the call of {place}, and no result");
         assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
@@ -355,7 +355,7 @@ async fn an_interrupted_tool_leaves_no_event_behind() {
     assert_eq!(talk(&mut client, "Go on.").await, ["On."]);
 }
 
-/// Interrupts from another thread what is being waited for, and tells how long it went on.
+/// Interrupts a wait from another thread, and returns how long it took to end.
 async fn time_to_end<T>(
     handle: InterruptHandle,
     waiting: impl Future<Output = T>,
@@ -367,7 +367,7 @@ async fn time_to_end<T>(
             time
         })
     };
-    // What is waited for is polled first.
+    // The wait is polled first.
     let (output, thread) = tokio::join!(waiting, interrupt);
     (output, thread.join().expect("it interrupts").elapsed())
 }

@@ -1,5 +1,5 @@
-//! What holds for the whole client whatever server, tools, hooks and caller do: it stays usable, every
-//! request passes the strictest server, and each call has exactly one result.
+//! Laws of the whole client, for any server, tools, hooks and caller: it stays usable, every request passes the
+//! strictest server, and each call has exactly one result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use crate::talk::{adder, cases, client, failing, interrupt_after, poll_times, sl
 
 const TEN: Duration = Duration::from_millis(10);
 
-/// What the model says, and how the answer comes.
+/// A model's output, and the way in which the answer arrives.
 #[derive(Clone, Debug)]
 struct Answer {
     pieces: Vec<Piece>,
@@ -109,7 +109,7 @@ fn reply(answer: &Answer) -> Reply {
     }
 }
 
-/// What a hook does when it is asked.
+/// The behavior of a hook.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
     Block,
@@ -126,7 +126,7 @@ fn mood() -> impl Strategy<Value = Mood> {
     prop_oneof![12 => Just(Mood::Pass), 3 => prop::sample::select(rare)]
 }
 
-/// The moods of hooks, one after the other, until all is calm.
+/// A sequence of hook behaviors that ends calmly.
 #[derive(Clone)]
 struct Moods {
     moods: Arc<Vec<Mood>>,
@@ -135,7 +135,7 @@ struct Moods {
 }
 
 impl Moods {
-    /// What a hook decides: `None` to pass, `Some(true)` to block, `Some(false)` to change.
+    /// A hook's decision: `None` to pass, `Some(true)` to block, `Some(false)` to modify.
     fn decide(&self) -> impl Future<Output = Result<Option<bool>, HookError>> + Send + use<> {
         let next = self.next.fetch_add(1, Ordering::SeqCst);
         let calm = self.calm.load(Ordering::SeqCst) || self.moods.is_empty();
@@ -188,7 +188,7 @@ impl Moods {
     }
 }
 
-/// What the caller does. Futures with a number are dropped after so many polls.
+/// The caller's actions. Futures with a number are dropped after that many polls.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     AddResult(usize, bool),
@@ -226,7 +226,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Awaits a future, or drops it after so many polls.
+/// Awaits a future, or drops it after a number of polls.
 async fn maybe<F: Future>(future: F, polls: Option<usize>) -> Option<F::Output> {
     match polls {
         Some(polls) => poll_times(future, polls),
@@ -234,7 +234,7 @@ async fn maybe<F: Future>(future: F, polls: Option<usize>) -> Option<F::Output> 
     }
 }
 
-/// The ids of calls that have no result.
+/// The ids of calls without a result.
 fn open(history: &[Message]) -> Vec<String> {
     let ids = |message: &Message, results: bool| -> Vec<String> {
         let id = |block: &ContentBlock| match block {
@@ -249,8 +249,8 @@ fn open(history: &[Message]) -> Vec<String> {
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
-/// What holds at every moment: results stand right behind their calls, in call order, at most one each;
-/// only the last answer's calls may be open.
+/// The invariant: results directly follow their calls, in call order, at most one each; only the last answer's
+/// calls may be open.
 fn check(history: &[Message]) {
     let mut expected: Vec<String> = Vec::new();
     for (place, message) in history.iter().enumerate() {
@@ -399,7 +399,7 @@ fn check_law(limits: &Limits, answers: Vec<Answer>, moods: Vec<Mood>, acts: &[Ac
         for &act in acts {
             perform(&mut client, act).await;
         }
-        // Whatever it was, the client is usable: it is told to stop, and answers.
+        // In any case the client is usable: it answers a final prompt.
         calm.store(true, Ordering::SeqCst);
         client.interrupt();
         tokio::time::sleep(Duration::from_secs(9)).await;

@@ -15,7 +15,7 @@ use crate::talk::{Alive, Random, adder, hanging, read, stalling, talk};
 const PATIENCE: Duration = Duration::from_secs(10);
 const INTERRUPTS: usize = 1000;
 
-/// What a turn waits for without end. The prompt names it.
+/// The stage at which a turn hangs, named by the prompt.
 const PLACES: [&str; 9] = [
     "head",
     "first word",
@@ -28,7 +28,7 @@ const PLACES: [&str; 9] = [
     "second head",
 ];
 
-/// A model which does as the prompt says.
+/// A model that does what the prompt says.
 fn model(reached: &Arc<Notify>) -> Script {
     let reached = Arc::clone(reached);
     let call = json!({"index": 0, "id": "c", "function": {"name": "add", "arguments": "{\"a\""}});
@@ -36,10 +36,10 @@ fn model(reached: &Arc<Notify>) -> Script {
     let call = format!("data: {call}\n\n");
     let reply = Reply::by(move |request| {
         let last = request.messages().last().expect("a prompt");
-        // A prompt that was not answered stands before the next in one message.
+        // An unanswered prompt precedes the next one in the same message.
         let place =
             last["content"].as_str().and_then(|said| said.lines().last()).unwrap_or_default();
-        // Hooks and tools tell themselves; a head is reached with this request, a word soon.
+        // Hooks and tools report themselves; a head is reached with this request, a word soon after.
         if !place.contains("hook") && !place.contains("tool") {
             reached.notify_one();
         }
@@ -61,7 +61,7 @@ fn model(reached: &Arc<Notify>) -> Script {
     Script::new().strict().otherwise(reply)
 }
 
-/// Hooks and tools hang while this is set; what hangs is counted.
+/// Hooks and tools hang while this is set, and are counted.
 #[derive(Clone, Default)]
 struct Trap {
     before: Arc<AtomicBool>,
@@ -115,7 +115,7 @@ impl Trap {
         Client::new(options.build().expect("these can work")).expect("there is a model")
     }
 
-    /// Interrupts one turn at a random moment, then asks whether all is well.
+    /// Interrupts one turn at a random moment, then checks that all is well.
     async fn spring(&self, client: &mut Client, random: &mut Random) {
         let place = PLACES[random.below(PLACES.len())];
         self.set(place);
@@ -128,7 +128,7 @@ impl Trap {
             for _ in 0..more {
                 tokio::task::yield_now().await;
             }
-            // The first poll of a turn begins it; before that an interrupt would be none.
+            // The first poll starts a turn; before that an interrupt has no effect.
             handle.interrupt();
         };
         let turn = async {
@@ -141,7 +141,7 @@ impl Trap {
         self.set("");
         assert_eq!(talk(client, "Fine?").await, ["Fine."], "after {place}");
         client.clear_history();
-        // A wait that was not needed.
+        // An unnecessary wait.
         let _ = tokio::time::timeout(Duration::ZERO, self.reached.notified()).await;
     }
 }
@@ -164,12 +164,12 @@ async fn a_thousand_interrupts_over_sockets_leave_no_task_and_no_socket() {
         trap.alive.ever()
     );
     println!("{} connections, {} open", server.connections(), server.open_connections());
-    // What is open is the one that the last answer left for the next.
+    // One connection stays open for the next request.
     server.wait_until(PATIENCE, |_| server.open_connections() <= 1).await;
     assert!(server.requests().iter().all(|request| request.is_over()));
     drop(client);
     server.wait_for_close(PATIENCE).await;
-    // The runtime takes a moment to forget a task that has ended.
+    // The runtime takes a moment to remove a finished task.
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
@@ -181,7 +181,7 @@ fn a_thousand_interrupts_leave_no_memory() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let trap = Trap::default();
     let script = model(&trap.reached);
-    // A server remembers its requests: each is asked of a server of its own.
+    // A server stores its requests, so use a new one for each.
     let service = service_fn(move |request| MemoryServer::new(script.clone()).call(request));
     let mut client = trap.client(open_agent::AgentOptions::builder().transport(service));
     let mut random = Random::new(2);
@@ -195,7 +195,7 @@ fn a_thousand_interrupts_leave_no_memory() {
     run(200);
     let counted = allocation_counter::measure(|| run(INTERRUPTS));
     println!("{INTERRUPTS} interrupts: {counted:?}");
-    // Whatever leaked once for each interrupt would be a thousand.
+    // A leak per interrupt would add up to a thousand.
     assert!(counted.bytes_current.abs() < 4096, "{} bytes more", counted.bytes_current);
     assert!(counted.count_current.abs() < 50, "{} allocations more", counted.count_current);
 }

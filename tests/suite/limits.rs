@@ -1,4 +1,4 @@
-//! How far one prompt may go, and how many prompts a client takes.
+//! Limits of one prompt, and on the number of prompts.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::talk::{
     strict, talk, told,
 };
 
-/// An answer with one call, unlike any other.
+/// An answer with one unique call.
 fn round(place: u32) -> Reply {
     Reply::new().call_with_id(format!("c{place}"), "echo", json!({"say": place.to_string()}))
 }
 
-/// A server whose model asks for a tool each time it is offered one, and else says what it was told.
+/// A server whose model calls a tool whenever one is offered, and otherwise repeats its instructions.
 fn insatiable() -> MemoryServer {
     let reply = Reply::by(|request| {
         let number = u32::try_from(request.number()).expect("a small number");
@@ -48,7 +48,7 @@ async fn after_the_last_round_calls_are_seen_and_not_run() {
     );
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolIterations));
     ends_with(&client, r#"tool: c3!{"error":"not run: iteration limit","tool":"echo"}"#);
-    // It goes on from there, with a fresh budget.
+    // It continues with a fresh budget.
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await.len(), 6);
     assert_eq!(server.requests().len(), 6);
@@ -129,7 +129,7 @@ async fn the_guard_counts_within_one_prompt_and_starts_anew_after_another_call()
 async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
     let say = |place: u32, word: &str| (format!("{word}{place}"), json!({"say": word}));
     let pair = |place: u32| {
-        // What stands beside them, and their order, is of no matter.
+        // Other lines and their order do not matter.
         let words = if place.is_multiple_of(2) { ["a", "b"] } else { ["b", "a"] };
         let other = (format!("x{place}"), json!({"say": place.to_string()}));
         let calls = words.map(|word| say(place, word)).into_iter().chain([other]);
@@ -193,7 +193,7 @@ async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
     ends_with(&client, r#"tool: c2!{"error":"not run: limit of tokens","tool":"echo"}"#);
-    // A prompt more has its own.
+    // Another prompt has its own budget.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
 
@@ -212,7 +212,7 @@ async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
     let cost = |amount| Some(Cost::new(amount).unwrap());
     assert_eq!(client.usage().unwrap().cost, cost(0.004));
     assert_eq!(client.turn_metadata().total_usage.cost, cost(0.007));
-    // A prompt more has its own.
+    // Another prompt has its own budget.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
     assert_eq!(client.turn_metadata().total_usage.cost, cost(0.0105));
 }
@@ -258,7 +258,7 @@ async fn calls_beyond_the_rate_wait_and_an_interrupt_ends_the_wait() {
     assert_eq!(start.elapsed().as_secs(), 5);
     let told = told(client.history());
     assert!(told.last().unwrap().contains("cancelled"), "{told:#?}");
-    // What an interrupt has left is for the next.
+    // The budget left by an interrupt is for the next prompt.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
 
@@ -328,7 +328,7 @@ async fn max_turns_counts_prompts_that_were_answered() {
     assert_eq!(client.turn_metadata().turns, 2);
     let error = client.send("Hi.").await.unwrap_err();
     assert_eq!((error.kind(), client.history().len()), (ErrorKind::MaxTurns, 4));
-    // The refused prompt changed nothing: the call is still open, and going on is no prompt.
+    // The rejected prompt changed nothing: the call is still open, and continuing is not a prompt.
     client.add_tool_result("c", json!("x")).unwrap();
     client.continue_turn().await.unwrap();
     assert_eq!(read(&mut client).await, ["Two."]);

@@ -1,4 +1,4 @@
-//! The manual's table of limits against the code.
+//! The manual's table of limits equals the code.
 
 use oa_chat::Limits;
 use oa_executor::ExecutorOptions;
@@ -6,7 +6,7 @@ use open_agent::{AgentOptions, ImageBlock, RetryConfig};
 
 const TABLE: &str = include_str!("../../crates/open-agent/src/guide/limits.md");
 
-/// The number in the column of defaults, in the row of what is set by this.
+/// The number in the default column, in the row for this setting.
 fn documented(set_by: &str) -> u64 {
     let set_by = format!("`{set_by}`");
     let mut rows = TABLE.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>());

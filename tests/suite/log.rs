@@ -1,4 +1,4 @@
-//! What the log is told, and which spans there are.
+//! Log lines and spans.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tracing::span;
 use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
-/// Keeps each line: level and fields; and each span: name, parent, what was recorded, when it closed.
+/// Records each line (level and fields) and each span (name, parent, recorded fields, closing).
 #[derive(Clone, Default)]
 pub(crate) struct Lines {
     lines: Arc<Mutex<Vec<String>>>,
@@ -26,11 +26,10 @@ impl Visit for Line {
     }
 }
 
-/// Listens until it is dropped.
+/// A subscriber that listens until dropped.
 pub(crate) struct Listening {
     _here: DefaultGuard,
-    /// With one listener alone, whatever another thread comes to first would be thought to interest
-    /// nobody.
+    /// With a single subscriber, tracing would cache the interest of whichever thread comes first.
     _second: Dispatch,
 }
 

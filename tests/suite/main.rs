@@ -1,4 +1,4 @@
-//! The whole system against recorded and written streams.
+//! The whole system, with recorded and written streams.
 
 mod agents;
 mod answers;

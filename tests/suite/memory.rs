@@ -1,4 +1,4 @@
-//! What one answer takes in memory, from its bytes to history, whatever a server fills it with.
+//! The memory of one answer, from its bytes to history, whatever a server fills it with.
 
 use allocation_counter::measure;
 use oa_chat::{Limits, RetryConfig, ToolMode};
@@ -7,10 +7,10 @@ use oa_testkit::{Cut, MemoryServer, Reply, Script};
 use open_agent::aggregate::ThinkTags;
 use serde_json::Value;
 
-/// The budget of these tests; the other limits are as large beside it as they are by default.
+/// The memory budget of these tests; other limits have their default proportion to it.
 const BUDGET: usize = 8 << 20;
 
-/// What is held beside an answer: client, connection, forms.
+/// Memory in addition to the answer: client, connection, templates.
 const FIXED: u64 = 256 << 10;
 
 fn limits() -> Limits {
@@ -22,7 +22,7 @@ fn limits() -> Limits {
     limits
 }
 
-/// JSON of about this size of which each byte takes much memory.
+/// JSON of about this size in which each byte takes much memory.
 fn heavy(size: usize) -> String {
     let list = |item: &str| vec![item; size / 4 / (item.len() + 1)].join(",");
     let escapes = r"\u0001\n".repeat(size / 32);
@@ -40,7 +40,7 @@ fn call(number: usize, name: &str, arguments: &str) -> String {
     ))
 }
 
-/// Bodies that fill an answer with one kind of thing, in events of the size that is allowed or in small ones.
+/// Bodies that fill an answer with one kind of content, in events of maximal or small size.
 fn bodies() -> Vec<(&'static str, String)> {
     let size = BUDGET / 8 - 4_096;
     let json = heavy(size - 4_096);
@@ -257,7 +257,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The most bytes that are held by a client while it asks once, and how that ended.
+/// Returns the peak memory of a client that asks once, in bytes, and the outcome.
 fn asked(
     body: &str,
     set: impl Fn(oa_client::AgentOptionsBuilder) -> oa_client::AgentOptionsBuilder,
@@ -322,7 +322,7 @@ fn no_answer_takes_more_than_one_and_a_half_times_its_budget() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// Four calls of 4 MB took more than a gigabyte.
+/// A regression: four calls of 4 MB took more than a gigabyte.
 #[test]
 fn four_calls_of_small_numbers_are_broken_calls_by_default() {
     let numbers = format!(r#"{{"a":[{}0]}}"#, "0,".repeat((4 << 20) / 2 - 8));

@@ -1,4 +1,4 @@
-//! Tower's own limits around the client: between it and its server, and around a whole agent.
+//! Tower's limits around the client: between it and its server, and around a whole agent.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn chatty() -> MemoryServer {
 #[tokio::test(start_paused = true)]
 async fn limits_of_tower_fit_between_a_client_and_its_server() {
     let server = chatty();
-    // A rate limit cannot be cloned; a buffer around it can.
+    // A rate limit cannot be cloned, but a buffer around it can.
     let limited = ServiceBuilder::new()
         .buffer(8)
         .rate_limit(2, MINUTE)

@@ -1,4 +1,4 @@
-//! What options come to: what cannot act is refused, and where nothing is said the environment counts.
+//! Options: settings without effect are rejected, and missing settings come from the environment.
 
 use std::process::Command;
 use std::time::Duration;
@@ -180,7 +180,7 @@ fn silence_is_bounded_by_either_name() {
     assert_eq!(bound(options().idle_timeout(None)), None);
 }
 
-/// Text in pieces, and which choice each is of.
+/// Text in pieces, with the index of the choice that each belongs to.
 fn pieces(pieces: &[(u64, &str)]) -> MemoryServer {
     let body = |(index, text): &(u64, &str)| {
         let choice = json!({"index": index, "delta": {"content": text}});
@@ -243,10 +243,10 @@ fn providers_are_found_by_their_names() {
     assert!(error.to_string().starts_with("no provider \"llama\", only Azure OpenAI"), "{error}");
 }
 
-/// What a child of this test is told by, so that it does not ask another.
+/// Marks a child process of this test, so that it does not start another.
 const CHILD: &str = "OPEN_AGENT_TEST_CHILD";
 
-/// What options come to in this process.
+/// The resulting options in this process.
 fn come_to() -> String {
     let line = |options: &AgentOptions| {
         let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
@@ -271,7 +271,7 @@ fn come_to() -> String {
     .join("\n")
 }
 
-/// What they come to in a process with these variables.
+/// The resulting options in a process with these variables.
 fn come_to_with(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this process has a file"));
     let test = concat!(module_path!(), "::the_environment_counts_where_nothing_is_named");
@@ -336,7 +336,7 @@ fn rates_and_prices_that_cannot_act_are_refused() {
     assert_eq!(set.max_tool_calls_per_minute(), Some(4));
     assert_eq!(set.price(), Some(Price::per_million(0.5, 1.5).unwrap()));
     assert_eq!(set.max_run_cost(), Some(Cost::new(2.0).unwrap()));
-    assert_snapshot!(refused(options().tool(tool("x", "").max_parallel(0).build(|_| async { Ok(json!(0)) }))), @"the tool x: max_parallel is 0, so no call of it could run");
+    assert_snapshot!(refused(options().tool(tool("x", "").max_parallel(0).build(|_| async { Ok(json!(0)) }))), @"tool x: max_parallel must be at least 1");
 }
 
 #[test]

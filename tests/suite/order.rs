@@ -1,4 +1,4 @@
-//! Members of a schema go out in the order in which they were declared, wherever a schema goes out.
+//! Schema members keep their declaration order wherever a schema is sent.
 
 use oa_testkit::{MemoryServer, Reply, Request};
 use open_agent::{Client, FnTool, OutputMode, ResponseFormat, ToolMode, json, tool};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::talk::{adder, client, echo, manual, strict, talk};
 
-/// A model that has to write the author first writes the wrong one.
+/// A model that must write the author first writes the wrong one.
 #[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the schema and whether an answer can be read are of interest")]
 struct Review {
@@ -32,7 +32,7 @@ fn schema() -> serde_json::Value {
     })
 }
 
-/// Asserts that the fields stand in their order, in the bytes behind these words.
+/// Asserts that the fields are in order, in the bytes after this text.
 #[track_caller]
 fn in_order(request: &Request, behind: &str, fields: &[&str]) {
     let body = std::str::from_utf8(request.body()).expect("nothing fails here");
@@ -45,7 +45,7 @@ fn in_order(request: &Request, behind: &str, fields: &[&str]) {
     }
 }
 
-/// Returns what a client says when it has this tool.
+/// Returns the request of a client with this tool.
 async fn offered(tool: FnTool) -> MemoryServer {
     let server = strict([Reply::text("Hi.")]);
     talk(&mut client(manual(&server).tool(tool)), "Hello.").await;
@@ -86,7 +86,7 @@ async fn structured_output_keeps_the_order_of_the_type() {
     let request = &server.requests()[0];
     assert_eq!(request.json()["response_format"]["json_schema"]["strict"], true);
     in_order(request, "\"properties\":", &FIELDS);
-    // Strict servers want all members required, and the list has the same order.
+    // Strict servers require all members to be listed as required, in the same order.
     in_order(request, "\"required\":", &FIELDS);
 }
 

@@ -1,4 +1,4 @@
-//! Who may use which tool: lists, rules, modes, somebody who is asked, and calls that wait.
+//! Permissions: lists, rules, modes, the callback, and waiting calls.
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::talk::{Log, auto, client, echo, manual, read, read_on, strict, talk};
 
-/// Notes that it ran, and with what.
+/// Records its runs and their input.
 fn noting(name: &str, category: Option<&str>, log: &Log) -> FnTool {
     let log = log.clone();
     let note = name.to_owned();
@@ -30,7 +30,7 @@ fn offered(request: &Request) -> Vec<&str> {
     tools.filter_map(|tool| tool["function"]["name"].as_str()).collect()
 }
 
-/// A model that reads and writes in one answer, and is done then.
+/// A model that reads and writes in one answer and then finishes.
 fn reader_and_writer() -> MemoryServer {
     strict([
         Reply::new().call_with_id("r", "read_file", json!({"path": "a"})).call_with_id(
@@ -46,7 +46,7 @@ fn options(server: &MemoryServer, log: &Log) -> AgentOptionsBuilder {
     auto(server).tool(noting("read_file", Some("read"), log)).tool(noting("write_file", None, log))
 }
 
-/// What the model reads as the result of a call.
+/// The result of a call as the model reads it.
 fn result(server: &MemoryServer, request: usize, call: &str) -> String {
     let requests = server.requests();
     let messages = requests[request].messages();
@@ -71,13 +71,13 @@ async fn a_tool_that_is_not_allowed_is_not_offered_and_does_not_run() {
         assert!(denied.contains("permission denied"), "{denied}");
         assert!(lines.iter().any(|line| line.contains("permission denied")), "{lines:?}");
     }
-    // A model that makes up a name is told those that it may use.
+    // A model that invents a tool name is told the allowed names.
     let server = strict([Reply::new().call_with_id("x", "fly", json!({})), Reply::text("Done.")]);
     let log = Log::default();
     talk(&mut client(options(&server, &log).disallowed_tools(["write_file"])), "Go.").await;
     let unknown = result(&server, 1, "x");
     assert!(unknown.contains("read_file") && !unknown.contains("write_file"), "{unknown}");
-    // In manual mode too, and in a set of tools that comes later.
+    // In manual mode too, and in a later set of tools.
     let server =
         strict([Reply::new().call_with_id("w", "write_file", json!({})), Reply::text("Done.")]);
     let tools = [noting("read_file", None, &log), noting("write_file", None, &log)];
@@ -150,7 +150,7 @@ async fn a_plan_is_made_first_and_carried_out_when_the_mode_changes() {
     let rules = options(&server, &log).tool_rule(ToolRule::allow("*"));
     let mut client = client(rules.permission_mode(PermissionMode::Plan));
     talk(&mut client, "Plan.").await;
-    assert!(log.lines().is_empty() && result(&server, 1, "w").contains("only a plan"));
+    assert!(log.lines().is_empty() && result(&server, 1, "w").contains("plan mode"));
     client.set_permission_mode(PermissionMode::AllowAll).unwrap();
     talk(&mut client, "Do it.").await;
     assert_eq!(log.lines(), ["write_file \"b\""]);
@@ -292,7 +292,7 @@ async fn approvals_that_never_come_are_answered_by_the_next_prompt() {
     assert!(result(&server, 1, "w").contains("not run"));
 }
 
-/// A client whose one call was approved, of a tool that takes five seconds and says what it does.
+/// A client whose only call was approved, of a tool that takes five seconds and reports what it does.
 async fn approved(server: &MemoryServer, log: &Log) -> Client {
     let log = log.clone();
     let slow = tool("slow", "Takes a while").build_with_context(move |_, cx| {
@@ -320,7 +320,7 @@ async fn approved_calls_run_while_the_caller_receives_and_a_dropped_continuation
     let log = Log::default();
     let mut client = approved(&server, &log).await;
     let begin = Instant::now();
-    // Nobody has to wait for it, so nobody gives it up in the middle.
+    // Nobody needs to wait for it, so nobody cancels it midway.
     client.continue_turn().await.unwrap();
     assert_eq!((begin.elapsed(), log.lines().len()), (Duration::ZERO, 0));
     let mut times = Vec::new();
@@ -390,7 +390,7 @@ fn what_cannot_act_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
-/// Where a test reads what was written.
+/// A buffer in which a test reads the output.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -433,7 +433,7 @@ async fn a_person_at_a_terminal_is_asked_call_by_call() {
     "#);
 }
 
-/// Returns what a person is shown of a call, who types these lines.
+/// Returns the text shown to a person who types these lines, for a call.
 async fn asked(lines: &'static str, tool: &str, input: open_agent::Value) -> (String, Permission) {
     let screen = Screen::default();
     let person = TerminalPrompt::new(Cursor::new(lines), screen.clone());
@@ -468,7 +468,7 @@ async fn a_long_call_is_cut_in_the_middle_and_shown_whole_on_demand() {
     let (shown, answer) = asked("s\nno way\n", "shell", input).await;
     assert!(shown.ends_with(&whole), "{shown}");
     assert_eq!(answer, Permission::deny("the user said no: way"));
-    // A call that is shown in full has nothing more to show.
+    // A call shown in full has nothing more to show.
     let (_, answer) = asked("s\ny\n", "shell", json!({})).await;
     assert_eq!(answer, Permission::deny("the user said no"));
 }

@@ -1,5 +1,5 @@
-//! One poll takes a bounded part of what a server sends, however fast it sends: timers, other tasks and
-//! interrupts never wait behind a flood.
+//! One poll handles a bounded part of a server's output, however fast it arrives: timers, other tasks and
+//! interrupts never wait for a flood to end.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -26,15 +26,15 @@ use tower::service_fn;
 
 use crate::talk::{adder, cases, client, read};
 
-/// No poll may take more bytes or more frames than this.
+/// The most bytes and frames that one poll may take.
 const MOST_BYTES: usize = 128 << 10;
 const MOST_FRAMES: usize = 2048;
 
-/// A body that never makes its reader wait.
+/// A body that is always ready.
 #[derive(Clone, Default)]
 struct Flood {
     status: u16,
-    /// Each is repeated so many times.
+    /// Each frame is repeated this many times.
     frames: Vec<(Bytes, usize)>,
     place: usize,
     taken: Arc<Taken>,
@@ -89,7 +89,7 @@ impl Taken {
         (self.bytes.load(Ordering::Relaxed), self.frames.load(Ordering::Relaxed))
     }
 
-    /// Returns what comes of a future, none of whose polls may take more than they may; and the number of polls.
+    /// Returns the output of a future, checking the limits of each poll, and the number of polls.
     #[expect(clippy::print_stdout, reason = "the figures are for people who look")]
     async fn bounded<F: Future>(&self, name: &str, future: F) -> (F::Output, usize) {
         let (mut future, mut polls) = (pin!(future), 0);
@@ -120,7 +120,7 @@ fn finish(reason: &str) -> String {
     format!("data: {chunk}\n\n")
 }
 
-/// Returns what a server may send without end, and that adds nothing to the answer.
+/// Returns content that a server may send endlessly without adding to the answer.
 fn empty_floods() -> Vec<(&'static str, String)> {
     let other = json!({"choices": [{"index": 1, "delta": {"content": "no"}}]});
     vec![
@@ -143,7 +143,7 @@ fn empty_floods() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// About so many bytes of something, in one frame.
+/// A frame with about this many bytes of repeated content.
 fn frame_of(words: &str, bytes: usize) -> String {
     words.repeat(bytes.div_ceil(words.len()))
 }
@@ -180,7 +180,7 @@ async fn a_flood_in_one_frame_is_read_in_parts() {
     assert!(polls > 64, "{polls} polls for 8 MiB");
 }
 
-/// Returns what a server may send without end, and that is part of the answer.
+/// Returns content that a server may send endlessly as part of the answer.
 fn telling_floods() -> Vec<(&'static str, String)> {
     let call = |function| json!({"tool_calls": [{"index": 0, "id": "c", "function": function}]});
     vec![
@@ -256,7 +256,7 @@ async fn an_error_reported_before_a_flood_ends_the_answer() {
     }
 }
 
-/// Clocks go on while a server floods: what comes is nothing, however much of it there is.
+/// Timers run while a server floods, because its output counts as nothing, however much it is.
 #[tokio::test]
 async fn timeouts_and_interrupts_do_not_wait_for_the_end_of_a_flood() {
     const ENDLESS: usize = usize::MAX;
@@ -277,7 +277,7 @@ async fn timeouts_and_interrupts_do_not_wait_for_the_end_of_a_flood() {
         println!("{name}: run time over after {:?}", began.elapsed());
         assert_eq!(reply.finish_reason, FinishReason::MaxRunTime, "{name}");
 
-        // The task that interrupts runs on the same thread.
+        // The interrupting task runs on the same thread.
         let mut interrupted = client(flood.options());
         let handle = interrupted.interrupt_handle();
         let waiting = tokio::spawn(async move {
@@ -294,7 +294,7 @@ async fn timeouts_and_interrupts_do_not_wait_for_the_end_of_a_flood() {
     }
 }
 
-/// A server in a thread of its own, whose first answer is a flood; it ends with the sender.
+/// A server in its own thread, whose first answer is a flood; ends with the sender.
 fn serve(flood: String) -> (String, mpsc::Sender<()>) {
     let (told, address) = mpsc::channel();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -321,7 +321,7 @@ async fn an_interrupt_is_acted_upon_under_any_flood_from_a_socket() {
         let mut client = client(options.retry(RetryConfig::none()));
         client.send("Go.").await.unwrap();
         let handle = client.interrupt_handle();
-        // From another thread, as a handler of signals does it.
+        // From another thread, like a signal handler.
         let waiting = thread::spawn(move || {
             thread::sleep(Duration::from_millis(30));
             handle.interrupt();
@@ -345,8 +345,8 @@ fn flood_of_parts() -> impl Strategy<Value = Vec<(String, usize)>> {
 proptest! {
     #![proptest_config(cases(24))]
 
-    /// Whatever is in a body and however it is cut into frames, no poll takes more of it than a few budgets,
-    /// and the answer is the one that is read without hurry.
+    /// For any body and any split into frames, no poll takes more than a few budgets, and the answer equals
+    /// that of a slow reader.
     #[test]
     fn no_poll_takes_more_than_its_budget(parts in flood_of_parts()) {
         let mut builder = tokio::runtime::Builder::new_current_thread();

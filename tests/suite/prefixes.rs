@@ -1,5 +1,5 @@
-//! The law of kept bytes: whatever became of a conversation, its next request is the one that a client
-//! would make which meets it for the first time.
+//! The law of cached bytes: whatever happened in a conversation, its next request equals that of a client that
+//! sees it for the first time.
 
 use oa_testkit::{MemoryServer, Reply, Script};
 use open_agent::{
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use crate::talk::{auto, client, echo, read_on, stalling};
 
-/// Something that changes a conversation. Places are taken modulo its length.
+/// A change to a conversation. Indices are taken modulo its length.
 #[derive(Clone, Debug)]
 enum Step {
     Change(usize, usize),
@@ -41,7 +41,7 @@ enum Kind {
 
 fn step() -> impl Strategy<Value = Step> {
     let place = || 0..12_usize;
-    // Mostly short; some fill a segment of kept bytes.
+    // Mostly short; some fill a segment of cached bytes.
     let size =
         || prop_oneof![6 => 0..20_usize, 2 => 4_000..12_000_usize, 1 => 30_000..70_000_usize];
     let kind = prop::sample::select(vec![
@@ -90,7 +90,7 @@ fn message(kind: Kind, size: usize) -> Message {
     }
 }
 
-/// A model which does what the last line says: calls a tool so many times more, or falls silent.
+/// A model that follows the last line: it makes this many more calls, or falls silent.
 fn model() -> Script {
     Script::new().otherwise(Reply::by(|request| {
         let last = request.messages().last().expect("a prompt");
@@ -164,7 +164,7 @@ async fn perform(client: &mut Client, step: &Step) {
     }
 }
 
-/// Asks once more, and compares with what a fresh client sends for the same messages.
+/// Asks once more, and compares with the request of a fresh client with the same messages.
 async fn check(client: &mut Client, server: &MemoryServer) {
     client.send("And now?").await.expect("it is answered");
     assert!(read_on(client).await.1.is_none());
@@ -193,7 +193,7 @@ proptest! {
         runtime.block_on(async {
             for (step, checks) in &steps {
                 perform(&mut client, step).await;
-                // Sometimes several changes come together.
+                // Sometimes several changes at once.
                 if *checks {
                     check(&mut client, &server).await;
                 }

@@ -1,5 +1,4 @@
-//! What each provider wants to be different: a fake of it that refuses what the real one refuses
-//! accepts every conversation.
+//! Provider differences: fakes that reject what the real providers reject accept every conversation.
 
 use std::sync::LazyLock;
 
@@ -12,7 +11,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What the real one refuses.
+/// The rules of the real provider.
 fn strict(provider: Provider) -> Strict {
     match provider {
         Provider::DeepSeek => Strict::new().allow_member("messages[].reasoning_content"),
@@ -21,7 +20,7 @@ fn strict(provider: Provider) -> Strict {
     }
 }
 
-/// What the check on JSON alone cannot know.
+/// Rules that a check of the JSON alone cannot know.
 fn is_as_wanted(provider: Provider, request: &Request) -> bool {
     let body = request.json();
     let is_answer = |message: &&Value| message["role"] == "assistant";
@@ -30,7 +29,7 @@ fn is_as_wanted(provider: Provider, request: &Request) -> bool {
         Provider::Azure | Provider::OpenAi => {
             body["max_completion_tokens"] == 7 && body.get("max_tokens").is_none()
         }
-        // Row 94: what was thought goes back with calls.
+        // Row 94: thinking is sent back with calls.
         Provider::DeepSeek => answers.all(|answer| {
             answer.get("tool_calls").is_none() || answer["reasoning_content"] == "Hm."
         }),
@@ -42,8 +41,7 @@ fn is_as_wanted(provider: Provider, request: &Request) -> bool {
     }
 }
 
-/// One exchange: what the user says, how many calls the model makes, whether it says something at the
-/// end or was interrupted before.
+/// One exchange: the prompt, the number of calls, and whether the model finishes with text or was interrupted.
 type Exchange = (Vec<String>, Vec<Vec<String>>, bool);
 
 fn exchanges() -> impl Strategy<Value = Vec<Exchange>> {
@@ -64,7 +62,7 @@ fn history(exchanges: &[Exchange]) -> Vec<Message> {
             let calls: Vec<ToolUseBlock> = ids
                 .iter()
                 .enumerate()
-                // Ids are the conversation's, so that two answers never share one.
+                // Ids are per conversation, so that two answers never share one.
                 .map(|(place, id)| {
                     let id = if id.len() == 9 && place == 0 {
                         id.clone()
@@ -177,7 +175,7 @@ fn each_provider_is_told_in_its_own_way_how_much_to_think() {
     ] {
         assert_eq!(said(provider, thinking, json!({})).unwrap()[name], expected, "{provider:?}");
     }
-    // What one says oneself stands beside it, and wins.
+    // Explicit settings are kept and take precedence.
     let extra = json!({"chat_template_kwargs": {"language": "de"}});
     let body = said(Provider::LlamaCpp, false.into(), extra).unwrap();
     assert_eq!(body["chat_template_kwargs"], json!({"enable_thinking": false, "language": "de"}));

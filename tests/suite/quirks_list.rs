@@ -1,4 +1,4 @@
-//! The manual's list of servers' quirks against those who cite it.
+//! The manual's list of server quirks compared with its citations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,18 +10,18 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The number of a row, if the line is one.
+/// Returns the number of a row, if the line is one.
 fn number(line: &str) -> Option<u32> {
     line.strip_prefix("| ")?.split(' ').next()?.parse().ok()
 }
 
-/// The numbers of the rows, in the order in which they stand.
+/// The numbers of the rows, in order.
 fn listed() -> Vec<u32> {
     LIST.lines().filter_map(number).collect()
 }
 
-/// The numbers that a text cites as `row 12`, `rows 3 and 4`, `rows 3, 4` or `rows 16 to 23`, also over the
-/// end of a line in a comment.
+/// The numbers cited in a text as `row 12`, `rows 3 and 4`, `rows 3, 4` or `rows 16 to 23`, also across lines
+/// of a comment.
 fn cited(text: &str) -> BTreeSet<u32> {
     let words = text.split_whitespace().filter(|word| !["//", "///", "//!", "#"].contains(word));
     let (mut numbers, mut rows, mut span) = (BTreeSet::new(), false, None);
@@ -45,12 +45,12 @@ fn cited(text: &str) -> BTreeSet<u32> {
     numbers
 }
 
-/// Every text of the repository that may cite a row, with its path.
+/// All texts of the repository that may cite a row, with their paths.
 fn texts(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).expect("a folder of the repository") {
         let path = entry.expect("an entry of it").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // What was built, or was found by fuzzing.
+        // Except build output and fuzzing results.
         if name.starts_with('.') || ["target", "corpus"].contains(&name) {
             continue;
         }
@@ -70,11 +70,11 @@ fn every_number_stands_once_and_in_the_order_of_its_table() {
         let numbers: Vec<u32> = table.lines().filter_map(number).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
     }
-    // A later row stands in the table that it belongs to.
+    // A later row is in the table that it belongs to.
     let mut listed = listed();
     assert!(listed.len() > 100, "{} rows", listed.len());
     listed.sort_unstable();
-    // There may be gaps: a number is never given to another row.
+    // Gaps are allowed, because a number is never reused.
     assert!(listed.windows(2).all(|pair| pair[0] < pair[1]), "{listed:?}");
 }
 

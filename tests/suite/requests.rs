@@ -1,4 +1,4 @@
-//! What goes out, by the rows about requests in the manual's list of quirks, and what it costs.
+//! Outgoing requests, by the rows about requests in the manual's list of quirks, and their cost.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tower::service_fn;
 
 use crate::talk::{adder, auto, client, echo, manual, read, stalling, strict, talk};
 
-/// The bytes of a request's body, a message a line.
+/// The bytes of a request body, one message per line.
 fn body(request: &Request) -> String {
     let body = String::from_utf8(request.body().to_vec()).expect("a request is text");
     body.replace(r#"{"role""#, "\n{\"role\"").replace("],\"stream", "\n],\"stream")
@@ -171,7 +171,7 @@ async fn row_88_neighboring_answers_are_one_with_the_calls_of_the_last() {
     for prompt in ["1", "2", "3", "Look."] {
         talk(&mut client, prompt).await;
     }
-    // A program takes prompts out of the conversation.
+    // A program removes prompts from the conversation.
     let mut prompts = 0;
     client.history_mut().retain(|message| {
         let is_prompt = message.role == MessageRole::User;
@@ -234,7 +234,7 @@ async fn row_91_ids_that_are_made_up_are_nine_letters_and_digits() {
     {"role":"tool","content":"null","tool_call_id":"<an id>","name":"echo"}
     ],"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"echo","description":"Says it again","parameters":{"type":"object","properties":{"say":{"type":"string"}},"required":[]}}}]}
     "#);
-    // A server's own ids are kept as they are.
+    // A server's own ids are unchanged.
     let server = strict([
         Reply::new().call_with_id("call_0_with-a-long-id", "echo", json!({})),
         Reply::text("Done."),
@@ -290,7 +290,7 @@ async fn row_96_and_97_instructions_are_of_the_system_and_content_is_plain_text(
 #[test]
 fn a_request_costs_no_more_after_four_hundred_messages_than_after_twenty() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    // A server that reads nothing, so that all that is counted is the client's.
+    // A server that reads nothing, so that only the client's memory is counted.
     let service = service_fn(|request: HttpRequest<RequestBody>| async move {
         let length = http_body::Body::size_hint(request.body()).exact();
         let body = format!(
@@ -324,7 +324,7 @@ fn a_request_costs_no_more_after_four_hundred_messages_than_after_twenty() {
     let (few, many) = (costs(20), costs(400));
     println!("after  20 messages: {} allocations, {} bytes", few.count_total, few.bytes_total);
     println!("after 400 messages: {} allocations, {} bytes", many.count_total, many.bytes_total);
-    // A request of some 200 kB in segments of 32 kB, of which the last is copied.
+    // A request of about 200 kB in segments of 32 kB, of which only the last is copied.
     assert!(many.count_total <= few.count_total + 8);
     assert!(many.bytes_total <= few.bytes_total + 48 * 1024);
 }

@@ -1,4 +1,4 @@
-//! Trying again: when, how long after, how often, and never once something was delivered.
+//! Retries: when, after what delay, how often, and never after any output was delivered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ fn options(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone())
 }
 
-/// Asks once: what came of it, how many requests the server got, and how long it took.
+/// Asks once; returns the outcome, the number of requests, and the time.
 async fn ask(script: impl Into<Script>) -> (Result<String>, usize, Duration) {
     let server = MemoryServer::new(script);
     let began = Instant::now();
@@ -55,7 +55,7 @@ async fn an_answer_that_breaks_is_tried_again_before_its_first_delta_and_never_a
         let (text, requests, _) = ask(failing_then(reply)).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));
     }
-    // One event whole, and the next begun.
+    // One complete event, and part of the next.
     let delta =
         |text: &str| format!("data: {}\n\n", json!({"choices": [{"delta": {"content": text}}]}));
     let body = delta("Hel") + &delta("lo");
@@ -99,7 +99,7 @@ async fn what_the_server_asks_to_wait_is_waited_up_to_the_cap() {
     ] {
         let (text, requests, time) = ask(failing_then(reply)).await;
         assert_eq!((text.unwrap().as_str(), requests), ("Done.", 2));
-        // Timers are as fine as a millisecond.
+        // Timers have a resolution of a millisecond.
         assert!((wait..wait + 2).contains(&time.as_millis()), "{time:?}");
     }
     for reply in [
@@ -126,7 +126,7 @@ async fn the_time_for_a_request_is_for_all_its_tries() {
         let mut client = Client::new(limited(server).build().unwrap()).unwrap();
         (client.ask("Go.").await.unwrap_err(), began.elapsed(), server.requests().len())
     };
-    // Errors that take their time, with and without a head; each try alone would be in time.
+    // Slow errors, with and without a response head; each attempt alone would be in time.
     let busy = Reply::error(503, "busy").delay_head(Duration::from_secs(15));
     let lost = Reply::text("Lost.").close_after(0).delay_head(Duration::from_secs(15));
     for (reply, tries) in [(busy, 3), (lost, 3), (Reply::silence(), 1)] {
@@ -136,12 +136,12 @@ async fn the_time_for_a_request_is_for_all_its_tries() {
         assert_eq!(error.timeout(), Some(TimeoutKind::Total), "{error}");
         assert!(error.to_string().contains("no end within 40s"), "{error}");
     }
-    // A pause that would take longer is not waited for, and the error is what the server said.
+    // A delay beyond the time limit is not waited for, and the server's error is returned.
     let wait = Reply::error(429, "slow").header("retry-after", "50");
     let server = MemoryServer::new(Script::from(wait).otherwise(Reply::text("Done.")));
     let (error, time, requests) = ask(&server).await;
     assert_eq!((error.status(), time, requests), (Some(429), Duration::ZERO, 1));
-    // The next request has all of its time again.
+    // The next request has the full time again.
     let slow = || Reply::text("Done.").delay_head(Duration::from_secs(25));
     let server = MemoryServer::new(Script::from([slow(), slow()]));
     let mut client = Client::new(limited(&server).build().unwrap()).unwrap();
@@ -166,7 +166,7 @@ async fn an_interrupt_ends_the_wait() {
     assert_eq!(began.elapsed(), Duration::from_secs(1));
     assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
     assert_eq!(client.ask("Again.").await.unwrap().text, "Done.");
-    // Both prompts are there, and one message of the user went out.
+    // Both prompts are kept, and one user message was sent.
     assert_eq!(client.history().len(), 3);
     assert_eq!(server.requests()[1].messages()[0]["content"], "Go.\nAgain.");
 }
@@ -230,7 +230,7 @@ async fn any_operation_can_be_tried_again() {
     assert_eq!(tries.into_inner(), 5);
 }
 
-/// A server that is down for a minute, and how it is asked meanwhile.
+/// A server that is down for a minute, and requests to it meanwhile.
 async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) {
     let began = Instant::now();
     let up = Duration::from_secs(60);
@@ -252,7 +252,7 @@ async fn storm(clients: usize, config: RetryConfig) -> (usize, usize, Duration) 
                     let answer = async { query("Go.", &options).await?.text().await };
                     match answer.await {
                         Ok(_) => return,
-                        // The user looks at the error for a while.
+                        // The user reads the error for a while.
                         Err(_) => tokio::time::sleep(Duration::from_secs(5)).await,
                     }
                 }
@@ -288,7 +288,7 @@ async fn a_retry_is_given_back_for_an_answer_that_begins_and_not_for_its_head() 
         client.ask("Go.").await.unwrap_err();
         assert_eq!(server.requests().len(), 4, "none is left");
     }
-    // Whole, broken off after it had begun, and begun inside of a dialect.
+    // Complete, broken after its start, and started inside a dialect.
     let delta = json!({"choices": [{"delta": {"content": "Half"}}]});
     let half = format!("data: {delta}\n\ndata: {delta}");
     let half = Reply::sse(half.clone()).close_after(half.len() - 5);

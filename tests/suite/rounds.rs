@@ -26,7 +26,7 @@ async fn text_comes_as_it_is_generated_in_every_round() {
     while let Some(block) = client.receive().await.unwrap() {
         seen.push((line(&block), start.elapsed().as_secs()));
     }
-    // The first second of an answer is that of a chunk with nothing but a role.
+    // The first second of an answer is that of a chunk with only a role.
     let seen: Vec<(&str, u64)> = seen.iter().map(|(line, time)| (&**line, *time)).collect();
     let [one, two, call, result, three, four] = seen[..] else { panic!("{seen:?}") };
     assert_eq!((one, two), (("one", 2), (" two", 3)));
@@ -101,7 +101,7 @@ async fn calls_of_one_answer_run_together_and_their_results_come_in_call_order()
     let mut options = Vec::new();
     for place in 0..8_u32 {
         reply = reply.call_with_id(format!("id{place}"), format!("slow{place}"), json!({}));
-        // The later the call, the sooner it is done.
+        // Later calls finish sooner.
         let time = Duration::from_millis(100 - u64::from(place));
         options.push(slow(&format!("slow{place}"), time));
     }
@@ -157,7 +157,7 @@ async fn whatever_goes_wrong_with_a_call_the_caller_sees_it_and_the_loop_goes_on
             "I see.",
         ]
     );
-    // What the caller sees is what the model sees.
+    // The caller sees the same as the model.
     let results = seen[6..].iter().filter(|line| line.contains("!{") || line.contains('='));
     let results: Vec<String> = results.map(|line| format!("tool: {line}")).collect();
     assert_eq!(told(client.history())[2..8], results);
@@ -294,8 +294,8 @@ async fn a_call_without_an_id_gets_nine_letters_and_digits_which_stay() {
 
 #[tokio::test]
 async fn a_server_that_numbers_calls_anew_in_each_answer_gets_its_own_ids_back() {
-    // The strictest server would want ids to be unlike those of earlier answers too: today they are
-    // sent as they came.
+    // The strictest server would also require ids to differ from those of earlier answers; today they are sent
+    // unchanged.
     let call = |say: &str| Reply::new().call_with_id("call_0", "echo", json!({"say": say}));
     let script = Script::from([call("one"), call("two"), Reply::text("Done.")]);
     let server = MemoryServer::new(script.strict_by(Strict::new().allow_repeated_ids()));

@@ -1,4 +1,4 @@
-//! Several servers behind a whole agent: tools, hooks and history do not notice which of them answers.
+//! Several servers behind a whole agent: tools, hooks and history do not notice which one answers.
 
 use std::time::Duration;
 
@@ -178,7 +178,7 @@ async fn an_interrupt_ends_the_wait_of_the_retries_around_it() {
     let began = Instant::now();
     client.send("Go.").await.unwrap();
     assert_eq!((client.receive().await.unwrap(), began.elapsed().as_secs()), (None, 2));
-    // The server is still left alone, and the next prompt waits for it as the retries do.
+    // The circuit is still open, and the next prompt waits for it as retries do.
     assert_eq!(talk(&mut client, "Again.").await, ["Done."]);
     assert_eq!(began.elapsed().as_secs(), 50);
 }

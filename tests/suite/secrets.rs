@@ -1,4 +1,4 @@
-//! A key is nowhere but in the header that it is for, whatever a server says and whatever is printed.
+//! A key appears only in its own header, whatever a server sends and whatever is printed.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ use crate::log::Lines;
 const KEY: &str = "sk-0123456789abcdef-top-secret";
 const HEADER: &str = "Basic dXNlcjpzZWNyZXQgd29yZA==";
 
-/// All that was shown.
+/// Everything that was shown.
 #[derive(Default)]
 struct Shown(String);
 
@@ -46,7 +46,7 @@ fn options() -> AgentOptionsBuilder {
     options.tool(look).auto_execute_tools(true).retry(RetryConfig::none())
 }
 
-/// What servers say that repeat what they were sent.
+/// Messages of servers that repeat the request.
 fn echoes() -> Vec<Reply> {
     let words = format!("wrong key {KEY}, and {HEADER} does not help");
     let error = json!({"message": words, "code": KEY, "type": HEADER, KEY: [words]});
@@ -138,7 +138,7 @@ async fn a_key_is_not_shown_without_its_scheme_nor_if_it_is_short() {
         said(|options| options.header("authorization", "Basic dXNlcjpwYXNz")),
         said(|options| options.header("api-key", "sk-12345")),
         said(|options| options.header("x-proxy", "Id client-0123456789")),
-        // Words, as far as anybody can tell.
+        // Indistinguishable from words.
         said(|options| options.api_key("short").header("x-proxy", "sk-12345")),
     ] {
         errors.push(asked.await.replace("the server answered 401 Unauthorized: wrong: ", ""));

@@ -1,4 +1,4 @@
-//! Signatures of thinking, which have to go back to the server with the message that had them.
+//! Signatures of thinking, which must be sent back with their message.
 
 use oa_testkit::{MemoryServer, Reply, Script, Strict};
 use open_agent::{ContentBlock, Message, json};
@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use crate::talk::{auto, client, echo, talk};
 
-/// The assistant's message of a round of calls, as the second request has it.
+/// The assistant message of a tool round, as sent in the second request.
 ///
-/// The server refuses members that no server is known to take, but for these.
+/// The server rejects unknown members, except these.
 async fn sent_back(deltas: &[Value], members: &[&str]) -> (Value, Message) {
     let call = json!({ "tool_calls": [{
         "index": 0, "id": "c", "type": "function", "function": { "name": "echo", "arguments": "{}" },

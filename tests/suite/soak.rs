@@ -1,7 +1,7 @@
-//! Many conversations with random faults, tools and interrupts, over real sockets: nothing hangs, no request
-//! and no history is invalid, and nothing is left behind.
+//! Many conversations with random faults, tools and interrupts, over real sockets: nothing hangs, all requests
+//! and histories are valid, and nothing is left behind.
 //!
-//! A short form by default; `OPEN_AGENT_SOAK=10000` sets how many conversations there are.
+//! Short by default; `OPEN_AGENT_SOAK=10000` sets the number of conversations.
 
 mod model;
 
@@ -28,7 +28,7 @@ use self::model::Model;
 
 /// Longer than anything may take, on any machine.
 const WATCHDOG: Duration = Duration::from_secs(60);
-/// How many conversations there are at once.
+/// The number of concurrent conversations.
 const AT_ONCE: usize = 48;
 
 fn conversations() -> u64 {
@@ -64,7 +64,7 @@ fn options(model: &Model, auto: bool) -> AgentOptions {
         .expect("these can work")
 }
 
-/// How often what happened.
+/// The number of occurrences of each event.
 #[derive(Clone, Default)]
 struct Tally(Arc<Mutex<BTreeMap<String, u64>>>);
 
@@ -81,7 +81,7 @@ impl Tally {
     fn line(&self) -> String {
         let mut line = String::new();
         for (what, count) in &*self.0.lock().expect("nobody panics with it") {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(line, "{count} {what}, ");
         }
         line
@@ -100,7 +100,7 @@ impl Soak {
         Self { manual: options(model, false), auto: options(model, true), tally: Tally::default() }
     }
 
-    /// Runs the conversations of these numbers, some at once.
+    /// Runs the conversations with these numbers, several at once.
     async fn run(&self, numbers: Range<u64>) {
         let next = Arc::new(AtomicU64::new(numbers.start));
         let mut running = JoinSet::new();
@@ -132,7 +132,7 @@ impl Soak {
         let auto = chance.percent(50);
         let options = if auto { &self.auto } else { &self.manual };
         let mut client = Client::new(options.clone()).expect("there is a model");
-        // Dropped with the conversation, and its tasks with it.
+        // Dropped with the conversation, including its tasks.
         let mut interrupters = JoinSet::new();
         for prompt in 0..=chance.below(4) {
             if chance.percent(20) {
@@ -146,14 +146,14 @@ impl Soak {
             let prompt = format!("Prompt {prompt} of conversation {number}.");
             self.prompt(&mut client, &prompt, auto, &mut chance).await;
             if chance.percent(5) {
-                // What the caller has not read yet is lost with the client, and must stop.
+                // Unread output is lost with the client, and must stop.
                 self.tally.count("clients dropped");
                 return;
             }
         }
         interrupters.shutdown().await;
-        // A client that went through all this is as good as new. The model behaves for those who ask so,
-        // unless the machine is too busy for it.
+        // After all this, a client is as good as new. The model is flawless for these prompts, unless the
+        // machine is too busy.
         let mut reply = client.ask("Be well.").await;
         for _ in 0..4 {
             if reply.as_ref().is_err_and(|error| error.kind() == ErrorKind::Timeout) {
@@ -183,7 +183,7 @@ impl Soak {
         self.tally.count("queries dropped");
     }
 
-    /// One prompt, and what comes of it: read to the end, interrupted, or given up.
+    /// One prompt: read to the end, interrupted, or abandoned.
     async fn prompt(&self, client: &mut Client, prompt: &str, auto: bool, chance: &mut Chance) {
         let before = client.history().len();
         let patience =
@@ -226,7 +226,7 @@ impl Soak {
         }
     }
 
-    /// Reads a turn; whether it came to its end.
+    /// Reads a turn; returns true if it reached its end.
     async fn read(&self, client: &mut Client, chance: &mut Chance) -> bool {
         let interrupts_at = if chance.percent(15) { chance.below(8) } else { u64::MAX };
         let stops_at = if chance.percent(5) { chance.below(8) } else { u64::MAX };
@@ -241,7 +241,7 @@ impl Soak {
             }
             let received = loop {
                 let patience = if impatient { Duration::from_millis(1) } else { WATCHDOG };
-                // A future that is dropped loses nothing.
+                // A dropped future loses nothing.
                 if let Ok(received) = timeout(patience, client.receive()).await {
                     break received;
                 }
@@ -267,7 +267,7 @@ impl Soak {
     }
 }
 
-/// A send that came to nothing has added nothing but results for calls that were open.
+/// A failed send added nothing except results for open calls.
 #[track_caller]
 fn assert_taken_back(client: &Client, before: usize) {
     assert_eq!(open_calls(client.history()), [""; 0]);
@@ -276,22 +276,22 @@ fn assert_taken_back(client: &Client, before: usize) {
     assert_eq!(words.count(), 0, "{:?}", client.history());
 }
 
-/// The megabytes of the whole process, where the system tells.
+/// The memory of the whole process in megabytes, if the system reports it.
 fn resident() -> String {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.map_or_else(|| "unknown".to_owned(), |pages| format!("{} MB", pages * 4 / 1024))
 }
 
-/// Enough happened, and of that nothing is left: no task, and no connection once the options are dropped.
-/// Returns what happened.
+/// Checks that enough happened and that nothing is left: no task, and no connection once the options are
+/// dropped. Returns the counts.
 fn assert_nothing_left(runtime: &Runtime, tally: &Tally, model: Model) -> String {
     for what in
         ["conversations to the end", "turns: interrupted", "turns failed: Stream", "results"]
     {
         assert!(tally.of(what) > 0, "no {what}");
     }
-    // A task that has ended is counted until its worker has put it away.
+    // A finished task is counted until its worker removes it.
     let tasks = || runtime.metrics().num_alive_tasks();
     let began = Instant::now();
     while tasks() > 0 && began.elapsed() < WATCHDOG {
@@ -326,7 +326,7 @@ fn conversations_under_faults_leave_no_memory() {
     let count = conversations();
     let began = Instant::now();
     let model = Model::start();
-    // All in this thread, since allocations are counted by thread.
+    // All on this thread, because allocations are counted per thread.
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let tally = Tally::default();
     let mut growth = Vec::with_capacity(3);
@@ -348,11 +348,11 @@ fn conversations_under_faults_leave_no_memory() {
         (all.count_current, all.bytes_current),
         resident()
     );
-    // What stays for the next third are idle connections: how many there are at an end is chance.
+    // Idle connections stay for the next third; their number at any end is random.
     for (allocations, bytes) in &growth[1..] {
         assert!(*allocations < 500 && *bytes < 512 << 10, "{growth:?}");
     }
-    // Without them it is the tally, and what the runtime keeps for its next tasks.
+    // Without them, what remains is the tally and the runtime's own reserves.
     assert!(all.count_current < 200 && all.bytes_current < 64 << 10, "{all:?}");
     println!("{}", assert_nothing_left(&runtime, &tally, model));
 }

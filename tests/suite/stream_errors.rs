@@ -1,11 +1,11 @@
-//! Errors that servers report inside a stream with status 200, in each of their spellings.
+//! Errors that servers report inside a stream with status 200, in all formats.
 
 use oa_testkit::{MemoryServer, Reply};
 use open_agent::{ErrorKind, json};
 
 use crate::talk::{client, manual, read_on};
 
-/// Returns what was received of a reply with this body, the kind of its error, and its words.
+/// Returns the text received from a reply with this body, the kind of its error, and the message.
 async fn outcome(body: &str) -> (Vec<String>, Option<(ErrorKind, String)>) {
     let server = MemoryServer::new(Reply::sse(body.to_owned()));
     let mut client = client(manual(&server));

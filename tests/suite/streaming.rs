@@ -1,4 +1,4 @@
-//! What a user of `query` relies on: text as it comes, calls at the end, a stream that can be dropped.
+//! The guarantees of `query`: text as it arrives, calls at the end, a stream that can be dropped.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn text_comes_while_it_is_generated() {
         let ContentBlock::Text(block) = block.unwrap() else { panic!("only text was said") };
         times.push((block.text, start.elapsed().as_secs()));
     }
-    // The first second is that of a chunk with nothing but a role.
+    // The first second is that of a chunk with only a role.
     let seen: Vec<(&str, u64)> = times.iter().map(|(text, time)| (&**text, *time)).collect();
     assert_eq!(seen, [("one", 2), (" two", 3), (" three", 4)]);
 }

@@ -1,4 +1,4 @@
-//! Every stream, however it is cut, gives the blocks, errors, finish and usage that are expected of it.
+//! Every stream, however it is cut, gives the expected blocks, errors, finish reason and usage.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,7 +24,7 @@ fn in_two(body: &Bytes, at: usize) -> [Bytes; 2] {
     [body.slice(..at), body.slice(at..)]
 }
 
-/// Runs a check on every fixture and reports all that fail it.
+/// Runs a check on every fixture and reports all failures.
 fn check_all(check: impl Fn(&Fixture)) {
     let mut wrong = Vec::new();
     let fixtures = all();
@@ -82,7 +82,7 @@ fn every_stream_cut_at_any_offset_gives_the_same() {
     });
 }
 
-/// Runs fixtures one after the other as answers of one server.
+/// Runs fixtures in sequence as answers of one server.
 #[track_caller]
 fn check_chain<'a>(fixtures: impl IntoIterator<Item = &'a Fixture>) {
     let mut templates = TemplateCache::default();
@@ -108,7 +108,7 @@ fn every_stream_gives_the_same_after_itself_and_after_any_other() {
     check_chain(&fixtures);
     check_chain(fixtures.iter().rev());
     check_chain(fixtures.iter().flat_map(|fixture| [fixture, fixture]));
-    // Each comes after many others.
+    // Each follows many others.
     for step in [7, 31] {
         check_chain((0..fixtures.len()).map(|place| &fixtures[place * step % fixtures.len()]));
     }

@@ -1,4 +1,4 @@
-//! Answers of a type: asked for, checked, asked for again, and seen while they arrive.
+//! Structured output: requested, validated, retried, and observed while it arrives.
 
 #[path = "structured/laws.rs"]
 mod laws;
@@ -37,7 +37,7 @@ pub(crate) fn oslo() -> Place {
     Place { city: "Oslo".to_owned(), people: Some(717_710), sights: Vec::new() }
 }
 
-/// What was said last in a request.
+/// The last message of a request.
 pub(crate) fn last_words(request: &Request) -> String {
     let last = request.messages().last().expect("something is said");
     last["content"].as_str().expect("it is text").to_owned()
@@ -102,7 +102,7 @@ async fn words_fences_and_thinking_around_the_object_are_passed_over() {
         let mut client = client(manual(&server));
         let answer = client.send_for::<Place>("Where?").await.unwrap();
         assert_eq!(answer.value, oslo());
-        // It stands in history as it was said.
+        // History keeps it as the model wrote it.
         assert_eq!(client.history()[1].text(), said);
     }
 }
@@ -130,7 +130,7 @@ async fn an_answer_that_does_not_fit_is_told_why_and_leaves_no_trace() {
     assert_eq!(requests[2].messages().len(), 5, "the model sees all its tries");
     let oslo = format!("assistant: {OSLO}");
     assert_eq!(told(client.history()), ["user: Where?", &oslo]);
-    // One prompt, however many tries.
+    // One prompt, regardless of the number of attempts.
     assert_eq!(client.turn_metadata().turns, 1);
     talk(&mut client, "Thanks.").await;
     assert_eq!(client.send("More.").await.unwrap_err().kind(), ErrorKind::MaxTurns);
@@ -196,7 +196,7 @@ async fn a_cut_answer_is_tried_once_more_with_a_hint() {
     assert!(words.starts_with(hint), "{words}");
     assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
 
-    // A second cut ends it, also where tries are left, and so does the first where none are.
+    // A second truncation ends it even if attempts are left; the first one does if none are.
     for (tries, server) in
         [(3, strict([cut(), cut(), Reply::text("Hi.")])), (1, strict([cut(), Reply::text("Hi.")]))]
     {
@@ -207,13 +207,13 @@ async fn a_cut_answer_is_tried_once_more_with_a_hint() {
         assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
     }
 
-    // Between two cuts there may be an answer that does not fit.
+    // An invalid answer may come between two truncations.
     let server = strict([cut(), Reply::text("Oslo."), cut()]);
     let error =
         self::client(manual(&server)).send_for::<Place>("Where?").tries(9).await.unwrap_err();
     assert_eq!((&*unfit(&error), server.requests().len()), (CUT_OFF, 3));
 
-    // An object is complete that was cut off behind its end.
+    // An object that was cut off after its end is complete.
     let server = strict([Reply::text(format!("{OSLO} I hope th")).finish("length")]);
     let answer = self::client(manual(&server)).send_for::<Place>("Where?").await.unwrap();
     assert_eq!(answer.finish_reason, FinishReason::Length);
@@ -242,7 +242,7 @@ async fn an_error_in_a_later_try_leaves_the_prompt_to_go_on_from() {
     assert_eq!(told(client.history()), ["user: Where?"]);
     client.continue_turn().await.unwrap();
     assert_eq!(server.requests()[2].json()["response_format"], json!(null));
-    // The first try takes the prompt back, as any.
+    // The first attempt takes the prompt back, like any failure.
     let server = strict([Reply::error(400, "no")]);
     let mut client = self::client(manual(&server));
     assert_eq!(client.send_for::<Place>("Where?").await.unwrap_err().kind(), ErrorKind::Api);

@@ -1,4 +1,4 @@
-//! What the tests of a conversation share: clients, tools, and how blocks and messages read as lines.
+//! Code shared by tests of conversations: clients, tools, and blocks and messages as lines.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,13 +15,13 @@ use open_agent::{
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
-/// A server that plays these replies and refuses whatever a strict server would.
+/// A server that plays these replies and rejects what a strict server would.
 pub(crate) fn strict<const N: usize>(replies: [Reply; N]) -> MemoryServer {
     MemoryServer::new(Script::from(replies).strict())
 }
 
 pub(crate) fn manual(server: &MemoryServer) -> AgentOptionsBuilder {
-    // What is tried again is another file's matter.
+    // Retries are tested elsewhere.
     AgentOptions::builder().model("any").transport(server.clone()).retry(RetryConfig::none())
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn client(options: AgentOptionsBuilder) -> Client {
     Client::new(options.build().expect("these options can work")).expect("there is a model")
 }
 
-/// An answer that says these words, a piece each, and then nothing more though there was more to say.
+/// An answer with these words, one piece each, that stalls before its end.
 pub(crate) fn stalling(words: &[&str]) -> Reply {
     let piece = |word: &str| {
         let chunk = json!({ "choices": [{ "index": 0, "delta": { "content": word } }] });
@@ -53,7 +53,7 @@ pub(crate) fn adder() -> FnTool {
     )
 }
 
-/// Says its argument `say` again.
+/// Returns its argument `say`.
 pub(crate) fn echo() -> FnTool {
     tool("echo", "Says it again")
         .param("say", "string")
@@ -61,7 +61,7 @@ pub(crate) fn echo() -> FnTool {
         .build(|args| async move { Ok(args["say"].clone()) })
 }
 
-/// Takes so long.
+/// Takes this long.
 pub(crate) fn slow(name: &str, time: Duration) -> FnTool {
     tool(name, "Takes a while").build(move |_| async move {
         tokio::time::sleep(time).await;
@@ -74,8 +74,7 @@ pub(crate) fn failing(name: &str) -> FnTool {
     tool(name, "Fails").build(|_| async { Err(ToolError::new("the disk is full")) })
 }
 
-/// Never answers. Its guard counts how many runs of it are alive, and remembers whether each had been
-/// told to stop when it was dropped.
+/// Never finishes. Its guard counts live runs, and records whether each had been signaled when it was dropped.
 pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
     let alive = alive.clone();
     tool(name, "Hangs").build_with_context(move |_, context| {
@@ -88,7 +87,7 @@ pub(crate) fn hanging(name: &str, alive: &Alive) -> FnTool {
     })
 }
 
-/// Counts what is alive, and what was said when it was dropped.
+/// Counts live runs, and records their state when dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Alive {
     now: Arc<AtomicUsize>,
@@ -103,23 +102,23 @@ impl Alive {
         Guard { alive: self.clone(), was_told: Box::new(was_told) }
     }
 
-    /// How many live now.
+    /// The number of live runs.
     pub(crate) fn now(&self) -> usize {
         self.now.load(Ordering::SeqCst)
     }
 
-    /// How many ever lived.
+    /// The number of runs ever started.
     pub(crate) fn ever(&self) -> usize {
         self.ever.load(Ordering::SeqCst)
     }
 
-    /// How many were dropped after they had been told.
+    /// The number of runs that were signaled before being dropped.
     pub(crate) fn told(&self) -> usize {
         self.told.load(Ordering::SeqCst)
     }
 }
 
-/// Alive until it is dropped.
+/// Counts as alive until dropped.
 pub(crate) struct Guard {
     alive: Alive,
     was_told: Box<dyn Fn() -> bool + Send>,
@@ -132,7 +131,7 @@ impl Drop for Guard {
     }
 }
 
-/// What happened, in order, from wherever it is written.
+/// A log of events in order, from any thread.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -146,7 +145,7 @@ impl Log {
     }
 }
 
-/// A block in one line.
+/// A block on one line.
 pub(crate) fn line(block: &ContentBlock) -> String {
     match block {
         ContentBlock::Text(text) => text.text.clone(),
@@ -165,7 +164,7 @@ pub(crate) fn line(block: &ContentBlock) -> String {
     }
 }
 
-/// A conversation, a message in a line.
+/// A conversation, one message per line.
 pub(crate) fn told(history: &[Message]) -> Vec<String> {
     let told = |message: &Message| {
         let blocks: Vec<String> = message.content.iter().map(line).collect();
@@ -175,7 +174,7 @@ pub(crate) fn told(history: &[Message]) -> Vec<String> {
     history.iter().map(told).collect()
 }
 
-/// Reads on to the end or an error: blocks as lines, pieces of text joined.
+/// Reads to the end or an error: blocks as lines, pieces of text joined.
 pub(crate) async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>) {
     let (mut seen, mut in_text) = (Vec::<String>::new(), false);
     loop {
@@ -194,14 +193,14 @@ pub(crate) async fn read_on(client: &mut Client) -> (Vec<String>, Option<Error>)
     }
 }
 
-/// Reads to the end, where nothing may fail.
+/// Reads to the end, without errors.
 pub(crate) async fn read(client: &mut Client) -> Vec<String> {
     let (seen, error) = read_on(client).await;
     assert!(error.is_none(), "after {seen:?}: {error:?}");
     seen
 }
 
-/// Sends a prompt and reads to the end, where nothing may fail.
+/// Sends a prompt and reads to the end, without errors.
 pub(crate) async fn talk(client: &mut Client, prompt: &str) -> Vec<String> {
     client.send(prompt).await.expect("the prompt is taken");
     read(client).await
@@ -221,7 +220,7 @@ pub(crate) async fn next<S: Stream + Unpin>(stream: &mut S) -> Option<S::Item> {
     poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx)).await
 }
 
-/// Numbers that look random, the same ones for the same seed.
+/// A deterministic random number generator.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -240,7 +239,7 @@ impl Random {
     }
 }
 
-/// Polls a future so many times, or until it is ready, and drops it.
+/// Polls a future this many times, or until it is ready, and drops it.
 pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());
@@ -252,7 +251,7 @@ pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output
     None
 }
 
-/// So many cases of a law, the same ones each time.
+/// The configuration of a law with this many deterministic cases.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig::with_cases(cases);
     config.rng_seed = RngSeed::Fixed(1);

@@ -1,4 +1,4 @@
-//! A client on a runtime with several threads: every future of it can be moved between them.
+//! A client on a multithreaded runtime: all its futures are `Send`.
 
 use oa_testkit::{Reply, Script, SocketServer};
 use open_agent::{
@@ -78,7 +78,7 @@ async fn a_client_lives_in_a_task_of_its_own() {
     }
     assert_eq!(seen, r#"I add. [c add {"a":1,"b":2}]c=3.0It is 3."#);
 
-    // It is interrupted from here.
+    // Interrupted from this thread.
     let (answer, mut answers) = mpsc::channel(64);
     ask.send(("Count.".to_owned(), answer)).await.unwrap();
     assert_eq!(answers.recv().await.as_deref(), Some("One,"));
@@ -89,7 +89,7 @@ async fn a_client_lives_in_a_task_of_its_own() {
     assert_eq!(client.finish_reason(), Some(&FinishReason::Interrupted));
     assert!(told(client.history())[5].ends_with("(interrupted)"));
 
-    // A task that is aborted takes its client with it.
+    // An aborted task drops its client.
     let mut client = client;
     let (begun, begins) = oneshot::channel();
     let task = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Tokens as servers count them.
+//! Token counts by servers.
 
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{
@@ -19,7 +19,7 @@ fn asking(server: &MemoryServer, provider: Provider) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").provider(provider).transport(server.clone())
 }
 
-/// Counts words, and those of its template.
+/// Counts words, plus those of its template.
 fn llama_cpp(request: &Request) -> Reply {
     let body = request.json();
     match request.path() {
@@ -60,7 +60,7 @@ async fn llama_cpp_counts_texts_and_what_its_template_makes_of_a_conversation() 
     let options = options.unwrap();
     assert_eq!(count_text_tokens(&options, "one two three").await.unwrap(), 3);
     let messages = [Message::user("one two three")];
-    // What begins it, the system's three, the user's four, a tool.
+    // The start, three for the system prompt, four for the user's, and a tool.
     assert_eq!(count_tokens(&options, &messages).await.unwrap(), 1 + 3 + 4 + 1);
 }
 

@@ -1,4 +1,4 @@
-//! `query` offers tools and asks hooks; it runs nothing.
+//! `query` offers tools and runs hooks, but executes nothing.
 
 use oa_chat::ToolMode;
 use oa_client::{AgentOptions, AgentOptionsBuilder, Error, ErrorKind, query};
@@ -26,7 +26,7 @@ fn builder(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone()).tool(add())
 }
 
-/// The blocks behind the text in one line each, and the error.
+/// The blocks after the text, one per line, and the error.
 async fn calls(options: AgentOptionsBuilder) -> (Vec<String>, Option<Error>) {
     let mut seen = Vec::new();
     let mut answer = match query("Add.", &options.build().expect("these can work")).await {
@@ -52,7 +52,7 @@ async fn calls(options: AgentOptionsBuilder) -> (Vec<String>, Option<Error>) {
             Err(error) => failure = Some(error),
         }
     }
-    // What stands in the message is the model's own, whatever hooks made of it.
+    // The message contains the model's own arguments, whatever hooks changed.
     let message = answer.message().expect("the stream has ended");
     let own = message.content.iter().filter(|block| matches!(block, ContentBlock::ToolUse(_)));
     assert_eq!(own.count(), 2);

@@ -1,4 +1,4 @@
-//! Every stream through the whole client, in memory and over a real socket, cut in some fifty ways.
+//! Every stream through the whole client, in memory and over a real socket, cut in about fifty ways.
 
 use oa_client::{AgentOptions, ErrorKind, query};
 use oa_testkit::{Cut, MemoryServer, Reply, Script, SocketServer};
@@ -6,7 +6,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use serde_json::{Value, json};
 use suite::{Fixture, all};
 
-/// What a user of `query` gets to see.
+/// The output of `query` for its user.
 struct Seen {
     text: String,
     thinking: String,
@@ -40,7 +40,7 @@ async fn ask(options: &AgentOptions) -> Seen {
     seen
 }
 
-/// Some fifty ways to cut a body of this size.
+/// About fifty ways to cut a body of this size.
 fn cuts(size: usize) -> Vec<Cut> {
     let mut cuts = vec![Cut::Whole, Cut::Events, Cut::Every(1), Cut::Every(7)];
     cuts.extend((0..16).map(|seed| Cut::Random { seed }));
@@ -48,8 +48,8 @@ fn cuts(size: usize) -> Vec<Cut> {
     cuts
 }
 
-/// Bodies that the server of the test cannot send as they are: it plays what it is given, and an empty
-/// body has no pieces.
+/// Bodies that the test's server cannot send unchanged: it plays what it is given, and an empty body has no
+/// pieces.
 fn reply(fixture: &Fixture) -> Reply {
     Reply::sse(fixture.body.clone())
 }
@@ -122,7 +122,7 @@ fn check(fixture: &Fixture, seen: &Seen, cut: &Cut) {
     }
 }
 
-/// Fixtures whose server has to be known beforehand are for the pipeline's tests.
+/// Fixtures whose server must be known in advance are tested with the pipeline.
 fn fixtures() -> Vec<Fixture> {
     all()
         .into_iter()
@@ -154,7 +154,7 @@ async fn every_stream_over_a_socket_with_http_chunks_at_the_cuts() {
         for cut in &cuts {
             check(&fixture, &ask(&options).await, cut);
         }
-        // A stream that was read to its end leaves its connection for the next.
+        // A stream read to its end leaves its connection for the next one.
         let reported =
             fixture.expect()["stream_errors"].as_array().is_some_and(|errors| !errors.is_empty());
         if !fixture.fails() && !reported {

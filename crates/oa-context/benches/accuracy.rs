@@ -1,4 +1,4 @@
-//! How far are estimates from exact counts, by kind of text, and what do they cost?
+//! Measures the error of estimates compared with exact counts, by kind of text, and their cost.
 //!
 //! `cargo bench -p oa-context` prints two tables. `accuracy` has errors in percent of `o200k_base`, for all texts of a
 //! kind and for the worst of them. The column "held out" is the one that counts: the estimator was tuned on the

@@ -1,4 +1,4 @@
-//! What does the router add to a request?
+//! Measures what the router adds to a request.
 //!
 //! The servers are functions that answer at once with one piece of text, so that nothing is counted but what
 //! the client does. Instructions are those that `valgrind` counts; where it is not installed, times alone.
@@ -32,7 +32,7 @@ const ANSWER: &str = concat!(
 
 type Serve = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
 
-/// What is compared, and how its requests are answered.
+/// A contender, and the way in which its requests are answered.
 const CASES: [(&str, Serve); 7] = [
     ("an endpoint", |options| options.chat_service(endpoint())),
     ("a router: one server", |options| options.chat_service(built(over(1)))),

@@ -82,7 +82,7 @@ pub(crate) struct Lines {
     start: Start,
 }
 
-/// How much of the byte order mark was seen at the start of the stream.
+/// The part of the byte order mark seen at the start of the stream.
 #[derive(Debug, Default)]
 enum Start {
     #[default]

@@ -1,4 +1,4 @@
-//! Profiles: written by the doctor, read back by options.
+//! Profiles: written by the doctor, read by options.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{MODEL, but, has_tools, is_plain, options};
 use crate::talk::adder;
 
-/// A file that goes with the test.
+/// A file next to the test.
 struct File(PathBuf);
 
 impl File {
@@ -36,7 +36,7 @@ impl Drop for File {
     }
 }
 
-/// A profile in which everything is said.
+/// A profile with every setting.
 fn full() -> Value {
     json!({
         "open_agent_profile": 1,
@@ -133,7 +133,7 @@ async fn what_is_in_it_counts_for_its_model_alone_whichever_is_asked_first() {
                 assert_eq!((&*text, tags), ("Yes.", ThinkTags::StartsInThinking));
                 assert_eq!(limits, (Some(&five), None));
             } else {
-                // As this provider has it.
+                // As for this provider.
                 assert_eq!((&*text, tags), ("Hm.</think>Yes.", ThinkTags::Split));
                 assert_eq!(limits, (None, Some(&five)));
             }
@@ -170,7 +170,7 @@ fn what_is_set_by_name_wins() {
     assert_eq!(options.think_tags(), ThinkTags::Off);
     assert_eq!(options.model(), MODEL);
 
-    // What was learned of one model is not true of another.
+    // Findings about one model do not apply to another.
     let other = builder().model("other").provider(Provider::Vllm).build().unwrap();
     assert_eq!((other.model(), other.think_tags()), ("other", ThinkTags::Split));
     assert_eq!(other.base_url(), "http://localhost:8001/v1");

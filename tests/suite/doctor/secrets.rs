@@ -1,4 +1,4 @@
-//! Nothing that the doctor makes has a key in it, even if the server repeats it.
+//! Nothing from the doctor contains a key, even if the server repeats it.
 
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{AgentOptions, Doctor, Error, json};
@@ -8,7 +8,7 @@ use super::{MODEL, healthy};
 const KEY: &str = "sk-doctor-0123456789";
 const HEADER: &str = "header-secret-98765";
 
-/// Repeats what it was sent, wherever words can stand.
+/// Repeats the request wherever text can appear.
 fn echoes(place: usize) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
     move |request| {
         let secrets = format!("{KEY} and {HEADER}");

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{MODEL, but, has_tools, healthy, is_plain, only, options, report, server, verdict};
 
-/// Everything but this is as it should be.
+/// Flawless except for this.
 #[track_caller]
 fn others_are_ok(findings: &[Finding], probes: &[Probe]) {
     for finding in findings {
@@ -64,7 +64,7 @@ async fn whose_model_calls_no_tool() {
         report(but(|request| has_tools(request).then(|| Reply::text("Sunny, I guess.")))).await;
     others_are_ok(&report.findings, &ABOUT_TOOLS[..3]);
     assert_eq!(verdict(&report, Probe::ForcedCalls), Verdict::Warn);
-    // The server takes them, so that options with tools are no error.
+    // The server accepts them, so options with tools are valid.
     assert_eq!((report.profile.tools, report.profile.forced_calls), (None, Some(false)));
 }
 
@@ -384,7 +384,7 @@ async fn a_model_that_is_not_on_the_list_is_told() {
                              -> name a model of the list by .model(..) or OPEN_AGENT_MODEL, or load this
                                 one
     ");
-    // As long as it is the latest, its name may say so.
+    // While it is the latest, its name may say so.
     let latest = Script::new().models(["qwen3:8b:latest"]);
     assert_eq!(only(Probe::Models, latest).await.verdict, Verdict::Ok);
 }
@@ -468,7 +468,7 @@ async fn are_left_alone_once_the_doctor_is_dropped() {
     let pending = timeout(Duration::from_secs(1), doctor.next_finding()).await;
     assert!(pending.is_err(), "it waits");
     memory.wait_for_abort(Duration::from_secs(1)).await;
-    // The same probe is made again.
+    // The same probe is repeated.
     assert_eq!(doctor.next_finding().await.map(|finding| finding.probe), Some(Probe::Streaming));
 }
 

@@ -1,4 +1,4 @@
-//! The table that people read, and the report that programs read.
+//! The table for people, and the report for programs.
 
 use insta::assert_snapshot;
 use oa_testkit::{Reply, SocketServer};

@@ -1,11 +1,11 @@
-//! The cases: a fault, where it strikes, how the body is framed, who asks; and what is to come of it.
+//! The cases: the fault, its stage, the framing and the kind of client, with the expected outcome.
 
 use std::fmt;
 
 use oa_client::ErrorKind;
 use oa_testkit::Framing;
 
-/// Where the fault strikes.
+/// The stage of the fault.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
     BeforeHead,
@@ -17,34 +17,34 @@ pub(super) enum Stage {
     AfterDone,
 }
 
-/// What goes wrong there.
+/// The fault.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
-    /// FIN, between two events.
+    /// FIN between two events.
     Close,
-    /// RST, between two events.
+    /// RST between two events.
     Reset,
     /// Silence on an open connection.
     Stall,
     /// FIN within an event, or within the head.
     Half,
-    /// Bytes that belong to no protocol; then it goes on.
+    /// Bytes of no known protocol, then it continues.
     Garbage,
-    /// An event that is no JSON; then it goes on.
+    /// An event that is not JSON, then it continues.
     BadPayload,
-    /// A chunk whose size is no number.
+    /// A chunk whose size is not a number.
     BadChunk,
-    /// Twenty bytes, one every 10 ms; then it goes on.
+    /// Twenty bytes, one every 10 ms, then it continues.
     Slow,
-    /// 64 KiB of comments; then it goes on. The 64 MB are in `floods.rs`.
+    /// 64 KiB of comments, then it continues. 64 MB are tested in `floods.rs`.
     Comments,
-    /// A page of HTML, and the end.
+    /// An HTML page, then the end.
     Html,
-    /// An error as a line of JSON, and the end.
+    /// An error as a line of JSON, then the end.
     JsonError,
-    /// An error as an event, and the end.
+    /// An error as an event, then the end.
     ErrorEvent,
-    /// An event that is no JSON, then RST.
+    /// An event that is not JSON, then RST.
     BadReset,
     /// An error as an event, then RST.
     ErrorReset,
@@ -52,21 +52,21 @@ pub(super) enum Fault {
     ErrorStall,
     /// The whole answer as one JSON document.
     JsonAnswer,
-    /// A content length that ends here, though the body does not.
+    /// A content length that ends here, before the body does.
     TooShort,
-    /// A content length that is no number.
+    /// A content length that is not a number.
     BadLength,
-    /// A head without end: 1 MB of one header.
+    /// An endless head: 1 MB of one header.
     BigHead,
     /// The first bytes of TLS.
     Tls,
     /// An informational response before the real one.
     Interim(u16),
-    /// The answer, under another status that says success.
+    /// The answer with another success status.
     Success(u16),
-    /// A status that says otherwise, and its body.
+    /// An error status with a body.
     Status(u16, Page),
-    /// An answer while 8 MB of the request are still being sent.
+    /// A response while 8 MB of the request are still being sent.
     Early(Haste),
 }
 
@@ -84,14 +84,14 @@ pub(super) enum Page {
     Stall,
 }
 
-/// What an early answer is, and what the server does with the rest of the request.
+/// An early response, and the server's handling of the rest of the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Haste {
-    /// Refuses, and reads on.
+    /// Rejects, and reads on.
     RefuseAndRead,
-    /// Refuses, and goes away.
+    /// Rejects, and closes.
     RefuseAndClose,
-    /// Refuses, and neither reads nor closes.
+    /// Rejects, and neither reads nor closes.
     RefuseAndHold,
     /// Answers, and reads on.
     AnswerAndRead,
@@ -105,13 +105,13 @@ impl Haste {
     }
 }
 
-/// Who asks.
+/// The kind of client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mode {
     Query,
     /// A client whose caller runs the calls.
     Manual,
-    /// A client that runs them; the fault is in the second round.
+    /// A client that runs the calls itself; the fault is in the second round.
     Auto,
 }
 
@@ -121,22 +121,22 @@ pub(super) struct Case {
     pub(super) fault: Fault,
     pub(super) framing: Framing,
     pub(super) mode: Mode,
-    /// Whether the client may try again twice.
+    /// True if the client may retry twice.
     pub(super) retries: bool,
 }
 
-/// What the documented rules make of a fault, whoever asks.
+/// The documented effect of a fault, for any client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
-    /// The whole answer, as if nothing were wrong.
+    /// The complete answer, as if nothing were wrong.
     Whole,
-    /// A body that ends here, in good order (rule 14).
+    /// A body that ends here, properly terminated (rule 14).
     Ends,
     /// A connection that breaks here (rule 14).
     Breaks,
-    /// Something else than HTTP/1.1.
+    /// Something other than HTTP/1.1.
     Unreadable,
-    /// Nothing more.
+    /// Silence.
     Silence,
     /// An error inside a stream.
     Reports,
@@ -144,20 +144,20 @@ enum Told {
     Refuses(u16),
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
-    /// The text that was handed out.
+    /// The delivered text.
     pub(super) text: String,
     pub(super) call: Called,
     pub(super) end: End,
-    /// A letter for each message: user, assistant, assistant with calls, tool.
+    /// One letter per message: user, assistant, assistant with calls, tool.
     pub(super) history: String,
-    /// How many requests the server got, without the prompt that came after.
+    /// The number of requests to the server, except for the following prompt.
     pub(super) requests: usize,
 }
 
-/// What was seen of the answer's call.
+/// The observed state of the answer's call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Called {
     Broken,
@@ -176,31 +176,31 @@ impl Case {
         use Fault::*;
         let by_close = self.framing == Framing::Close;
         match (self.stage, self.fault) {
-            // What stands behind `[DONE]`, or goes on as it should, is nobody's trouble.
+            // Anything after `[DONE]` does not matter.
             (Stage::AfterDone, _) => Told::Whole,
             (_, Slow | Interim(_) | Success(_) | JsonAnswer) => Told::Whole,
             (_, Early(early)) if !early.refuses() => Told::Whole,
             (_, Early(_)) => Told::Refuses(413),
             (_, Status(204, _)) => Told::Ends,
             (_, Status(status, _)) => Told::Refuses(status),
-            // The finish reason is there: the answer is complete.
+            // The finish reason arrived, so the answer is complete.
             (Stage::BeforeUsage, Close | Half | Reset | BadReset | BadChunk | Stall) => Told::Ends,
             (_, Stall) => Told::Silence,
             (Stage::BeforeHead, Close | Half | Reset) => Told::Breaks,
             (Stage::BeforeHead, _) => Told::Unreadable,
-            // Comments, what is no field, and a payload that is no JSON are passed over.
+            // Comments, unknown fields and payloads that are not JSON are skipped.
             (_, Comments | Garbage | BadPayload) => Told::Whole,
-            // Without a length and without chunks, a close is how a body ends.
+            // Without a length or chunks, closing ends the body.
             (_, Close | Half) if by_close => Told::Ends,
             (_, Close | Half | Reset | BadReset | BadChunk) => Told::Breaks,
             (_, Html | TooShort) => Told::Ends,
-            // The server's own words count for more than how its connection ended.
+            // The server's message takes precedence over how its connection ended.
             (_, JsonError | ErrorEvent | ErrorReset | ErrorStall) => Told::Reports,
             (_, BadLength | BigHead | Tls) => Told::Unreadable,
         }
     }
 
-    /// What the documented rules make of it, for whoever asks.
+    /// Returns the documented outcome for a kind of client.
     pub(super) fn expected(&self) -> Outcome {
         let (stage, told) = (self.stage, self.told());
         let begun = matches!(stage, Stage::InText | Stage::InArguments | Stage::BeforeUsage);
@@ -213,10 +213,10 @@ impl Case {
             };
             End::Failed { kind, retryable, status, timeout }
         };
-        // Retryable is what broke before the first delta, and what a server says is passing.
+        // Retryable: breaks before the first delta, and errors that a server calls temporary.
         let end = match told {
             Told::Whole => End::Finished("tool_calls".to_owned()),
-            // A success that says nothing is an error, and will be one again.
+            // An empty success is an error, and would be again.
             Told::Ends if !begun => failed(ErrorKind::Stream, false),
             Told::Ends if stage == Stage::BeforeUsage => End::Finished("tool_calls".to_owned()),
             Told::Ends => End::Finished("unspecified".to_owned()),
@@ -235,7 +235,7 @@ impl Case {
             (_, Stage::InText) => "Hello",
             _ => "",
         };
-        // Calls come once their message has ended, so not at all if it failed.
+        // Calls are delivered after the end of their message, so not at all if it failed.
         let call = match (&end, told, stage) {
             (End::Failed { .. }, ..) => Called::Never,
             (_, Told::Whole, _) | (.., Stage::BeforeUsage) => Called::Whole,
@@ -243,10 +243,10 @@ impl Case {
             _ => Called::Never,
         };
         let answer = match (&end, call, self.mode) {
-            // A prompt whose answer never began is taken back.
+            // A prompt whose answer never started is taken back.
             (End::Failed { .. }, _, Mode::Manual) if begun => "u",
             (End::Failed { .. }, ..) => "",
-            // A broken call is left out where nobody can answer it (rule 10).
+            // A broken call is dropped where nobody can answer it (rule 10).
             (_, Called::Never, Mode::Auto) => "a",
             (_, Called::Whole | Called::Broken, Mode::Auto) => "cta",
             (_, Called::Never | Called::Broken, _) => "ua",
@@ -257,7 +257,7 @@ impl Case {
         match self.mode {
             Mode::Query => outcome.history.clear(),
             Mode::Manual => {}
-            // The first round stays, and after a call, whole or broken, a third follows.
+            // The first round stays, and after a call, valid or broken, a third follows.
             Mode::Auto => {
                 outcome.history.insert_str(0, "uct");
                 outcome.requests += 1;
@@ -271,7 +271,7 @@ impl Case {
         outcome
     }
 
-    /// What comes of a second try.
+    /// The outcome of a second attempt.
     fn recovered(&self) -> Outcome {
         let (history, requests) = match self.mode {
             Mode::Query => ("", 2),
@@ -314,7 +314,7 @@ pub(super) fn cases() -> Vec<Case> {
             for mode in [Mode::Query, Mode::Manual, Mode::Auto] {
                 let case = Case { stage, fault, framing, mode, retries: false };
                 cases.push(case);
-                // What is tried again is the same in each framing, and slow for large requests.
+                // Retries behave the same with every framing, and are slow for large requests.
                 if framing == framings[0] && !matches!(fault, Early(_)) {
                     cases.push(Case { retries: true, ..case });
                 }
@@ -373,7 +373,7 @@ pub(super) fn cases() -> Vec<Case> {
             add(stage, fault, &framings);
         }
         if stage == Stage::AfterDone {
-            // With a length the answer is over, and nobody can know that the server is stuck.
+            // With a length the answer is over, and nobody can tell that the server is stuck.
             add(stage, Stall, &[Framing::Chunked, Framing::Close]);
         } else {
             for fault in [Stall, Half, Slow, BadReset, ErrorReset, ErrorStall] {
@@ -389,8 +389,8 @@ pub(super) fn cases() -> Vec<Case> {
     cases
 }
 
-/// The statuses that are tried again, by the contract.
+/// The statuses that are retried, by contract.
 const PASSING: [u16; 9] = [408, 409, 425, 429, 500, 502, 503, 504, 529];
 
-/// What the server says to every request without a fault.
+/// The server's reply to requests without a fault.
 pub(super) const RECOVERED: &str = "Recovered.";

@@ -1,4 +1,4 @@
-//! 64 MB of what should be little: read to the end or refused, and never held.
+//! 64 MB of something that should be small: read to the end or rejected, but never buffered.
 
 use std::sync::mpsc;
 use std::thread;
@@ -14,7 +14,7 @@ use super::{look, served};
 
 const SIZE: usize = 64 << 20;
 
-/// A server in a thread of its own, so that what it holds is not counted here; it ends with the sender.
+/// A server in its own thread, whose memory is not counted here; ends with the sender.
 fn serve(replies: Vec<Reply>) -> (String, mpsc::Sender<()>) {
     let (told, address) = mpsc::channel();
     let (stop, stopped) = mpsc::channel::<()>();
@@ -31,7 +31,7 @@ fn serve(replies: Vec<Reply>) -> (String, mpsc::Sender<()>) {
     (address.recv().expect("the server starts"), stop)
 }
 
-/// What a client makes of it, in words; the most bytes that were held at once; the time.
+/// Returns the client's outcome, its peak memory in bytes, and the time.
 fn swallow(body: Reply, framing: Framing) -> (String, u64, Duration) {
     let flood = body.framing(framing).cut(Cut::Every(64 << 10));
     let (base_url, _stop) = serve(vec![flood, Reply::text(RECOVERED)]);
@@ -101,7 +101,7 @@ fn sixty_four_megabytes_of_anything_else_are_refused_or_skipped_and_not_held() {
             "an error page",
             page(503, "text/html", "<p>no luck</p>\n"),
             "Api: the server answered 503",
-            // The megabyte that is kept, and what is made of it without its tags.
+            // The kept megabyte, and the text without its tags.
             12,
         ),
     ];

@@ -1,4 +1,4 @@
-//! How a server makes a fault.
+//! Servers that produce faults.
 
 use std::io;
 use std::net::SocketAddr;
@@ -31,7 +31,7 @@ fn events(events: &[&str]) -> String {
 }
 
 impl Stage {
-    /// How many events come before the fault.
+    /// The number of events before the fault.
     fn events(self) -> usize {
         match self {
             Self::BeforeHead | Self::AfterHead => 0,
@@ -53,12 +53,12 @@ fn document() -> String {
         .to_string()
 }
 
-/// A head and a body, as bytes that no server of good manners would say.
+/// A raw head and body that no well-behaved server would send.
 fn raw(headers: &str, body: &str) -> Reply {
     Reply::raw(format!("{HEAD}{headers}\r\n\r\n{body}"))
 }
 
-/// The reply that makes the case's fault; none if no script can.
+/// The reply with the case's fault; `None` if no script can produce it.
 fn reply(case: &Case) -> Option<Reply> {
     let events_before = case.stage.events();
     let (before, after) = (events(&EVENTS[..events_before]), events(&EVENTS[events_before..]));
@@ -101,11 +101,11 @@ fn reply(case: &Case) -> Option<Reply> {
         (_, Fault::JsonAnswer) => Reply::body(200, "application/json", document()),
         (_, Fault::Slow) => {
             let slow = Reply::sse(whole).cut(Cut::At((at..at + 20).collect()));
-            // What comes before the fault comes at once.
+            // Everything before the fault is sent at once.
             let first = if at == 0 { SLOW } else { Duration::ZERO };
             slow.delay(SLOW).delay_first(first)
         }
-        // In one write, so that what is too much is there before anybody can ask again.
+        // In one write, so that the excess is there before the next request.
         (_, Fault::TooShort) => return Some(raw(&format!("content-length: {at}"), &whole)),
         (_, Fault::BadChunk) => {
             let chunk = if at == 0 { String::new() } else { format!("{at:x}\r\n{before}\r\n") };
@@ -116,7 +116,7 @@ fn reply(case: &Case) -> Option<Reply> {
     Some(reply.framing(case.framing))
 }
 
-/// The reply that makes a fault in place of the head.
+/// The reply with a fault in place of the head.
 fn head(fault: Fault, body: &str) -> Option<Reply> {
     let length = format!("content-length: {}", body.len());
     Some(match fault {
@@ -152,7 +152,7 @@ fn head(fault: Fault, body: &str) -> Option<Reply> {
     })
 }
 
-/// A server that makes one fault and behaves well otherwise.
+/// A server that produces one fault and is flawless otherwise.
 pub(super) struct Server {
     pub(super) script: SocketServer,
     front: Option<(SocketAddr, JoinSet<()>)>,
@@ -162,7 +162,7 @@ impl Server {
     pub(super) async fn start(case: &Case) -> io::Result<Self> {
         let mut script = Script::new().strict();
         if case.mode == Mode::Auto {
-            // A connection of its own for each round: one that was used before is tried again.
+            // A connection per round, because requests on reused connections may be repeated.
             script =
                 script.reply(Reply::new().call("look", json!({"place": "there"})).announce_close());
         }
@@ -187,13 +187,13 @@ impl Server {
         }
     }
 
-    /// How many requests came, those that the front kept for itself included.
+    /// The number of requests, including those kept by the front.
     pub(super) fn requests(&self) -> usize {
         self.script.requests().len() + usize::from(self.front.is_some())
     }
 }
 
-/// Passes connections on to a server, except one, on which it makes a fault.
+/// Forwards connections to a server, except for one with a fault.
 async fn front(
     server: SocketAddr,
     before: usize,
@@ -207,7 +207,7 @@ async fn front(
         for number in 0.. {
             let Ok((mut stream, _)) = listener.accept().await else { return };
             connections.spawn(async move {
-                // An error means that one of the two has gone, as they may.
+                // An error means that one side is gone, which is allowed.
                 let _ = if number == before {
                     misbehave(&mut stream, fault).await
                 } else {
@@ -266,7 +266,7 @@ async fn drain(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A body of a flood, in `floods.rs`: events before and behind what there is too much of.
+/// The body of a flood: events before and after the excess.
 pub(super) fn flooded(stage: Stage, flood: &str, size: usize) -> Bytes {
     let (before, after) = EVENTS.split_at(stage.events());
     let mut body = events(before).into_bytes();

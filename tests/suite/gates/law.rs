@@ -1,4 +1,4 @@
-//! The law of the gates, over random schemas, inputs and gates.
+//! The law of gates, for random schemas, inputs and gates.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{calling, calling_once, result};
 use crate::talk::{auto, cases, client, manual, told};
 
-/// What one call of a law goes through.
+/// The setup of one call.
 #[derive(Clone, Debug)]
 struct Case {
     schema: Value,
@@ -43,7 +43,7 @@ fn arguments() -> impl Strategy<Value = Value> {
         .prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// Schemas of an object whose members mostly have defaults, in objects and in alternatives too.
+/// Object schemas whose members mostly have defaults, including nested objects and alternatives.
 fn schema() -> impl Strategy<Value = Value> {
     let of = prop::sample::select(vec![
         json!({}),
@@ -89,7 +89,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// What somebody was told of a call's input, the last time.
+/// The input of a call as last seen.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<Value>>>);
 
@@ -159,7 +159,7 @@ async fn check_law(case: Case) -> Result<(), TestCaseError> {
         let Some(waiting) = client.pending_approvals().pop() else { break };
         prop_assert_eq!(ruled.take(), Some(waiting.input.clone()), "what is shown was judged");
         match &case.by_callback {
-            // One that does not fit is refused.
+            // Invalid input is rejected.
             Some(input) if client.approve_with("1", input.clone()).is_ok() => {}
             _ => client.approve("1").expect("it waits"),
         }
@@ -207,7 +207,7 @@ async fn check_law(case: Case) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// Whatever schema, input and gates: what runs is bit for bit what the last gate saw, and what is told of it.
+    /// For any schema, input and gates: exactly what the last gate saw is run and reported.
     #[test]
     fn gates_see_what_runs(case in case()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

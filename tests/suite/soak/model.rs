@@ -1,4 +1,4 @@
-//! A model that mostly behaves, in a thread of its own.
+//! A model that mostly behaves, in its own thread.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,7 +27,7 @@ impl Model {
             runtime.block_on(async {
                 let passed = Mutex::default();
                 let rule = Reply::by(move |request| reply(request, &passed));
-                // Every request is checked as the strictest server would.
+                // Every request is checked by the strictest rules.
                 let script = Script::new().strict().otherwise(rule);
                 let server = SocketServer::start(script).await;
                 let server = server.expect("loopback sockets are there");
@@ -41,17 +41,17 @@ impl Model {
         Self { base_url: address.recv().expect("the server starts"), stop, thread }
     }
 
-    /// Waits until no connection is open, and returns how many there were; panics if one stays, or if a
-    /// request was not as it must be.
+    /// Waits until no connection is open and returns how many there were; panics if one stays open or a request
+    /// was invalid.
     pub(super) fn assert_left(self) -> usize {
-        // If it is gone, it panicked: that comes out of the thread.
+        // If it is gone, it panicked, and the thread reports that.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// What the model says: decided by the words of the user and the length of the conversation, so that it is
-/// the same whatever runs beside it.
+/// The model's answer, determined by the prompt and the length of the conversation, so that it does not depend
+/// on timing.
 fn reply(request: &Request, passed: &Mutex<HashSet<u64>>) -> Reply {
     let messages = request.messages();
     let is_user = |message: &&serde_json::Value| message["role"] == "user";
@@ -96,7 +96,7 @@ fn speech(chance: &mut Chance, rounds: usize) -> Reply {
     reply
 }
 
-/// What is gone at the next try.
+/// Faults that are gone at the next attempt.
 fn passing(chance: &mut Chance) -> Reply {
     match chance.below(5) {
         0 => Reply::error(503, "loading"),
@@ -126,7 +126,7 @@ fn faulty(speech: Reply, chance: &mut Chance) -> Reply {
     }
 }
 
-/// An answer that arrives, in one way or another.
+/// An answer that arrives in one of several ways.
 fn traveling(speech: Reply, chance: &mut Chance) -> Reply {
     let speech = match chance.below(4) {
         0 => speech.cut(Cut::Whole),

@@ -1,4 +1,4 @@
-//! Whatever the value and wherever it is cut.
+//! Laws for any value, cut anywhere.
 
 use oa_testkit::MemoryServer;
 use oa_testkit::{Cut, Reply, Script};
@@ -45,7 +45,7 @@ fn begins(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// What a model does before it answers well.
+/// The behavior of a model before it answers well.
 #[derive(Clone, Debug)]
 enum Turn {
     Text(String),
@@ -139,7 +139,7 @@ proptest! {
         prop_assert!(!lines.iter().any(|line| line.contains("No answer yet")), "{:?}", lines);
         if let Ok(answer) = answer {
             prop_assert!(answer.tries <= tries);
-            // Prompt, rounds of calls, answer.
+            // Prompt, tool rounds, answer.
             let told = letters(&history);
             prop_assert!(told.ends_with('a') && told.matches('a').count() == 1, "{}", told);
             prop_assert_eq!(told.matches('u').count(), 1);

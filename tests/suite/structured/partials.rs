@@ -1,4 +1,4 @@
-//! What there is of an answer while it arrives.
+//! Partial values while an answer arrives.
 
 use std::time::Duration;
 
@@ -152,7 +152,7 @@ async fn whoever_stops_looking_ends_the_turn() {
     let mut client = client(manual(&server));
     let mut stream = client.send_for::<Place>("Where?").stream();
     assert_eq!(stream.next().await.unwrap().value(), &json!({"city": "Os"}));
-    // Waiting for more can be given up, and taken up again.
+    // Waiting may be abandoned and resumed.
     for _ in 0..3 {
         let more = tokio::time::timeout(Duration::from_secs(1), stream.next());
         assert!(more.await.is_err());
@@ -161,7 +161,7 @@ async fn whoever_stops_looking_ends_the_turn() {
     assert!(server.requests()[0].aborted());
     assert_eq!(told(client.history())[1], "assistant: {\"city\": \"Os (interrupted)");
     assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
-    // One that was never read has done nothing.
+    // A stream that was never read has done nothing.
     drop(client.send_for::<Place>("Where?").stream());
     drop(client.send_for::<Place>("Where?"));
     assert_eq!((server.requests().len(), client.history().len()), (2, 4));

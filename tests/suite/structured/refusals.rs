@@ -1,4 +1,4 @@
-//! Servers that do not take the form of an answer.
+//! Servers that reject the response format.
 
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{
@@ -10,9 +10,8 @@ use super::{OSLO, Place, oslo};
 use crate::log::Lines;
 use crate::talk::{adder, auto, client, manual, talk, told};
 
-/// What servers say that know any object, but no schema: DeepSeek in two versions, OpenAI's older models,
-/// older versions of llama.cpp and vLLM, and one that takes no member of this name unless it is of a type
-/// that it knows.
+/// Messages of servers that support any JSON object but no schema: DeepSeek in two versions, OpenAI's older
+/// models, older versions of llama.cpp and vLLM, and one that rejects the member unless its type is known.
 const REFUSALS: [(u16, &str); 6] = [
     (400, "This response_format type is unavailable now"),
     (
@@ -36,7 +35,7 @@ const REFUSALS: [(u16, &str); 6] = [
 const SCHEMA_WORDS: &str =
     "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {";
 
-/// The type of the format in a request.
+/// The type of the response format in a request.
 fn form(request: &Request) -> Value {
     request.json()["response_format"]["type"].clone()
 }
@@ -45,7 +44,7 @@ fn forms(server: &MemoryServer) -> Vec<Value> {
     server.requests().iter().map(form).collect()
 }
 
-/// A server that takes formats of these types alone, and says this to others.
+/// A server that supports only these formats and sends this message for others.
 fn picky(types: &'static [&'static str], status: u16, words: &'static str) -> MemoryServer {
     let reply = Reply::by(move |request| {
         let form = form(request);
@@ -78,7 +77,7 @@ async fn a_server_without_schemas_is_asked_for_an_object_told_of_and_remembered(
         let answer = stream.finish().await.unwrap();
         assert_eq!((answer.value, answer.tries), (oslo(), 1));
         assert!(matches!(&told_of[..], [why] if why.contains(words)), "{told_of:?}");
-        // Of another prompt, and by another client of the same options, it is known.
+        // Known for another prompt, and for another client with the same options.
         assert_eq!(client.send_for::<Place>("And?").await.unwrap().value, oslo());
         assert_eq!(query_for::<Place>("Where?", &options).await.unwrap().value, oslo());
         assert_eq!(talk(&mut client, "Hello.").await, ["Hi."]);
@@ -118,12 +117,12 @@ async fn a_server_without_any_format_is_told_in_words() {
         assert_eq!(forms, [json!("json_schema"), json!("json_object"), json!(null), json!(null)]);
         let prompt = system_prompt(&server.requests()[3]).unwrap();
         assert!(prompt.starts_with(SCHEMA_WORDS), "{prompt}");
-        // Another model may know it.
+        // Another model may support it.
         client.set_model("another").unwrap();
         client.send_for::<Place>("Where?").await.unwrap();
         assert_eq!(form(&server.requests()[4]), "json_schema");
     }
-    // As a list of what is wrong with the members of a request.
+    // As a list of problems with the request's members.
     let refusal = json!({ "detail": [{
         "type": "extra_forbidden",
         "loc": ["body", "response_format"],
@@ -135,7 +134,7 @@ async fn a_server_without_any_format_is_told_in_words() {
             .reply(Reply::text(OSLO)),
     );
     assert_eq!(client(manual(&server)).send_for::<Place>("Where?").await.unwrap().value, oslo());
-    // Whoever refuses that too is not asked for ever.
+    // A server that rejects everything is not asked forever.
     let server = MemoryServer::new(Script::new().otherwise(Reply::error(400, REFUSALS[0].1)));
     let error = client(manual(&server)).send_for::<Place>("Where?").await.unwrap_err();
     assert_eq!((error.kind(), server.requests().len()), (ErrorKind::Api, 3));
@@ -154,7 +153,7 @@ async fn in_words_an_answer_that_does_not_fit_is_corrected_as_any() {
     let answer = client.send_for::<Place>("Where?").await.unwrap();
     assert_eq!((answer.value, answer.tries), (oslo(), 2));
     talk(&mut client, "Thanks.").await;
-    // Where there is no role for it, the system prompt stands before what the user says first.
+    // Without a role for it, the system prompt precedes the first user message.
     let first = |request: usize| {
         server.requests()[request].messages()[0]["content"].as_str().unwrap().to_owned()
     };
@@ -173,7 +172,7 @@ async fn what_the_caller_has_chosen_is_not_changed() {
     let mut client = client(manual(&server));
     let error = client.send_for::<Place>("Where?").mode(OutputMode::Format).await.unwrap_err();
     assert_eq!((error.kind(), server.requests().len()), (ErrorKind::Api, 1));
-    // Nor is the option, whose answers nobody checks.
+    // Nor is the option, whose answers are not validated.
     let server = refused();
     let format = ResponseFormat::new("any", json!({"type": "object"}));
     let mut client = self::client(manual(&server).response_format(format));

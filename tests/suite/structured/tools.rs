@@ -1,4 +1,4 @@
-//! Answers of a type beside tools: by a tool of their own.
+//! Structured output together with tools: by an output tool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -73,7 +73,7 @@ async fn arguments_that_do_not_fit_are_the_result_of_the_call() {
     );
     assert_eq!(requests[1].messages().last().unwrap()["tool_call_id"], "c1");
     assert!(last_words(&requests[3]).contains("{\\\"city\\\": "), "{}", last_words(&requests[3]));
-    // Of the tries only the last is left, and what was done in between.
+    // Of the attempts only the last is kept, with the tool rounds in between.
     assert_eq!(letters(client.history()), "ucta");
     talk(&mut client, "Thanks.").await;
 }
@@ -211,7 +211,7 @@ async fn a_limit_of_the_turn_is_told_as_such() {
     assert_eq!(letters(client.history()), "uctct");
     talk(&mut client, "Thanks.").await;
 
-    // A last answer without tools may be text that fits; there is no other try.
+    // A final answer without tools may be valid text; there is no other attempt.
     for (text, fits) in [(OSLO, true), ("Oslo.", false)] {
         let server = strict([calling("c1"), calling("c2"), Reply::text(text)]);
         let options = limited(auto(&server)).last_answer_without_tools(true);
@@ -269,7 +269,7 @@ async fn calls_that_wait_for_permission_are_told_and_the_conversation_goes_on() 
         assert_eq!(client.finish_reason(), Some(&FinishReason::ApprovalPending));
         assert_eq!(client.pending_approvals()[0].id, "c1");
         assert_eq!(open_calls(client.history()), ["c1"]);
-        // It can be kept as any conversation that waits.
+        // It can be saved like any waiting conversation.
         let saved = serde_json::to_string(client.history()).unwrap();
         let saved: Vec<Message> = serde_json::from_str(&saved).unwrap();
         assert_eq!(open_calls(&saved), ["c1"]);
@@ -301,7 +301,7 @@ async fn calls_that_nobody_permits_are_answered_by_the_next_prompt() {
     let requests = server.requests();
     let messages = requests[1].messages();
     assert!(messages[2]["content"].as_str().unwrap().contains("not run"), "{messages:?}");
-    // A single question has nobody to go on with.
+    // A single question has no later prompt.
     let server = strict([calling("c1")]);
     let options = manual(&server).tool(adder()).build().unwrap();
     let error = query_for::<Place>("Where?", &options).await.unwrap_err();
@@ -354,7 +354,7 @@ async fn where_calls_are_text_the_answer_is_one_too() {
             says("final_answer", input()),
         ];
         let script = match mode {
-            // The server has no function calling, and says so.
+            // The server rejects tools because its model has no function calling.
             ToolMode::Auto => Script::new().reply(Reply::error(400, "m does not support tools")),
             _ => Script::new(),
         };

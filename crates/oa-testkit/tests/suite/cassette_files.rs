@@ -1,4 +1,4 @@
-//! The files of cassettes: what stands in them, when they are written, and which are refused.
+//! The files of cassettes: their content, when they are written, and which are rejected.
 
 use std::fs;
 
@@ -189,7 +189,7 @@ async fn a_key_is_nowhere_in_the_file() {
     let server = MemoryServer::new(
         Script::new().otherwise(Reply::sse(events).cut(Cut::Every(7)).header("x-echo", KEY)),
     );
-    // The first request has another key: what is learnt later is masked all the same.
+    // The first request has a different key; later discovered keys are masked too.
     let first = post(json!({ "messages": [{ "content": KEY }] }));
     let live = send(&tape, &server, first).await.unwrap();
     let live_again = send(&tape, &server, ask_with(KEY)).await.unwrap();
@@ -216,7 +216,7 @@ async fn a_key_is_nowhere_in_the_file() {
     }
     assert!(text.contains("your key is ****, ****, Bearer ****"), "{text}");
 
-    // Another key, and the same answers.
+    // Another key, but the same responses.
     let tape = open();
     let first = post(json!({ "messages": [{ "content": "****" }] }));
     let replayed = send(&tape, &Nobody, first).await.unwrap();
@@ -245,7 +245,7 @@ async fn a_test_that_fails_keeps_the_file() {
     assert!(failing.await.unwrap_err().is_panic());
     assert_eq!(folder.text(), before);
 
-    // Nothing was asked: nothing is written either.
+    // Without requests, nothing is written.
     drop(folder.open(Mode::Record));
     assert_eq!(folder.text(), before);
 
@@ -331,7 +331,7 @@ fn what_cannot_be_opened_is_told() {
             assert!(error.to_string().contains(words), "{text}: {error}");
         }
     }
-    // Of nothing but holes.
+    // A sparse file.
     fs::File::create(folder.path()).unwrap().set_len((128 << 20) + 1).unwrap();
     assert_eq!(Cassette::open(folder.path()).unwrap_err().kind(), Kind::Limit);
     fs::write(folder.path(), b"\xff").unwrap();

@@ -1,4 +1,4 @@
-//! Cassettes from outside: what is recorded comes back, and nothing else does.
+//! Cassettes through their public interface: recorded responses come back, and nothing else.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ async fn a_question_is_its_method_path_and_json() {
     drop(tape);
 
     let tape = folder.open(Mode::Replay);
-    // Another host, other headers, another order of members.
+    // Another host, other headers, another member order.
     let body = r#"{"n": [1, {"b": 2, "a": 1}], "model": "m"}"#;
     let same = || {
         let request =
@@ -252,7 +252,7 @@ async fn what_was_dropped_early_is_marked_unless_it_was_over() {
             body.frame().await.unwrap().unwrap();
         }
     }
-    // Nobody waits for the answer.
+    // Nobody waits for the response.
     drop(tape.around(server.clone()).call(post(question("unasked"))));
     assert_eq!(tape.story().lines().count(), 6, "{}", tape.story());
     drop(tape);

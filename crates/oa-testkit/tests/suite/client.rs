@@ -11,10 +11,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tower::Service;
 
-/// More than any wait of these tests takes.
+/// Longer than any wait in these tests.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// A chat request which asks for a stream with usage.
+/// A chat request for a stream with usage.
 pub(crate) fn streamed() -> Value {
     json!({
         "model": "test",
@@ -24,12 +24,12 @@ pub(crate) fn streamed() -> Value {
     })
 }
 
-/// A chat request which asks for one object.
+/// A chat request for one object.
 pub(crate) fn plain() -> Value {
     json!({ "model": "test", "messages": [{ "role": "user", "content": "What is the time?" }] })
 }
 
-/// A request of HTTP/1.1, as bytes.
+/// An HTTP/1.1 request as bytes.
 pub(crate) fn post(body: &Value) -> String {
     let body = body.to_string();
     let length = body.len();
@@ -38,10 +38,10 @@ pub(crate) fn post(body: &Value) -> String {
     )
 }
 
-/// What came back: status, content type, body.
+/// The response: status, content type, body.
 pub(crate) type Seen = (u16, String, Bytes);
 
-/// Asks both servers for the same answer, which must be the same, and returns it.
+/// Asks both servers for the same answer, checks that they agree, and returns it.
 pub(crate) async fn ask_both(reply: Reply, request: &Value) -> Seen {
     let script = Script::new().reply(reply);
 
@@ -57,7 +57,7 @@ pub(crate) async fn ask_both(reply: Reply, request: &Value) -> Seen {
     in_memory
 }
 
-/// Asks for a path in memory.
+/// Requests a path in memory.
 pub(crate) async fn get_memory(server: &MemoryServer, path: &str) -> (u16, Value) {
     let request = http::Request::get(path).body(Full::<Bytes>::default()).expect("a request");
     let response = server.clone().call(request).await.expect("an answer");
@@ -66,7 +66,7 @@ pub(crate) async fn get_memory(server: &MemoryServer, path: &str) -> (u16, Value
     (status, serde_json::from_slice(&body).expect("JSON"))
 }
 
-/// Asks for a chat completion in memory.
+/// Requests a chat completion in memory.
 pub(crate) async fn ask_memory(server: &MemoryServer, request: &Value) -> io::Result<Seen> {
     let response = call(server, request).await?;
     let status = response.status().as_u16();
@@ -75,7 +75,7 @@ pub(crate) async fn ask_memory(server: &MemoryServer, request: &Value) -> io::Re
     Ok((status, kind, response.into_body().collect().await?.to_bytes()))
 }
 
-/// Asks for a chat completion in memory, and leaves the body unread.
+/// Requests a chat completion in memory, leaving the body unread.
 pub(crate) async fn call(
     server: &MemoryServer,
     request: &Value,
@@ -87,7 +87,7 @@ pub(crate) async fn call(
     server.clone().call(request).await
 }
 
-/// A client of the socket server which sees every byte.
+/// A client of the socket server that sees every byte.
 pub(crate) struct Client {
     stream: TcpStream,
     read: Vec<u8>,
@@ -103,7 +103,7 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).await.expect("an open connection");
     }
 
-    /// Reads until `end` was read, and returns all up to there.
+    /// Reads until `end`, and returns everything up to there.
     pub(crate) async fn until(&mut self, end: &str) -> io::Result<String> {
         loop {
             let found = self.read.windows(end.len()).position(|window| window == end.as_bytes());
@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     pub(crate) async fn exactly(&mut self, length: usize) -> io::Result<Bytes> {
         while self.read.len() < length {
             self.more().await?;
@@ -123,7 +123,7 @@ impl Client {
         Ok(self.read.drain(..length).collect())
     }
 
-    /// Reads until the server closes, and returns all up to there with the way in which it did.
+    /// Reads until the server closes; returns everything, and how it closed.
     pub(crate) async fn rest(&mut self) -> (String, io::ErrorKind) {
         loop {
             if let Err(error) = self.more().await {
@@ -133,7 +133,7 @@ impl Client {
         }
     }
 
-    /// Reads one HTTP chunk, empty if it is the last.
+    /// Reads one HTTP chunk; empty if it is the last.
     pub(crate) async fn chunk(&mut self) -> io::Result<Bytes> {
         let size = self.until("\r\n").await?;
         let size = usize::from_str_radix(size.trim_end(), 16).expect("a size");
@@ -142,7 +142,7 @@ impl Client {
         Ok(chunk)
     }
 
-    /// Reads a whole answer with either framing.
+    /// Reads a whole response with either framing.
     pub(crate) async fn answer(&mut self) -> io::Result<Seen> {
         let head = self.until("\r\n\r\n").await?;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());

@@ -1,10 +1,10 @@
-//! How a body travels on a socket, and what becomes of the connection.
+//! Framing of bodies on a socket, and the fate of the connection.
 
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
 
 use crate::client::{Client, LIMIT, header, plain, post, streamed};
 
-/// Starts a server, and asks it for the only reply.
+/// Starts a server and requests its only reply.
 async fn ask(reply: Reply) -> (SocketServer, Client) {
     let server = SocketServer::start(reply).await.expect("a socket");
     let mut client = Client::connect(&server).await;

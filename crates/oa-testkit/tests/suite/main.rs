@@ -1,4 +1,4 @@
-//! The scripted server from outside: in memory, and over a socket with a client that hides nothing.
+//! The scripted server through its public interface: in memory, and over a socket with a raw client.
 
 mod client;
 mod tapes;

@@ -1,4 +1,4 @@
-//! What only the server in memory does: time that may be paused, and errors in place of a socket's.
+//! Specifics of the server in memory: paused time, and errors in place of a socket's.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::{self, Instant};
 
 use crate::client::{LIMIT, ask_memory, call, streamed};
 
-/// Asks for the only reply, and checks the frames and how they end.
+/// Requests the only reply, and checks its frames and end.
 async fn check(reply: Reply, frames: &[&str], end: Option<ErrorKind>) {
     let server = MemoryServer::new(reply);
     let mut body = call(&server, &streamed()).await.expect("a head").into_body();

@@ -1,4 +1,4 @@
-//! Answers which break off, over a socket.
+//! Broken responses over a socket.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time;
 
 use crate::client::{Client, LIMIT, post, streamed};
 
-/// Asks for the only reply, and checks what is read behind the head and how it ends.
+/// Requests the only reply, and checks what follows the head and how it ends.
 async fn check(reply: Reply, body: &str, end: ErrorKind) {
     let server = SocketServer::start(reply).await.expect("a socket");
     let mut client = Client::connect(&server).await;

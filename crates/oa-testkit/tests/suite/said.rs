@@ -1,4 +1,4 @@
-//! What the model says: the same over both servers.
+//! The model's answer is the same over both servers.
 
 use bytes::Bytes;
 use insta::assert_snapshot;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, ask_both, ask_memory, get_memory, plain, post, streamed};
 
-/// Shows the events of a stream without what all have in common.
+/// Shows the events of a stream without their common parts.
 #[track_caller]
 fn events((status, kind, body): &(u16, String, Bytes)) -> String {
     assert_eq!((*status, kind.as_str()), (200, "text/event-stream"));

@@ -1,4 +1,4 @@
-//! What is told when a script was not played as written.
+//! The story of a script that was not played as written.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::client::{LIMIT, ask_memory, plain, streamed};
 
-/// Runs what should panic with a story, and returns it.
+/// Runs code that should panic with a story, and returns it.
 #[track_caller]
 fn panic_of(closure: impl FnOnce()) -> String {
     let panic = panic::catch_unwind(AssertUnwindSafe(closure)).expect_err("a story");
@@ -28,7 +28,7 @@ async fn a_script_played_as_written_has_nothing_wrong() {
     "#);
 }
 
-/// Throws another of its kind when it is dropped.
+/// Panics with another of its kind when it is dropped.
 struct Hostile;
 
 impl Drop for Hostile {
@@ -43,7 +43,7 @@ async fn what_an_expectation_or_a_rule_throws_may_throw_when_it_is_dropped() {
         .expect("makes sense", |_: &Request| panic::panic_any(Hostile))
         .reply(Reply::by(|_| panic::panic_any(Hostile)));
     let server = MemoryServer::new(script);
-    // What comes back is of no interest: the server stands.
+    // The response does not matter: the server survives.
     let _ = ask_memory(&server, &streamed()).await;
     let story = panic_of(|| server.verify());
     assert!(story.contains("does not meet \"makes sense\": it panicked"), "{story}");

@@ -1,4 +1,4 @@
-//! What every server understands, and what some server refuses.
+//! Requests that all servers accept, and requests that some server rejects.
 
 mod messages;
 
@@ -16,7 +16,7 @@ fn good(rules: &Strict, request: &Value) {
     assert!(rules.check_bytes(request.to_string().as_bytes()).is_ok());
 }
 
-/// Checks that exactly this is said, whether the request is read or parsed.
+/// Checks for exactly this message, for bytes and for parsed JSON.
 #[track_caller]
 fn bad(rules: &Strict, request: &Value, lines: &[&str]) {
     let violations = rules.check(request).expect_err("something is wrong");
@@ -26,8 +26,7 @@ fn bad(rules: &Strict, request: &Value, lines: &[&str]) {
     assert_eq!(rules.check_bytes(request.to_string().as_bytes()), Err(violations));
 }
 
-/// Puts a value at a path of `request`, which is there or whose object is; `null` in `value` is put
-/// too.
+/// Sets a value at a path of `request`, creating the last member if needed; a `null` is set too.
 #[track_caller]
 fn with(mut request: Value, path: &str, value: Value) -> Value {
     let (object, name) = path.rsplit_once('/').expect("a path");
@@ -86,7 +85,7 @@ fn tool(name: &str) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// A request with everything in it.
+/// A request with every member.
 fn full() -> Value {
     let picture = json!([
         { "type": "text", "text": "And this?" },
@@ -139,7 +138,7 @@ fn good_requests_pass() {
     good(&strict, &without(with(full(), "/max_completion_tokens", json!(5)), "/max_tokens"));
     good(&strict, &with(full(), "/stop", json!("a")));
     good(&strict, &with(full(), "/response_format", json!({ "type": "json_object" })));
-    // After results the user may speak.
+    // After results, the user may speak.
     let open = json!([user(), calls(json!([call("a", "add", "{}")])), result("a", "add"), user()]);
     good(&strict, &conversation(open));
 }
@@ -217,7 +216,7 @@ fn members_that_some_server_refuses_are_refused() {
         ),
     ] {
         let lines: &[&str] = match line {
-            // A type that is wrong makes the schema wrong beside it.
+            // A wrong type also makes its schema wrong.
             _ if line.contains("xml") => &[line, "response_format has a schema, and another type"],
             _ => &[line],
         };
@@ -372,7 +371,7 @@ async fn a_strict_server_refuses_and_tells() {
         } })
     );
 
-    // The reply waits for a request that deserves it.
+    // The reply waits for a valid request.
     let (status, ..) = ask_memory(&server, &streamed()).await.expect("an answer");
     assert_eq!(status, 200);
     std::panic::catch_unwind(|| server.verify()).expect_err("a problem");

@@ -1,4 +1,4 @@
-//! What tests of cassettes share: folders, questions, and transports that must not be called.
+//! Code shared by tests of cassettes: folders, questions, and transports that must not be called.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -16,13 +16,13 @@ use tower::Service;
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A folder of one test, empty at first.
+/// An empty folder for one test.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cassettes").join(name);
-        // Of a run before, if there was one.
+        // Left from an earlier run, if any.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("a folder");
         Self(folder)
@@ -41,7 +41,7 @@ impl Folder {
         fs::read_to_string(self.path()).expect("a file")
     }
 
-    /// The names of all that is in the folder.
+    /// The names of all files in the folder.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("a folder");
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
@@ -50,7 +50,7 @@ impl Folder {
         names
     }
 
-    /// Records what a server answers to these questions.
+    /// Records a server's responses to these questions.
     pub(crate) async fn record(&self, script: impl Into<Script>, questions: &[Value]) {
         let tape = self.open(CassetteMode::Record);
         let server = MemoryServer::new(script);
@@ -61,7 +61,7 @@ impl Folder {
     }
 }
 
-/// A transport whose answers a cassette must not ask for.
+/// A transport that must not be called.
 #[derive(Clone, Debug)]
 pub(crate) struct Nobody;
 
@@ -79,13 +79,13 @@ impl<B> Service<Request<B>> for Nobody {
     }
 }
 
-/// What a client saw.
+/// The response as seen by a client.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) pieces: Vec<Bytes>,
-    /// How the body ended.
+    /// The end of the body.
     pub(crate) body: Result<(), BoxError>,
 }
 
@@ -95,7 +95,7 @@ impl Seen {
     }
 }
 
-/// A question with this prompt, and no more than that.
+/// A question with only this prompt.
 pub(crate) fn question(prompt: &str) -> Value {
     json!({ "messages": [{ "role": "user", "content": prompt }] })
 }
@@ -157,7 +157,7 @@ pub(crate) fn error_of<T: std::fmt::Debug>(result: Result<T, BoxError>) -> Casse
     *result.expect_err("an error").downcast().expect("one of a cassette")
 }
 
-/// The kind of the error of a cassette.
+/// The kind of a cassette's error.
 #[track_caller]
 pub(crate) fn kind_of<T: std::fmt::Debug>(result: Result<T, BoxError>) -> CassetteErrorKind {
     error_of(result).kind()

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::overflow::Sizes;
 
-/// How much of a server's message is shown, in characters.
+/// The longest part of a server's message that is shown, in characters.
 const WORDS: usize = 2_000;
 
-/// How much of a body without a message is shown, in characters.
+/// The longest part of a body without a message that is shown, in characters.
 const BODY: usize = 200;
 
 /// An error reported by a server, in any known format (QUIRKS rows 67, 102 and 114).
