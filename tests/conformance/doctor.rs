@@ -1,4 +1,4 @@
-//! What the doctor finds of a real server.
+//! The doctor's findings on a real server.
 
 use open_agent::{
     AgentOptions, Client, Probe, Provider, ServerProfile, ToolChoice, Verdict, doctor, json, tool,

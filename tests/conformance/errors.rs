@@ -1,4 +1,4 @@
-//! What the server refuses, and what goes wrong in the middle.
+//! Requests that the server rejects, and failures in the middle of an answer.
 
 use open_agent::{AgentOptions, Error, ErrorKind, json, query};
 

@@ -9,7 +9,7 @@ use open_agent::{AgentOptions, AgentOptionsBuilder, ErrorKind, Result, list_mode
 
 use crate::answer::Answer;
 
-/// What a test asks for, of the servers that there are.
+/// The kind of server that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wanted {
     /// Whatever server there is.

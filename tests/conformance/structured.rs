@@ -93,7 +93,7 @@ fn an_output_tool_is_called_and_stands_as_text() {
     });
 }
 
-/// What a model that understands its prompt would say.
+/// A grammar for the answer that a model which understands its prompt would give.
 const GRAMMAR: &str =
     r#"root ::= "Sure: {\"title\": \"lamp\", \"tags\": [\"light\"], \"mood\": \"dull\"}""#;
 

@@ -1,4 +1,4 @@
-//! What the model thinks before it answers.
+//! The model's thinking before its answer.
 
 use open_agent::{ContentBlock, FinishReason, json};
 use serde_json::Value;

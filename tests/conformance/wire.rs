@@ -1,4 +1,4 @@
-//! What happens below the client: requests changed on their way, connections counted, bytes looked at.
+//! Access to the layer below the client: requests changed in flight, connections counted, bytes inspected.
 
 use std::io;
 use std::pin::Pin;

@@ -18,7 +18,7 @@ impl Chance {
         (bits ^ (bits >> 31)) % ceiling.max(1)
     }
 
-    /// Whether something happens that does so many times of a hundred.
+    /// Returns true with a probability of `of_a_hundred` percent.
     pub fn percent(&mut self, of_a_hundred: u64) -> bool {
         self.below(100) < of_a_hundred
     }

@@ -18,19 +18,19 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// What should come out.
+    /// Returns the expected outcome, as `index.json` describes it.
     #[must_use]
     pub fn expect(&self) -> &Value {
         &self.entry["expect"]
     }
 
-    /// Whether there is no answer in the body, so that a client must report an error.
+    /// Returns true if the body holds no answer, so that a client must report an error.
     #[must_use]
     pub fn fails(&self) -> bool {
         self.entry.get("fails").is_some()
     }
 
-    /// What has to be known of the server: the one thing that no bytes can tell.
+    /// Returns the quirks of the server that a client cannot infer from the body.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         let mut quirks = Quirks::default();

@@ -1,4 +1,4 @@
-//! What the whole-system tests share: fixtures and what is expected of them.
+//! Shared parts of the whole-system tests: fixtures and their expected outcomes.
 
 mod chance;
 mod fixture;

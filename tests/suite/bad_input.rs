@@ -1,5 +1,5 @@
-//! What goes wrong between a prompt and its answer: each a clear error of its own kind, that names what
-//! happened and how much had come, within bounded memory.
+//! Failures between a prompt and its answer. Each gives a clear error of its own kind that names the cause and
+//! the amount received, within bounded memory.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn line(text: &str, error: Option<&Error>) -> String {
     if error.is_retryable() { line + " [retryable]" } else { line }
 }
 
-/// What a real server on a socket that replies like this comes to.
+/// Returns the outcome of a request to a socket server with this reply, as a line.
 async fn served(reply: Reply) -> String {
     let server = SocketServer::start(reply).await.expect("loopback sockets are there");
     let options = AgentOptions::builder().model("any").base_url(server.base_url());

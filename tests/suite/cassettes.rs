@@ -34,7 +34,7 @@ fn over(tape: &Cassette, base_url: &str) -> AgentOptionsBuilder {
     options.transport(tape.around(Transport::default())).retry(RetryConfig::none())
 }
 
-/// Whether the cassette was not replayed as recorded.
+/// Returns true if the cassette was not replayed as recorded.
 fn fails(tape: &Cassette) -> bool {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tape.verify())).is_err()
 }

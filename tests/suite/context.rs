@@ -1,5 +1,4 @@
-//! What is found out about the model's context: prompts that a server cuts without a word, and those that it
-//! refuses.
+//! Detection of the model's context size: prompts that a server truncates silently, and prompts that it rejects.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,19 +25,19 @@ struct Counting {
     tools: usize,
     /// For each image.
     image: usize,
-    /// What the model can read.
+    /// The model's context size, in tokens.
     context: usize,
     cache: Cache,
 }
 
-/// What is said of the prompt cache.
+/// The way a server's usage reports cached tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cache {
-    /// What was cached is counted with the rest, and nothing more is said.
+    /// Cached tokens are included in the count and not reported separately.
     Counted,
-    /// Only what was not cached is counted.
+    /// Cached tokens are left out of the count.
     LeftOut,
-    /// The same, and the rest is told.
+    /// Cached tokens are left out of the count and reported separately.
     Told,
 }
 
@@ -100,7 +99,7 @@ fn server(counting: Counting, answers: Vec<Reply>) -> MemoryServer {
     MemoryServer::new(Script::new().otherwise(Reply::by(rule)))
 }
 
-/// What was found out in a turn, of each answer.
+/// Returns the prompt cut detected for each answer of a turn, if any.
 async fn cuts(client: &mut Client) -> Vec<Option<PromptCut>> {
     let mut cuts = Vec::new();
     while let Some(event) = client.next_event().await.expect("nothing fails here") {

@@ -1,4 +1,4 @@
-//! What the doctor finds, of servers that each lack something, and what options make of it.
+//! The doctor's findings for servers that each lack a feature, and their effect on options.
 
 mod profiles;
 mod secrets;
@@ -68,7 +68,7 @@ async fn report(script: impl Into<Script>) -> Report {
     doctor(&options(script)).await.expect("there is a model")
 }
 
-/// What one probe came to.
+/// Returns the finding of one probe.
 async fn only(probe: Probe, script: impl Into<Script>) -> Finding {
     let doctor = Doctor::new(&options(script)).expect("there is a model");
     let report = doctor.only([probe]).examine().await;

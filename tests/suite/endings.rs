@@ -1,5 +1,5 @@
-//! What follows a finish reason: usage and `[DONE]`, or silence, a reset, a connection that just ends. The
-//! answer is complete all the same.
+//! Endings after a finish reason: usage and `[DONE]`, silence, a reset, or a connection that just closes. The
+//! answer is complete in all cases.
 
 use std::time::Duration;
 

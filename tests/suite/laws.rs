@@ -1,4 +1,4 @@
-//! What holds for the whole client whatever server, tools, hooks and caller do: it stays usable, every
+//! Invariants of the whole client, for any behavior of server, tools, hooks and caller: it stays usable, every
 //! request passes the strictest server, and each call has exactly one result.
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::talk::{adder, cases, client, failing, interrupt_after, poll_times, sl
 
 const TEN: Duration = Duration::from_millis(10);
 
-/// What the model says, and how the answer comes.
+/// A model's answer, and the way it is transmitted.
 #[derive(Clone, Debug)]
 struct Answer {
     pieces: Vec<Piece>,
@@ -109,7 +109,7 @@ fn reply(answer: &Answer) -> Reply {
     }
 }
 
-/// What a hook does when it is asked.
+/// The behavior of a hook in one call.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
     Block,
@@ -135,7 +135,7 @@ struct Moods {
 }
 
 impl Moods {
-    /// What a hook decides: `None` to pass, `Some(true)` to block, `Some(false)` to change.
+    /// Returns a hook's decision: `None` to pass, `Some(true)` to block, `Some(false)` to change.
     fn decide(&self) -> impl Future<Output = Result<Option<bool>, HookError>> + Send + use<> {
         let next = self.next.fetch_add(1, Ordering::SeqCst);
         let calm = self.calm.load(Ordering::SeqCst) || self.moods.is_empty();
@@ -188,7 +188,7 @@ impl Moods {
     }
 }
 
-/// What the caller does. Futures with a number are dropped after so many polls.
+/// An action of the caller. Futures with a number are dropped after that many polls.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     AddResult(usize, bool),
@@ -249,7 +249,7 @@ fn open(history: &[Message]) -> Vec<String> {
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
-/// What holds at every moment: results stand right behind their calls, in call order, at most one each;
+/// Checks what must hold at all times: results directly follow their calls, in call order, at most one each;
 /// only the last answer's calls may be open.
 fn check(history: &[Message]) {
     let mut expected: Vec<String> = Vec::new();

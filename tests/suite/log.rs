@@ -1,4 +1,4 @@
-//! What the log is told, and which spans there are.
+//! Log events and spans.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! What one answer takes in memory, from its bytes to history, whatever a server fills it with.
+//! Memory use of one answer, from its bytes to history, for any content that a server can send.
 
 use allocation_counter::measure;
 use oa_chat::{Limits, RetryConfig, ToolMode};
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The budget of these tests; the other limits are as large beside it as they are by default.
 const BUDGET: usize = 8 << 20;
 
-/// What is held beside an answer: client, connection, forms.
+/// The allowance for everything held besides an answer: client, connection, templates. In bytes.
 const FIXED: u64 = 256 << 10;
 
 fn limits() -> Limits {

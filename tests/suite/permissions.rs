@@ -1,4 +1,4 @@
-//! Who may use which tool: lists, rules, modes, somebody who is asked, and calls that wait.
+//! Tool permissions: lists, rules, modes, callbacks, and calls that wait for approval.
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ fn options(server: &MemoryServer, log: &Log) -> AgentOptionsBuilder {
     auto(server).tool(noting("read_file", Some("read"), log)).tool(noting("write_file", None, log))
 }
 
-/// What the model reads as the result of a call.
+/// Returns the result of a call as the model reads it.
 fn result(server: &MemoryServer, request: usize, call: &str) -> String {
     let requests = server.requests();
     let messages = requests[request].messages();

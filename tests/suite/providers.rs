@@ -1,5 +1,5 @@
-//! What each provider wants to be different: a fake of it that refuses what the real one refuses
-//! accepts every conversation.
+//! Provider-specific requests: a fake that rejects the same requests as the real provider accepts every
+//! conversation.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// What the real one refuses.
+/// Returns a strict server with the rules of the real provider.
 fn strict(provider: Provider) -> Strict {
     match provider {
         Provider::DeepSeek => Strict::new().allow_member("messages[].reasoning_content"),
@@ -21,7 +21,7 @@ fn strict(provider: Provider) -> Strict {
     }
 }
 
-/// What the check on JSON alone cannot know.
+/// Returns true if the request follows the provider's rules that [`Strict`] cannot express.
 fn is_as_wanted(provider: Provider, request: &Request) -> bool {
     let body = request.json();
     let is_answer = |message: &&Value| message["role"] == "assistant";

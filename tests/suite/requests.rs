@@ -1,4 +1,4 @@
-//! What goes out, by the rows about requests in the manual's list of quirks, and what it costs.
+//! Outgoing requests, by the rows about requests in the manual's list of quirks, and their cost.
 
 use std::convert::Infallible;
 use std::time::Duration;

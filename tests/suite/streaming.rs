@@ -1,4 +1,4 @@
-//! What a user of `query` relies on: text as it comes, calls at the end, a stream that can be dropped.
+//! The guarantees of `query`: text as it arrives, calls at the end, a stream that can be dropped.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the tests of a conversation share: clients, tools, and how blocks and messages read as lines.
+//! Shared parts of the conversation tests: clients, tools, and blocks and messages rendered as lines.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -132,7 +132,7 @@ impl Drop for Guard {
     }
 }
 
-/// What happened, in order, from wherever it is written.
+/// A shared log of events, in order. Clones write to the same log.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 

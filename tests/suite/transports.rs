@@ -6,7 +6,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use serde_json::{Value, json};
 use suite::{Fixture, all};
 
-/// What a user of `query` gets to see.
+/// Everything that a user of `query` receives.
 struct Seen {
     text: String,
     thinking: String,

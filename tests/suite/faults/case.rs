@@ -17,7 +17,7 @@ pub(super) enum Stage {
     AfterDone,
 }
 
-/// What goes wrong there.
+/// A fault at a stage of the answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
     /// FIN, between two events.
@@ -84,7 +84,7 @@ pub(super) enum Page {
     Stall,
 }
 
-/// What an early answer is, and what the server does with the rest of the request.
+/// An early answer, and the way the server treats the rest of the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Haste {
     /// Refuses, and reads on.
@@ -105,7 +105,7 @@ impl Haste {
     }
 }
 
-/// Who asks.
+/// The kind of client that sends the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mode {
     Query,
@@ -121,11 +121,11 @@ pub(super) struct Case {
     pub(super) fault: Fault,
     pub(super) framing: Framing,
     pub(super) mode: Mode,
-    /// Whether the client may try again twice.
+    /// True if the client may retry twice.
     pub(super) retries: bool,
 }
 
-/// What the documented rules make of a fault, whoever asks.
+/// The meaning of a fault by the documented rules, for every [`Mode`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
     /// The whole answer, as if nothing were wrong.
@@ -144,7 +144,7 @@ enum Told {
     Refuses(u16),
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     /// The text that was handed out.
@@ -157,7 +157,7 @@ pub(super) struct Outcome {
     pub(super) requests: usize,
 }
 
-/// What was seen of the answer's call.
+/// The state in which the answer's call was delivered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Called {
     Broken,
@@ -200,7 +200,7 @@ impl Case {
         }
     }
 
-    /// What the documented rules make of it, for whoever asks.
+    /// Returns the outcome that the documented rules require in this mode.
     pub(super) fn expected(&self) -> Outcome {
         let (stage, told) = (self.stage, self.told());
         let begun = matches!(stage, Stage::InText | Stage::InArguments | Stage::BeforeUsage);
@@ -271,7 +271,7 @@ impl Case {
         outcome
     }
 
-    /// What comes of a second try.
+    /// Returns the outcome of a successful retry.
     fn recovered(&self) -> Outcome {
         let (history, requests) = match self.mode {
             Mode::Query => ("", 2),
@@ -392,5 +392,5 @@ pub(super) fn cases() -> Vec<Case> {
 /// The statuses that are tried again, by the contract.
 const PASSING: [u16; 9] = [408, 409, 425, 429, 500, 502, 503, 504, 529];
 
-/// What the server says to every request without a fault.
+/// The server's text for every request without a fault.
 pub(super) const RECOVERED: &str = "Recovered.";

@@ -45,7 +45,7 @@ fn begins(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// What a model does before it answers well.
+/// One turn of a model before it gives a valid answer.
 #[derive(Clone, Debug)]
 enum Turn {
     Text(String),

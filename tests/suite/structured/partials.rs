@@ -1,4 +1,4 @@
-//! What there is of an answer while it arrives.
+//! Partial values of an answer while it arrives.
 
 use std::time::Duration;
 
