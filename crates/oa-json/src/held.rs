@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found fast is never less than what is found by reading.
+        /// The fast bound is never lower than the exact one.
         #[test]
         fn the_fast_bound_is_the_larger_one(json in signs()) {
             prop_assert!(by_signs(&json) >= by_json(&json));

@@ -69,7 +69,7 @@ enum State {
     Failed(Error),
 }
 
-/// What a string is.
+/// The role of a string: a member's name or a value.
 #[derive(Clone, Debug)]
 enum Role {
     Name(String),

@@ -1,4 +1,4 @@
-//! What the readers promise, from outside.
+//! The contract of the readers, tested through the public API.
 
 mod bounds;
 mod escapes;
