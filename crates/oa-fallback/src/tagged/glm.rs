@@ -73,7 +73,7 @@ fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, V
     Ok(arguments)
 }
 
-/// What stands between two tags, and what follows.
+/// Returns the text between two tags and the text after them.
 pub(super) fn between<'a>(
     text: &'a str,
     open: &str,
