@@ -1,4 +1,4 @@
-//! What is kept of requests.
+//! Recorded requests.
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! What every server understands, and what some server refuses.
+//! Requests that every server accepts, and requests that some server rejects.
 
 mod messages;
 
