@@ -10,7 +10,7 @@ use open_agent::{
 pub(crate) struct Answer {
     /// The blocks, in order of arrival.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// The error that ended it, if any.
+    /// The error that ended the stream early.
     pub(crate) error: Option<Error>,
     /// The complete message.
     pub(crate) message: AssistantMessage,
@@ -86,7 +86,7 @@ impl Answer {
         self.blocks.iter().filter(|block| block.as_text().is_some()).count()
     }
 
-    /// The kinds of blocks in order, with runs collapsed.
+    /// Returns the kinds of blocks in order of arrival, with runs collapsed.
     pub(crate) fn order(&self) -> Vec<&'static str> {
         let mut order: Vec<_> = self.blocks.iter().map(kind).collect();
         order.dedup();

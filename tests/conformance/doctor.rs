@@ -1,4 +1,4 @@
-//! The doctor's report about a real server.
+//! The doctor's findings on a real server.
 
 use open_agent::{
     AgentOptions, Client, Probe, Provider, ServerProfile, ToolChoice, Verdict, doctor, json, tool,

@@ -1,4 +1,4 @@
-//! Errors of the server, before and during an answer.
+//! Requests that the server rejects, and failures in the middle of an answer.
 
 use open_agent::{AgentOptions, Error, ErrorKind, json, query};
 

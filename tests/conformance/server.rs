@@ -9,7 +9,7 @@ use open_agent::{AgentOptions, AgentOptionsBuilder, ErrorKind, Result, list_mode
 
 use crate::answer::Answer;
 
-/// The server that a test needs.
+/// The kind of server that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Wanted {
     /// Any server.

@@ -94,7 +94,7 @@ fn an_output_tool_is_called_and_stands_as_text() {
     });
 }
 
-/// The answer of a model that understands its prompt.
+/// A grammar for the answer that a model which understands its prompt would give.
 const GRAMMAR: &str =
     r#"root ::= "Sure: {\"title\": \"lamp\", \"tags\": [\"light\"], \"mood\": \"dull\"}""#;
 

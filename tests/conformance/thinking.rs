@@ -1,4 +1,4 @@
-//! Thinking before the answer.
+//! The model's thinking before its answer.
 
 use open_agent::{ContentBlock, FinishReason, json};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Below the client: changed requests, counted connections, inspected bytes.
+//! Access to the layer below the client: requests changed in flight, connections counted, bytes inspected.
 
 use std::io;
 use std::pin::Pin;

@@ -18,7 +18,7 @@ impl Chance {
         (bits ^ (bits >> 31)) % ceiling.max(1)
     }
 
-    /// Returns true with this probability, in percent.
+    /// Returns true with a probability of `of_a_hundred` percent.
     pub fn percent(&mut self, of_a_hundred: u64) -> bool {
         self.below(100) < of_a_hundred
     }

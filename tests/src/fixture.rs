@@ -18,19 +18,19 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// The expected outcome.
+    /// Returns the expected outcome, as `index.json` describes it.
     #[must_use]
     pub fn expect(&self) -> &Value {
         &self.entry["expect"]
     }
 
-    /// True if the body contains no answer, so that a client must report an error.
+    /// Returns true if the body holds no answer, so that a client must report an error.
     #[must_use]
     pub fn fails(&self) -> bool {
         self.entry.get("fails").is_some()
     }
 
-    /// The one setting that cannot be derived from the bytes.
+    /// Returns the quirks of the server that a client cannot infer from the body.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         let mut quirks = Quirks::default();

@@ -1,4 +1,4 @@
-//! Code shared by the whole-system tests: fixtures and expectations.
+//! Shared parts of the whole-system tests: fixtures and their expected outcomes.
 
 mod chance;
 mod fixture;

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub thinking: String,
     /// All refusal text, joined.
     pub refusal: String,
-    /// The order of text, thinking and calls, with runs collapsed.
+    /// The kinds of deltas in the order in which they came, with runs collapsed.
     pub order: Vec<String>,
     /// The answer.
     pub answer: AggregatedAnswer,

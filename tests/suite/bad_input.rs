@@ -1,5 +1,5 @@
-//! Everything that can go wrong between a prompt and its answer: each is a clear error of its own kind that
-//! says what happened and how much had arrived, in bounded memory.
+//! Failures between a prompt and its answer. Each gives a clear error of its own kind that names the cause and
+//! the amount received, within bounded memory.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ fn line(text: &str, error: Option<&Error>) -> String {
     if error.is_retryable() { line + " [retryable]" } else { line }
 }
 
-/// The outcome with a real server on a socket that replies like this.
+/// Returns the outcome of a request to a socket server with this reply, as a line.
 async fn served(reply: Reply) -> String {
     let server = SocketServer::start(reply).await.expect("loopback sockets are there");
     let options = AgentOptions::builder().model("any").base_url(server.base_url());

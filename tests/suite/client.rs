@@ -71,7 +71,7 @@ async fn history_is_prompt_call_result_and_answer_without_the_system_prompt() {
     assert_eq!(request.messages().len(), 4, "system, and all but the answer");
 }
 
-/// The events of a turn, one per line, without times.
+/// Returns the events of a turn, one per line, without times.
 async fn events(client: &mut Client) -> String {
     let mut lines = String::new();
     while let Some(event) = client.next_event().await.expect("nothing fails here") {

@@ -32,7 +32,7 @@ const SERVERS: [(&str, Option<Provider>, &[&str]); 18] = [
 
 const FEATURES: [&str; 6] = ["text", "thinking", "calls", "several calls", "usage", "errors"];
 
-/// The features shown by a body, as column indices.
+/// Returns a function that says whether a body shows a feature, given its index in [`FEATURES`].
 fn shows(entry: &Value) -> impl Fn(usize) -> bool {
     let expect = &entry["expect"];
     let says = |name: &str| expect[name].as_str().is_some_and(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! Context detection: prompts that a server truncates silently, and prompts that it rejects.
+//! Detection of the model's context size: prompts that a server truncates silently, and prompts that it rejects.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,19 +25,19 @@ struct Counting {
     tools: usize,
     /// Per image.
     image: usize,
-    /// The size of the context.
+    /// The model's context size, in tokens.
     context: usize,
     cache: Cache,
 }
 
-/// The reporting of the prompt cache.
+/// The way a server's usage reports cached tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cache {
     /// Cached tokens are included in the count and not reported separately.
     Counted,
-    /// Only uncached tokens are counted.
+    /// Cached tokens are left out of the count.
     LeftOut,
-    /// Only uncached tokens are counted, and the cached ones reported.
+    /// Cached tokens are left out of the count and reported separately.
     Told,
 }
 
@@ -99,7 +99,7 @@ fn server(counting: Counting, answers: Vec<Reply>) -> MemoryServer {
     MemoryServer::new(Script::new().otherwise(Reply::by(rule)))
 }
 
-/// The result of the detection for each answer of a turn.
+/// Returns the prompt cut detected for each answer of a turn, if any.
 async fn cuts(client: &mut Client) -> Vec<Option<PromptCut>> {
     let mut cuts = Vec::new();
     while let Some(event) = client.next_event().await.expect("nothing fails here") {

@@ -21,7 +21,7 @@ fn modes() -> Vec<(ToolMode, Arc<dyn Dialect>)> {
     ]
 }
 
-/// A model's output for tool calls in a dialect.
+/// Returns the reply of a model that calls tools in a dialect.
 fn says(dialect: &dyn Dialect, prose: &str, calls: &[(&str, Value)]) -> Reply {
     let calls = calls.iter().map(|(name, input)| {
         format!("{}\n", dialect.write_call(&ToolUseBlock::new("c", *name, input.clone())))

@@ -1,4 +1,4 @@
-//! The doctor's findings about servers that each lack something, and the resulting options.
+//! The doctor's findings for servers that each lack a feature, and their effect on options.
 
 mod profiles;
 mod secrets;
@@ -68,7 +68,7 @@ async fn report(script: impl Into<Script>) -> Report {
     doctor(&options(script)).await.expect("there is a model")
 }
 
-/// The finding of one probe.
+/// Returns the finding of one probe.
 async fn only(probe: Probe, script: impl Into<Script>) -> Finding {
     let doctor = Doctor::new(&options(script)).expect("there is a model");
     let report = doctor.only([probe]).examine().await;

@@ -1,5 +1,5 @@
-//! After the finish reason: usage and `[DONE]`, or silence, a reset, a closed connection. The answer is
-//! complete in every case.
+//! Endings after a finish reason: usage and `[DONE]`, silence, a reset, or a connection that just closes. The
+//! answer is complete in all cases.
 
 use std::time::Duration;
 

@@ -45,7 +45,7 @@ fn options(case: &Case, server: &Server) -> AgentOptions {
         .expect("these can work")
 }
 
-/// The observed outcome of an answer.
+/// The parts of an answer that were delivered.
 #[derive(Default)]
 struct Seen {
     text: String,
@@ -145,7 +145,7 @@ fn words_of(seen: &Seen) -> Option<String> {
     seen.error.as_ref().map(ToString::to_string)
 }
 
-/// Returns true if an error contains the server's message for it.
+/// Returns true if the error shows the server's own message, where it sent one.
 fn tells(case: &Case, words: Option<&str>) -> bool {
     let has_words = matches!(
         case.fault,
@@ -162,7 +162,7 @@ fn tells(case: &Case, words: Option<&str>) -> bool {
 struct Done {
     number: usize,
     case: Case,
-    /// `None` if it panicked. The error message is next to it.
+    /// The outcome and the message of its error; `None` if the case panicked.
     outcome: Option<(Outcome, Option<String>)>,
     time: Duration,
 }

@@ -16,7 +16,7 @@ use crate::talk::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The time limit for an interrupt over a real socket whose server is silent for much longer.
+/// The time limit for an interrupt over a real socket, where the server is silent for much longer.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Sends a prompt, interrupts it after a second, and reads to the end.

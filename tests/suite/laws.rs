@@ -1,5 +1,5 @@
-//! Laws of the whole client, for any server, tools, hooks and caller: it stays usable, every request passes the
-//! strictest server, and each call has exactly one result.
+//! Invariants of the whole client, for any behavior of server, tools, hooks and caller: it stays usable, every
+//! request passes the strictest server, and each call has exactly one result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use crate::talk::{adder, cases, client, failing, interrupt_after, poll_times, sl
 
 const TEN: Duration = Duration::from_millis(10);
 
-/// A model's output, and the way in which the answer arrives.
+/// A model's answer, and the way it is transmitted.
 #[derive(Clone, Debug)]
 struct Answer {
     pieces: Vec<Piece>,
@@ -109,7 +109,7 @@ fn reply(answer: &Answer) -> Reply {
     }
 }
 
-/// The behavior of a hook.
+/// The behavior of a hook in one call.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
     Block,
@@ -135,7 +135,7 @@ struct Moods {
 }
 
 impl Moods {
-    /// A hook's decision: `None` to pass, `Some(true)` to block, `Some(false)` to modify.
+    /// Returns a hook's decision: `None` to pass, `Some(true)` to block, `Some(false)` to change.
     fn decide(&self) -> impl Future<Output = Result<Option<bool>, HookError>> + Send + use<> {
         let next = self.next.fetch_add(1, Ordering::SeqCst);
         let calm = self.calm.load(Ordering::SeqCst) || self.moods.is_empty();
@@ -188,7 +188,7 @@ impl Moods {
     }
 }
 
-/// The caller's actions. Futures with a number are dropped after that many polls.
+/// An action of the caller. Futures with a number are dropped after that many polls.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     AddResult(usize, bool),
@@ -249,8 +249,8 @@ fn open(history: &[Message]) -> Vec<String> {
     calls.filter(|id| !answered.contains(id)).collect()
 }
 
-/// The invariant: results directly follow their calls, in call order, at most one each; only the last answer's
-/// calls may be open.
+/// Checks what must hold at all times: results directly follow their calls, in call order, at most one each;
+/// only the last answer's calls may be open.
 fn check(history: &[Message]) {
     let mut expected: Vec<String> = Vec::new();
     for (place, message) in history.iter().enumerate() {

@@ -15,7 +15,7 @@ use crate::talk::{Alive, Random, adder, hanging, read, stalling, talk};
 const PATIENCE: Duration = Duration::from_secs(10);
 const INTERRUPTS: usize = 1000;
 
-/// The stage at which a turn hangs, named by the prompt.
+/// The points at which a turn hangs. The prompt names one of them.
 const PLACES: [&str; 9] = [
     "head",
     "first word",

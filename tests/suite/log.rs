@@ -1,4 +1,4 @@
-//! Log lines and spans.
+//! Log events and spans.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! The memory of one answer, from its bytes to history, whatever a server fills it with.
+//! Memory use of one answer, from its bytes to history, for any content that a server can send.
 
 use allocation_counter::measure;
 use oa_chat::{Limits, RetryConfig, ToolMode};
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The memory budget of these tests; other limits have their default proportion to it.
 const BUDGET: usize = 8 << 20;
 
-/// Memory in addition to the answer: client, connection, templates.
+/// The allowance for everything held besides an answer: client, connection, templates. In bytes.
 const FIXED: u64 = 256 << 10;
 
 fn limits() -> Limits {

@@ -1,4 +1,4 @@
-//! Options: settings without effect are rejected, and missing settings come from the environment.
+//! Resolution of options: invalid options are rejected, and environment variables fill in what is not set.
 
 use std::process::Command;
 use std::time::Duration;
@@ -243,10 +243,10 @@ fn providers_are_found_by_their_names() {
     assert!(error.to_string().starts_with("no provider \"llama\", only Azure OpenAI"), "{error}");
 }
 
-/// Marks a child process of this test, so that it does not start another.
+/// The environment variable that marks a child process of this test, so that it does not spawn another.
 const CHILD: &str = "OPEN_AGENT_TEST_CHILD";
 
-/// The resulting options in this process.
+/// Returns the resolved options in this process, one case per line.
 fn come_to() -> String {
     let line = |options: &AgentOptions| {
         let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
@@ -271,7 +271,7 @@ fn come_to() -> String {
     .join("\n")
 }
 
-/// The resulting options in a process with these variables.
+/// Returns the output of [`come_to`] in a child process with these variables.
 fn come_to_with(variables: &[(&str, &str)]) -> String {
     let mut child = Command::new(std::env::current_exe().expect("this process has a file"));
     let test = concat!(module_path!(), "::the_environment_counts_where_nothing_is_named");

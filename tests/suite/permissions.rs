@@ -1,4 +1,4 @@
-//! Permissions: lists, rules, modes, the callback, and waiting calls.
+//! Tool permissions: lists, rules, modes, callbacks, and calls that wait for approval.
 
 use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ fn options(server: &MemoryServer, log: &Log) -> AgentOptionsBuilder {
     auto(server).tool(noting("read_file", Some("read"), log)).tool(noting("write_file", None, log))
 }
 
-/// The result of a call as the model reads it.
+/// Returns the result of a call as the model reads it.
 fn result(server: &MemoryServer, request: usize, call: &str) -> String {
     let requests = server.requests();
     let messages = requests[request].messages();

@@ -1,4 +1,5 @@
-//! Provider differences: fakes that reject what the real providers reject accept every conversation.
+//! Provider-specific requests: a fake that rejects the same requests as the real provider accepts every
+//! conversation.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// The rules of the real provider.
+/// Returns a strict server with the rules of the real provider.
 fn strict(provider: Provider) -> Strict {
     match provider {
         Provider::DeepSeek => Strict::new().allow_member("messages[].reasoning_content"),
@@ -20,7 +21,7 @@ fn strict(provider: Provider) -> Strict {
     }
 }
 
-/// Rules that a check of the JSON alone cannot know.
+/// Returns true if the request follows the provider's rules that [`Strict`] cannot express.
 fn is_as_wanted(provider: Provider, request: &Request) -> bool {
     let body = request.json();
     let is_answer = |message: &&Value| message["role"] == "assistant";

@@ -46,7 +46,7 @@ fn options() -> AgentOptionsBuilder {
     options.tool(look).auto_execute_tools(true).retry(RetryConfig::none())
 }
 
-/// Messages of servers that repeat the request.
+/// Returns replies of servers that echo what they were sent.
 fn echoes() -> Vec<Reply> {
     let words = format!("wrong key {KEY}, and {HEADER} does not help");
     let error = json!({"message": words, "code": KEY, "type": HEADER, KEY: [words]});

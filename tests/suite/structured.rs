@@ -37,7 +37,7 @@ pub(crate) fn oslo() -> Place {
     Place { city: "Oslo".to_owned(), people: Some(717_710), sights: Vec::new() }
 }
 
-/// The last message of a request.
+/// Returns the text of the last message in a request.
 pub(crate) fn last_words(request: &Request) -> String {
     let last = request.messages().last().expect("something is said");
     last["content"].as_str().expect("it is text").to_owned()

@@ -1,4 +1,4 @@
-//! Code shared by tests of conversations: clients, tools, and blocks and messages as lines.
+//! Shared parts of the conversation tests: clients, tools, and blocks and messages rendered as lines.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -131,7 +131,7 @@ impl Drop for Guard {
     }
 }
 
-/// A log of events in order, from any thread.
+/// A shared log of events, in order. Clones write to the same log.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 

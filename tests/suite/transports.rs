@@ -6,7 +6,7 @@ use oa_types::{AssistantMessage, ContentBlock, FinishReason};
 use serde_json::{Value, json};
 use suite::{Fixture, all};
 
-/// The output of `query` for its user.
+/// Everything that a user of `query` receives.
 struct Seen {
     text: String,
     thinking: String,

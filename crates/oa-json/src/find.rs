@@ -24,7 +24,7 @@ use crate::partial::PartialReader;
 #[derive(Clone, Debug, Default)]
 pub struct ObjectFinder {
     place: Place,
-    /// The beginning of a tag, perhaps.
+    /// The end of the text, held back because it may be the start of a tag.
     held: String,
     object: PartialReader,
     is_ambiguous: bool,

@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// The fast bound is never below the one that reads the text.
+        /// The fast bound is never lower than the exact one.
         #[test]
         fn the_fast_bound_is_the_larger_one(json in signs()) {
             prop_assert!(by_signs(&json) >= by_json(&json));

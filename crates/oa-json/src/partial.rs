@@ -69,7 +69,7 @@ enum State {
     Failed(Error),
 }
 
-/// The part that a string plays.
+/// The role of a string: a member's name or a value.
 #[derive(Clone, Debug)]
 enum Role {
     Name(String),

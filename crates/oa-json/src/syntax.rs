@@ -6,7 +6,7 @@ use crate::escape::{Escape, EscapeError, lone_surrogate, unknown_escape};
 use crate::excerpt::{quoted, unexpected};
 use crate::limits::{Limits, MAX_DEPTH};
 
-/// The treatment of a text whose meaning is in doubt.
+/// The handling of ambiguous text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Doubt {
     /// It is an error.
@@ -15,13 +15,13 @@ pub(crate) enum Doubt {
     Resolve,
 }
 
-/// The form in which values are built.
+/// A type of value that the parser can build.
 pub(crate) trait Build: Sized {
     type Members: Default;
 
-    /// Returns what an array grows by with an item, in bytes of memory: the first, the second, and so on.
+    /// Returns the bytes of memory that the `count`-th item adds to an array.
     fn item_cost(count: usize) -> usize;
-    /// Returns the same for an object and a member.
+    /// Returns the bytes of memory that the `count`-th member adds to an object.
     fn member_cost(count: usize) -> usize;
 
     fn array(items: Vec<Self>) -> Self;
@@ -259,7 +259,7 @@ impl<'a> Syntax<'a> {
     }
 }
 
-/// Returns whether a word without quotes may have this character, unless a reader says otherwise.
+/// Returns true if an unquoted word may contain this character. Readers can choose a different rule.
 pub(crate) fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_')
 }

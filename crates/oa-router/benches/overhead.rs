@@ -1,7 +1,7 @@
-//! Measures what the router adds to a request.
+//! The overhead that the router adds to a request.
 //!
-//! The servers are functions that answer at once with one piece of text, so that nothing is counted but what
-//! the client does. Instructions are those that `valgrind` counts; where it is not installed, times alone.
+//! The servers are functions that answer immediately with one piece of text, so that only the client's work is
+//! counted. Instructions are counted by `valgrind`; without it, only times are measured.
 //! `cargo bench -p oa-router` prints the table.
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -32,7 +32,7 @@ const ANSWER: &str = concat!(
 
 type Serve = fn(AgentOptionsBuilder) -> AgentOptionsBuilder;
 
-/// A contender, and the way in which its requests are answered.
+/// The compared setups, and the way each answers requests.
 const CASES: [(&str, Serve); 7] = [
     ("an endpoint", |options| options.chat_service(endpoint())),
     ("a router: one server", |options| options.chat_service(built(over(1)))),

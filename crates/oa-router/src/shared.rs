@@ -4,7 +4,7 @@ use oa_chat::AnyChat;
 
 use crate::desk::Desk;
 
-/// What the clones of a router have in common.
+/// The state that clones of a router share.
 pub(crate) struct Shared {
     pub(crate) desk: Arc<Desk>,
     pub(crate) services: Vec<AnyChat>,

@@ -2,64 +2,63 @@ use oa_types::{ContentBlock, FinishReason, Message};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The next thing to do in a turn. Calls are named by their place in [`Turn::calls`](crate::Turn::calls).
+/// The next action in a turn. Calls are identified by their index in [`Turn::calls`](crate::Turn::calls).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Action {
-    /// Send the history; then [`answer`](crate::Turn::answer) or [`fail`](crate::Turn::fail).
+    /// Send the history; then call [`answer`](crate::Turn::answer) or [`fail`](crate::Turn::fail).
     Request {
-        /// True if tools are offered.
+        /// True if the request offers tools.
         tools: bool,
     },
-    /// Find out whether a call may run; then [`decide`](crate::Turn::decide).
+    /// Decide whether a call may run; then call [`decide`](crate::Turn::decide).
     Decide {
-        /// Which call.
+        /// The index of the call.
         call: usize,
     },
-    /// Run these calls; then [`finish_call`](crate::Turn::finish_call) for each, in any order.
+    /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order.
     Run {
-        /// Which calls, in call order.
+        /// The indexes of the calls, in call order.
         calls: Vec<usize>,
     },
-    /// Let a result be looked at; then [`review`](crate::Turn::review) with what it is to be.
+    /// Review a result; then call [`review`](crate::Turn::review) with its final content.
     Review {
-        /// Whose result.
+        /// The index of the call.
         call: usize,
     },
-    /// Show this to the caller: a call or what was wrong with it, a result, or the final text.
+    /// Show a block to the caller: a call or its error, a result, or the final text.
     Show {
         /// The block to show.
         block: ContentBlock,
     },
-    /// Find out whether a prompt may be sent, and in what words; then
-    /// [`accept_prompt`](crate::Turn::accept_prompt) or [`fail`](crate::Turn::fail). Only after
+    /// Decide whether a prompt may be sent, and with what text; then call
+    /// [`accept_prompt`](crate::Turn::accept_prompt) or [`fail`](crate::Turn::fail). Returned only after
     /// [`prompt`](crate::Turn::prompt).
     Submit {
         /// The prompt as the caller gave it.
         prompt: Message,
     },
-    /// The turn is over, or waits for the caller to answer calls.
+    /// The turn has ended, or waits for the caller to answer calls.
     End {
-        /// The reason of the end.
+        /// The reason for the end.
         reason: FinishReason,
     },
 }
 
-/// A decision about a call.
+/// A decision on a call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Decision {
-    /// Somebody is asked whether it may run with this input, and the turn waits for
-    /// [`approve`](crate::Turn::approve) with its budgets as they are. Calls behind it are decided meanwhile.
-    /// In auto mode alone.
+    /// Ask for permission to run the call with this input. The turn waits for [`approve`](crate::Turn::approve) and
+    /// keeps its budgets; later calls are decided in the meantime. Auto mode only.
     Ask(Value),
-    /// It is not run; this is its result, an error that the model reads.
+    /// Do not run the call. The value is its result, an error that the model reads.
     Refuse(Value),
-    /// It runs, with this input.
+    /// Run the call with this input.
     Run(Value),
-    /// Nobody can say yet whether it may run with this input: the turn ends, until
-    /// [`approve`](crate::Turn::approve) tells. In auto mode alone.
+    /// Postpone the decision on running the call with this input. The turn ends, and can be continued after
+    /// [`approve`](crate::Turn::approve). Auto mode only.
     Wait(Value),
 }

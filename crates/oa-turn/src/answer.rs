@@ -18,22 +18,22 @@ use crate::round::Piece;
 pub struct Answer {
     /// Text, thinking and calls, in order.
     pub blocks: Vec<ContentBlock>,
-    /// The reason why it ended, in the server's word.
+    /// The finish reason, as the server reported it.
     #[serde(default)]
     pub finish_reason: FinishReason,
-    /// Members of the message that only its server understands, and wants back.
+    /// Server-specific members of the message that the server expects back.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
-    /// Its cost in tokens; 0 if that is not known.
+    /// The number of tokens used; 0 if unknown.
     #[serde(default)]
     pub tokens: u64,
-    /// Its cost in money; zero if that is not known.
+    /// The cost in money; zero if unknown.
     #[serde(default)]
     pub cost: Cost,
 }
 
 impl Answer {
-    /// Creates an answer of these blocks, about which nothing else is known.
+    /// Creates an answer with these blocks and defaults for everything else.
     #[must_use]
     pub fn new(blocks: Vec<ContentBlock>) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl From<&AssistantMessage> for Answer {
     }
 }
 
-/// The blocks of an answer, as they are recorded and shown.
+/// The blocks of an answer, sorted by their use.
 pub(crate) struct Recorded {
-    /// Those that are recorded.
+    /// The blocks that go into history.
     pub(crate) blocks: Vec<ContentBlock>,
-    /// The parts that the caller is shown behind the text.
+    /// The pieces that the caller is shown after the text.
     pub(crate) pieces: VecDeque<Piece>,
-    /// The malformed calls that are recorded, by their place among the calls.
+    /// The malformed calls that go into history, by their index among the calls.
     pub(crate) malformed: Vec<(usize, ToolUseError)>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn recorded(blocks: Vec<ContentBlock>, mode: Mode) -> Recorded {
     Recorded { blocks: kept, pieces, malformed }
 }
 
-/// Returns whether there are words alone, and they stand as [`add`] would leave them.
+/// Returns true if all blocks are text or thinking, already merged as by [`add`].
 fn is_plain(blocks: &[ContentBlock]) -> bool {
     let has_words = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => !block.text.is_empty(),
@@ -113,7 +113,7 @@ fn is_plain(blocks: &[ContentBlock]) -> bool {
     blocks.iter().all(has_words) && blocks.windows(2).all(differ)
 }
 
-/// The message of an answer that did not come to its end: its words, if there are any.
+/// Returns the message for an unfinished answer: its text and thinking, if any.
 pub(crate) fn unfinished(partial: Vec<ContentBlock>) -> Option<Message> {
     let is_words =
         |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Thinking(_));
@@ -123,7 +123,7 @@ pub(crate) fn unfinished(partial: Vec<ContentBlock>) -> Option<Message> {
     has_text(&message).then_some(message)
 }
 
-/// Neighbouring runs of text, or of thinking, become one; empty ones go.
+/// Merges adjacent blocks of text, or of thinking, and drops empty ones.
 fn merged(blocks: Vec<ContentBlock>) -> Vec<ContentBlock> {
     let mut merged = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -146,7 +146,7 @@ fn add(merged: &mut Vec<ContentBlock>, block: ContentBlock) {
     }
 }
 
-/// Returns why the model was not understood, where it asked for calls and none of them is known by its name.
+/// Returns the error of a call without a name, if the model finished with calls.
 pub(crate) fn lost_call(blocks: &[ContentBlock], reason: &FinishReason) -> Option<String> {
     if !matches!(reason.as_str(), "tool_calls" | "function_call") {
         return None;

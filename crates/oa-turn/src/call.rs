@@ -6,31 +6,31 @@ use serde_json::Value;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Call {
-    /// As the model made it; a malformed one has an empty input here.
+    /// The call as the model made it. A malformed call has an empty input here.
     pub block: ToolUseBlock,
-    /// The input that it runs with: the model's, as completed by the tool or changed by a decision.
+    /// The input that the call runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
-    /// A verdict on whether the tool can run with this input, as far as that is known.
+    /// The result of checking `input`.
     #[serde(default, skip_serializing_if = "Fit::is_unchecked")]
     pub fit: Fit,
     /// The state of the call.
     pub state: CallState,
-    /// True if somebody has permitted it who was asked in vain before.
+    /// True if the call had to wait for permission and got it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
 }
 
-/// A verdict on a call's input: may its tool run with it?
+/// The result of checking a call's input against its tool.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", content = "reason", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fit {
-    /// It fits, and was completed: this is the input that runs.
+    /// The input is valid and complete.
     Fits,
-    /// Nobody has checked it.
+    /// The input has not been checked.
     #[default]
     Unchecked,
-    /// It does not fit, for this reason: the call must not run.
+    /// The input is invalid, for this reason: the call must not run.
     Unfit(String),
 }
 
@@ -40,36 +40,36 @@ impl Fit {
     }
 }
 
-/// The state of a call: how far it has come.
+/// The state of a call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallState {
-    /// Somebody is asked whether it may run, and the turn waits for the answer.
+    /// Permission was requested, and the turn waits for the decision.
     Asked,
-    /// Nobody has decided about it.
+    /// No decision has been made.
     Undecided,
-    /// Somebody is still to permit it, and the turn has ended meanwhile.
+    /// The call still needs permission, and the turn has ended.
     Waiting {
-        /// True if it was decided about before, all but the permission.
+        /// True if everything but the permission has been decided.
         decided: bool,
     },
-    /// It may run, or runs; in manual mode the caller is to answer it.
+    /// The call may run or is running. In manual mode, the caller has to answer it.
     Allowed,
-    /// It will not run. Its result goes into history once all calls of the answer are decided.
+    /// The call will not run. Its result is added to history once all calls of the answer are decided.
     Refused {
         /// The result.
         content: Value,
         /// The outcome of the call.
         outcome: Outcome,
     },
-    /// It has a result that stands in history.
+    /// The call has a result, and the result is in history.
     Answered {
         /// The result.
         content: Value,
         /// The outcome of the call.
         outcome: Outcome,
-        /// True if it has been looked at.
+        /// True if the result has been reviewed.
         reviewed: bool,
     },
 }
@@ -81,20 +81,20 @@ impl Call {
         Self { block, input, fit, state, is_approved: false }
     }
 
-    /// Returns whether it has no result yet, and none was decided.
+    /// Returns true if the call has no result and has not been refused.
     #[must_use]
     pub fn is_open(&self) -> bool {
         use CallState::{Allowed, Asked, Undecided, Waiting};
         matches!(self.state, Allowed | Asked | Undecided | Waiting { .. })
     }
 
-    /// Returns whether somebody is still to permit it.
+    /// Returns true if the call waits for permission.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         matches!(self.state, CallState::Asked | CallState::Waiting { .. })
     }
 
-    /// Its result, once it stands in history.
+    /// Returns the result, once it is in history.
     pub(crate) fn content(&self) -> Option<&Value> {
         match &self.state {
             CallState::Answered { content, .. } => Some(content),
@@ -102,7 +102,7 @@ impl Call {
         }
     }
 
-    /// Returns whether it was run and has not failed.
+    /// Returns true if the call ran and did not fail.
     pub(crate) fn went_well(&self) -> bool {
         matches!(self.state, CallState::Answered { outcome: Outcome::Ok, .. })
     }

@@ -3,11 +3,11 @@ use std::collections::HashSet;
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
 
-/// The distance up to which a message is looked for among those that stood there before, so that a change of a long
-/// conversation costs what its length does, not the square of that.
+/// The number of earlier messages searched for each new message, so that replacing a long conversation takes linear
+/// time, not quadratic.
 const REACH: usize = 64;
 
-/// The messages, and a number for each that changes when the message does.
+/// The messages and their revisions. A revision changes when its message does.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Conversation {
     messages: History,
@@ -36,8 +36,8 @@ impl Conversation {
         self.messages.make_mut()[place] = message;
     }
 
-    /// Takes other messages. Those that stood here before, in the same order, keep their numbers; but where
-    /// many have gone and others have changed, not all of them are found again.
+    /// Replaces the messages. Messages that were here before, in the same order, keep their revisions; but where many
+    /// were removed and others changed, some unchanged messages may get new ones.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
         let same = |(old, new): &(&Message, &Message)| old == new;
         let start = self.messages.iter().zip(&messages).take_while(same).count();
@@ -71,7 +71,7 @@ impl Conversation {
         &self.revisions
     }
 
-    /// Checks that each message has a number of its own, and that there are numbers left.
+    /// Checks that each message has a unique revision, and that unused revisions remain.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let numbers: HashSet<u64> = self.revisions.iter().copied().collect();
         let is_known = |number: &u64| (1..=self.next_revision).contains(number);

@@ -1,4 +1,4 @@
-//! The loop over everything that performs the steps of a turn.
+//! The generic driver of a turn.
 
 use std::{error, fmt};
 
@@ -14,12 +14,12 @@ use crate::step::{
 };
 use crate::turn::Turn;
 
-/// Performs the steps of a turn: asks a model, runs tools, and decides about both.
+/// The operations that [`drive`] needs: ask a model, run tools, and decide on both.
 ///
-/// Steps and outcomes are data. An implementation over a journal records each outcome before it returns it, and
-/// returns what is recorded in place of performing the step; then [`drive`] makes the same decisions in each replay.
-/// What happened (an answer, a refusal, the failure of a server, an interrupt) is an outcome, and is recorded. An
-/// `Err` says that nothing has happened: the step was not performed, and is to be performed later.
+/// Steps and outcomes are data. An implementation over a journal records each outcome before returning it. On replay
+/// it returns the recorded outcome instead of performing the step, so that [`drive`] makes the same decisions.
+/// Everything that happened (an answer, a refusal, a server failure, an interrupt) is an outcome, and is recorded. An
+/// `Err` means that nothing happened: the step was not performed, and will be performed later.
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -33,7 +33,7 @@ use crate::turn::Turn;
 /// use oa_types::{FinishReason, Message, Outcome, TextBlock, ToolUseBlock};
 /// use serde_json::{Value, json};
 ///
-/// /// Outcomes in the order in which they came about.
+/// /// Outcomes in order of completion.
 /// #[derive(Default)]
 /// struct Journal {
 ///     entries: RefCell<Vec<Value>>,
@@ -42,7 +42,7 @@ use crate::turn::Turn;
 /// }
 ///
 /// impl Journal {
-///     /// Returns what is recorded, or performs it and records it.
+///     /// Returns the recorded outcome, or performs the step and records its outcome.
 ///     fn entry(&self, perform: impl FnOnce() -> Value) -> Value {
 ///         let mut place = self.place.borrow_mut();
 ///         *place += 1;
@@ -94,16 +94,16 @@ use crate::turn::Turn;
 /// let journal = Journal::default();
 /// let (history, _) = converse(&journal);
 /// assert_eq!(history.last().map(Message::text).as_deref(), Some("It is 3."));
-/// // A replay performs nothing, and comes to the same.
+/// // A replay performs nothing and gives the same result.
 /// assert_eq!(converse(&journal).0, history);
 /// assert_eq!(*journal.performed.borrow(), 3);
 /// ```
 pub trait Perform {
-    /// The reason why a step was not performed: a crash, a connection that is gone, an engine that suspends.
+    /// The reason why a step was not performed: a crash, a lost connection, a suspended engine.
     type Error;
 
-    /// Looks at a prompt before it enters the conversation. Only prompts that were handed over by
-    /// [`Turn::prompt`] come here, each once. By default all are let through.
+    /// Reviews a prompt before it enters the conversation. It is called once for each prompt of [`Turn::prompt`]. By
+    /// default, all prompts are allowed.
     fn submit_prompt(
         &self,
         _step: PromptStep,
@@ -115,10 +115,10 @@ pub trait Perform {
     fn ask(&self, step: AskStep) -> impl Future<Output = Result<AskOutcome, Self::Error>>;
 
     /// Decides whether a call may run, and with what input. All calls of an answer are decided before any of them
-    /// runs. By default all may run as they are.
+    /// runs. By default, all calls may run unchanged.
     ///
-    /// With [`Decision::Ask`] the turn goes on to the next call, and comes back by [`approve`](Self::approve)
-    /// once all are asked about. Its budgets stay.
+    /// With [`Decision::Ask`], the remaining calls are decided first; then [`approve`](Self::approve) waits for
+    /// permission. Budgets are kept.
     fn decide(&self, step: DecideStep) -> impl Future<Output = Result<DecideOutcome, Self::Error>> {
         async move {
             let call = step.call.call;
@@ -126,8 +126,8 @@ pub trait Perform {
         }
     }
 
-    /// Waits until somebody has decided about one of the calls that [`decide`](Self::decide) asks about. By
-    /// default the first is refused: nobody can be asked.
+    /// Waits for a decision on one of the calls for which [`decide`](Self::decide) requested permission. By default,
+    /// the first call is refused, because there is nobody to ask.
     fn approve(
         &self,
         step: ApprovalStep,
@@ -149,11 +149,11 @@ pub trait Perform {
         }
     }
 
-    /// Runs calls, and waits until all have ended. A journal records the result of each call by itself, under its
-    /// key, so that a call which had ended is not run again because another had not.
+    /// Runs calls, and waits until all have ended. A journal should record the result of each call separately, under
+    /// its key, so that completed calls do not run again because another one did not complete.
     fn run(&self, step: RunStep) -> impl Future<Output = Result<RunOutcome, Self::Error>>;
 
-    /// Looks at the result of a call, each once. By default all stay as they are.
+    /// Reviews the result of a call. It is called once for each result. By default, results are kept unchanged.
     fn review(
         &self,
         _step: ReviewStep,
@@ -161,45 +161,43 @@ pub trait Perform {
         async { Ok(ReviewOutcome::Keep) }
     }
 
-    /// Completes the input of a call, as soon as the answer is there, and says whether its tool can run with it.
-    /// It is asked in replays, too, so that it must always say the same of the same call. By default
-    /// nobody checks inputs.
+    /// Completes and checks the input of a call, as soon as the answer is complete. It is also called in replays, so
+    /// it must always return the same value for the same call. By default, inputs are not checked.
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
         (call.input.clone(), Fit::Unchecked)
     }
 
-    /// Shows something to the caller: a call, a result, the final text. It is shown in replays, too. By default
-    /// nobody looks.
+    /// Shows a block to the caller: a call, a result, or the final text. It is also called in replays. By default, it
+    /// does nothing.
     fn show(&self, _block: ContentBlock) {}
 }
 
-/// The end of [`drive`] before the end of the turn.
+/// The error of [`drive`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DriveError<E> {
-    /// The turn has failed, as an outcome tells. It has ended, and can be gone on from as after
-    /// [`Turn::fail`].
+    /// An outcome reported a failure. The turn has ended, and can be continued as after [`Turn::fail`].
     Failed(Box<ErrorRecord>),
-    /// Nothing is in progress: no turn was begun.
+    /// No turn is in progress.
     Idle,
-    /// A step was not performed. The turn stands where it stood, and can be driven on.
+    /// A step was not performed. The turn has not changed, and can be driven again.
     Perform(E),
 }
 
-/// Performs the steps of a turn up to its end, and returns why it ended.
+/// Performs the steps of a turn until it ends, and returns the reason.
 ///
 /// The turn must have begun: by [`Turn::prompt`], [`Turn::submit`], [`Turn::continue_turn`], or in another process
-/// that has left a [snapshot](Turn::snapshot). It may end because calls wait for the caller (in manual mode), or for
-/// somebody's permission ([`FinishReason::ApprovalPending`]); then it is continued, and driven again.
+/// that left a [snapshot](Turn::snapshot). It may end because calls wait for the caller (in manual mode) or for
+/// permission ([`FinishReason::ApprovalPending`]); then continue it and call `drive` again.
 ///
 /// # Errors
 ///
-/// `Failed` if an outcome tells of a failure, `Perform` if a step was not performed, `Idle` if there is no turn.
+/// `Failed` if an outcome reports a failure, `Perform` if a step was not performed, `Idle` if no turn is in progress.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the step that is being performed. The turn stands where it stood, and the next `drive`
-/// has the step performed again; [`StepCall::may_have_run`](crate::StepCall::may_have_run) marks calls that had started.
+/// Dropping the future drops the step that is being performed. The turn keeps its state, and the next `drive`
+/// performs the step again; [`StepCall::may_have_run`](crate::StepCall::may_have_run) marks calls that had started.
 pub async fn drive<P: Perform>(
     turn: &mut Turn,
     perform: &P,

@@ -2,33 +2,33 @@ use std::fmt;
 
 use oa_types::{Message, MessageRole};
 
-/// The kind of an [`Error`]: how the machine was misused.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A call was already answered.
+    /// The call already has a result.
     AlreadyAnswered,
-    /// Something is in progress.
+    /// A turn is in progress.
     Busy,
-    /// The conversation holds what no server takes.
+    /// The conversation holds content that no server accepts.
     InvalidHistory,
-    /// A prompt that says nothing, or more than a user can say.
+    /// The prompt is empty, or holds blocks that a user cannot send.
     InvalidPrompt,
-    /// A snapshot contradicts itself.
+    /// The snapshot is inconsistent.
     InvalidSnapshot,
-    /// No further prompt is taken.
+    /// The limit of prompts is reached.
     MaxTurns,
-    /// There is nothing to go on with.
+    /// There is nothing to continue.
     NothingToContinue,
-    /// Calls have to be answered first.
+    /// Open calls have to be answered first.
     OpenCalls,
     /// No call has this id.
     UnknownCall,
-    /// A snapshot has a form that this version does not know.
+    /// The snapshot has a format version that this version of the crate does not support.
     UnsupportedVersion,
 }
 
-/// The machine was told something that makes no sense now; nothing has changed.
+/// An operation that is invalid in the current state. The state has not changed.
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -40,7 +40,7 @@ impl Error {
         Self { kind, message: message.into() }
     }
 
-    /// Says why a conversation that ends with `last` cannot be continued, and what to do instead.
+    /// Creates the error for a conversation that ends with `last` and cannot be continued, with advice.
     pub(crate) fn nothing_to_continue(last: Option<&Message>) -> Self {
         let message = match last {
             Some(last) if last.interrupted => {
@@ -55,7 +55,7 @@ impl Error {
         Self::new(ErrorKind::NothingToContinue, message)
     }
 
-    /// Returns how the machine was misused.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -1,13 +1,13 @@
-//! The same call, with the same result, again and again.
+//! Detection of repeated calls with the same result.
 
 use std::mem;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Counts identical results: those of one round together, and on from the round before if that had them too.
+/// A counter of identical results within a round and in consecutive rounds.
 ///
-/// It holds what two rounds have had, no more, and that in a box: most turns have no call.
+/// It holds the results of two rounds at most, boxed because most turns have no calls.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Guard(Option<Box<Rounds>>);
 
@@ -26,14 +26,14 @@ struct Seen {
 }
 
 impl Guard {
-    /// Begins the next round. What the last one did not have starts anew.
+    /// Begins the next round. Results that the last round did not have are forgotten.
     pub(crate) fn begin_round(&mut self) {
         if let Some(rounds) = &mut self.0 {
             rounds.before = mem::take(&mut rounds.now);
         }
     }
 
-    /// Counts a result and returns how many identical ones have come, one round after the other.
+    /// Counts a result and returns the number of identical results in consecutive rounds.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
         let Rounds { before, now } = &mut **self.0.get_or_insert_default();
         let is_same =

@@ -1,12 +1,12 @@
-//! The key by which a call is known wherever it runs.
+//! Idempotency keys of calls.
 
 use oa_types::ToolUseBlock;
 use serde_json::Value;
 
-/// Returns the key of a call: the seed, the number of its answer, its place there, and a digest of the call.
+/// Returns the key of a call: the seed, the number of its answer, its index there, and a digest of the call.
 ///
-/// Number and place make it unique within a turn machine. The digest keeps apart two calls at the same place, of
-/// which one was made by an answer that nobody has recorded.
+/// Number and index make the key unique within a [`Turn`](crate::Turn). The digest distinguishes the call from one
+/// at the same index in an answer that was never recorded.
 pub(crate) fn key(seed: &str, answer: u64, place: usize, call: &ToolUseBlock) -> String {
     let mut digest = Digest::default();
     digest.text(&call.id);
@@ -15,7 +15,7 @@ pub(crate) fn key(seed: &str, answer: u64, place: usize, call: &ToolUseBlock) ->
     format!("{seed}:{answer}:{place}:{:016x}", digest.0)
 }
 
-/// FNV-1a of 64 bits: small, and the same in every process and version.
+/// A 64-bit FNV-1a hash: small, and stable across processes and versions.
 struct Digest(u64);
 
 impl Default for Digest {
@@ -31,13 +31,13 @@ impl Digest {
         }
     }
 
-    /// The length comes first, so that two texts differ from the same bytes cut elsewhere.
+    /// Hashes the length first, so that two texts differ from the same bytes split elsewhere.
     fn text(&mut self, text: &str) {
         self.bytes(&(text.len() as u64).to_le_bytes());
         self.bytes(text.as_bytes());
     }
 
-    /// Members count in the order of their names: stores of JSON may change the order.
+    /// Hashes members in the order of their names, because JSON stores may reorder them.
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.bytes(b"n"),

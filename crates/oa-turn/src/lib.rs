@@ -1,9 +1,9 @@
 //! The agent loop as a state machine.
 //!
-//! [`Turn`] owns the conversation and says what is to be done next: send a request, show a call, decide
-//! about it, run it, review its result, end. Whoever drives it does that and tells it what came of it; it
-//! has no I/O, no clock and no runtime inside, so that its rules can be tested as laws over any order of
-//! events. After each of them its history is a conversation that a strict server accepts.
+//! [`Turn`] owns the conversation and returns the next action: send a request, show a call, decide on it, run
+//! it, review its result, end. The driver performs the action and reports the outcome. There is no I/O, no clock
+//! and no async inside, so the rules can be tested as invariants over any sequence of events. After every event,
+//! the history is a conversation that a strict server accepts.
 //!
 //! There are three ways to drive it, over the same transitions:
 //!
@@ -39,9 +39,9 @@
 //! # Ok::<(), oa_turn::Error>(())
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Whoever drives a loop of their own. To run an agent, take the facade `open-agent`.
+//! Use it to write your own agent loop. To run an agent, use the facade `open-agent`.
 
 mod drive;
 mod turn;

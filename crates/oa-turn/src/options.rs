@@ -6,45 +6,45 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Mode {
-    /// The loop runs them and goes on.
+    /// The loop runs the calls and continues.
     Auto,
-    /// The caller answers them, and says when to go on.
+    /// The caller answers the calls and continues the turn.
     #[default]
     Manual,
 }
 
-/// The limits of one prompt, and the way in which it is answered.
+/// The options of a turn: its mode and its limits.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The party that answers calls.
+    /// The party that answers calls. [`Mode::Manual`] by default.
     pub mode: Mode,
-    /// Rounds of tool calls for one prompt. 5 by default.
+    /// The maximum number of rounds of tool calls per prompt. 5 by default.
     pub max_rounds: u32,
-    /// Prompts that are taken in all. Without a limit by default.
+    /// The maximum number of prompts in the conversation. Unlimited by default.
     pub max_turns: Option<u32>,
-    /// Calls that are run for one prompt. Without a limit by default.
+    /// The maximum number of calls per prompt. Unlimited by default.
     pub max_calls: Option<u32>,
-    /// Tokens that one prompt may cost before calls are no longer run. Without a limit by default.
+    /// The number of tokens per prompt after which no more calls run. Unlimited by default.
     pub max_tokens: Option<u64>,
-    /// Money that one prompt may cost before calls are no longer run. Without a limit by default.
+    /// The cost per prompt after which no more calls run. Unlimited by default.
     pub max_cost: Option<Cost>,
-    /// After this many identical calls with identical results the model is told, and after one more the turn
-    /// ends. Calls are compared by the input that runs. Each call is counted by itself, whatever stands beside it in an answer, and anew after an
-    /// answer that did not ask for it. 3 by default; `None` switches the guard off.
+    /// The number of identical calls with identical results after which the model is warned. After one more, the
+    /// turn ends. Calls are compared by the input that they run with. Each call is counted on its own, whatever else
+    /// is in the answer; the count restarts after an answer without the call. 3 by default; `None` disables the guard.
     pub repeat_guard: Option<u32>,
-    /// True if a limit is followed by one last request without tools.
+    /// True if one last request without tools is sent after a limit is reached. False by default.
     pub last_answer_without_tools: bool,
-    /// True if only the text of the last answer is shown, once it has ended.
+    /// True if only the text of the last answer is shown, once it is complete. False by default.
     pub final_text_only: bool,
-    /// True if results are put into the text where their calls stand: the turn ends with that text, and
-    /// without another request. After a call that failed the model is asked as ever. In auto mode alone.
+    /// True if results replace their calls in the text, and the turn ends with that text, without another request.
+    /// If a call failed, the model is asked as usual. Auto mode only. False by default.
     pub inline_results: bool,
 }
 
 impl Options {
-    /// The defaults of a loop that runs calls itself.
+    /// Returns the defaults for a loop that runs calls itself.
     #[must_use]
     pub fn auto() -> Self {
         Self { mode: Mode::Auto, ..Self::default() }

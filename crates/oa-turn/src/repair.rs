@@ -1,18 +1,18 @@
-//! Any list of messages made a valid conversation.
+//! Repair of message lists into valid conversations.
 
 use std::collections::{HashMap, HashSet};
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
-/// The answer to a call whose result nobody has recorded: nobody knows whether it ran.
+/// The answer to a call whose result was not recorded. It may have run.
 const NO_RESULT: &str = "unknown: no result was recorded, so the call may or may not have run";
 
 /// The answer to a call that had started when its process ended.
 pub(crate) const LOST: &str =
     "unknown: the call was started, and its result was lost; it may have taken effect";
 
-/// The answer to a call that has no result of its tool, for the model to read.
+/// Returns the answer to a call without a result of its tool, for the model to read.
 pub(crate) fn unanswered(tool: &str, error: &str) -> Value {
     json!({ "error": error, "tool": tool })
 }
@@ -24,22 +24,22 @@ pub(crate) fn result_message(call: &ToolUseBlock, content: Value, is_error: bool
     Message::tool(result)
 }
 
-/// Makes any list of messages a valid conversation.
+/// Turns any list of messages into a valid conversation.
 ///
-/// - System messages become one, in their order, at the first place.
-/// - Every call of an assistant's message is answered directly behind it, in call order, by one message each
-///   that has the call's id and name. Calls without a result are answered with "unknown": they may have run.
-///   Results without a call and second results go. Results in a user's message are taken out of it.
-/// - Ids of calls are unique: where several calls share one, the last keeps it.
-/// - Malformed calls, blocks that a role cannot say, and messages that say nothing go.
+/// - System messages are merged, in order, into one at the start.
+/// - Each call of an assistant message is answered directly after that message, in call order, by one message with
+///   the call's id and name. Calls without a result are answered with "unknown", because they may have run. Results
+///   without a call, and further results of the same call, are dropped. Results in user messages are moved out of them.
+/// - Call ids are made unique: if several calls share an id, the last one keeps it.
+/// - Malformed calls, blocks that the role cannot send, and empty messages are dropped.
 ///
-/// Everything else stays in order. A valid conversation stays as it is.
+/// Everything else keeps its order. A valid conversation is returned unchanged.
 #[must_use]
 pub fn repair(messages: Vec<Message>) -> Vec<Message> {
     paired(sorted(messages))
 }
 
-/// Puts system messages first, as one, and leaves in each message what its role can say.
+/// Merges system messages at the start, and drops blocks that the role of a message cannot send.
 pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
     let mut system: Option<Message> = None;
     let mut sorted = Vec::with_capacity(messages.len());
@@ -96,7 +96,7 @@ pub(crate) fn sorted(messages: Vec<Message>) -> Vec<Message> {
     sorted
 }
 
-/// Puts behind each call its result, and nothing else of tools anywhere.
+/// Puts one result after each call, and drops all other results.
 pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
     let mut paired = Vec::with_capacity(sorted.len());
     let mut rest = sorted.into_iter().peekable();
@@ -136,8 +136,8 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
     paired
 }
 
-/// Gives calls another id whose own a later call has. The last keeps it: it may still be open, or its result
-/// unread, and then somebody knows it by this id.
+/// Replaces call ids that a later call shares. The last call keeps the id: it may still be open, or its result
+/// unread, so others may refer to it by this id.
 fn make_ids_unique(paired: &mut [Message]) {
     let mut taken: HashSet<String> = HashSet::new();
     let mut calls = 0;
@@ -185,7 +185,7 @@ fn make_ids_unique(paired: &mut [Message]) {
     }
 }
 
-/// The part of an id that is left, in characters, when a number follows it: servers take 64 characters.
+/// The maximum length of an id before a number is appended. Servers accept 64 characters in all.
 const LONGEST_START: usize = 48;
 
 fn is_word_or_image(block: &ContentBlock) -> bool {
@@ -211,7 +211,7 @@ pub(crate) fn result_of(message: &Message) -> Option<&ToolResultBlock> {
     })
 }
 
-/// Returns whether a message says something in words. White space alone is refused by some servers.
+/// Returns true if a message has text other than white space. Some servers reject white space alone.
 pub(crate) fn has_text(message: &Message) -> bool {
     let mut texts = message.content.iter().filter_map(ContentBlock::as_text);
     texts.any(|text| !text.chars().all(char::is_whitespace))

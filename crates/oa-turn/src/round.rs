@@ -8,27 +8,27 @@ use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::repair::{calls_of, result_message, result_of, unanswered};
 
-/// The calls of one answer: who has answered them, and what the caller has seen of them.
+/// The calls of one answer, with their results and the part already shown to the caller.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Round {
     pub(crate) calls: Vec<Call>,
-    /// The number of their answer among those that had calls.
+    /// The number of the answer among those that had calls.
     pub(crate) number: u64,
-    /// The place in history where their results begin.
+    /// The index in history at which the results begin.
     results_at: usize,
-    /// True if a limit keeps its calls from being run.
+    /// True if a limit prevents the calls from running.
     pub(crate) over_limit: bool,
-    /// The call that was handed out to be decided or reviewed.
+    /// The call that was returned to the driver for a decision or a review.
     pub(crate) handed: Option<usize>,
-    /// Results that nobody has looked at, in order of completion.
+    /// Results that await review, in order of completion.
     reviews: VecDeque<usize>,
-    /// Calls and broken calls that were not shown, in the model's order.
+    /// Calls and malformed calls that have not been shown, in the model's order.
     unshown: VecDeque<Piece>,
-    /// The number of calls, from the first, whose results were shown.
+    /// The number of calls, from the first, whose results have been shown.
     results_shown: usize,
 }
 
-/// A part of an answer that the caller is shown behind its text.
+/// A part of an answer that the caller is shown after the text.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Piece {
@@ -46,7 +46,7 @@ impl Round {
         Self { calls, number, results_at, unshown, ..Self::default() }
     }
 
-    /// The calls of an answer in a conversation of before, whose results begin there.
+    /// Creates the round of an answer in an earlier conversation, whose results begin at `results_at`.
     pub(crate) fn restored(calls: Vec<Call>, results_at: usize, number: u64) -> Self {
         // Nobody is shown again what was answered then.
         let results_shown = calls.iter().take_while(|call| call.is_answered()).count();
@@ -55,12 +55,12 @@ impl Round {
         Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
     }
 
-    /// The call of this id, if nobody has looked at its result.
+    /// Returns the call with this id, if its result awaits review.
     pub(crate) fn unreviewed(&self, id: &str) -> Option<&Call> {
         self.calls.iter().find(|call| call.block.id == id && call.awaits_review())
     }
 
-    /// Writes a result into history, at its place in call order.
+    /// Inserts a result into history at its position in call order.
     pub(crate) fn record(
         &mut self,
         to: &mut Conversation,
@@ -75,7 +75,7 @@ impl Round {
         self.reviews.push_back(call);
     }
 
-    /// Takes note that a result was looked at, and is to read so.
+    /// Marks a result as reviewed and sets its final content.
     pub(crate) fn reviewed(&mut self, to: &mut Conversation, call: usize, content: Value) {
         let place = self.place_of(call);
         let Call { block, state, .. } = &mut self.calls[call];
@@ -87,7 +87,7 @@ impl Round {
         }
     }
 
-    /// Once every call is decided, writes the results of those that were refused.
+    /// Records the results of refused calls once all calls are decided.
     pub(crate) fn record_refused(&mut self, to: &mut Conversation) {
         if self.calls.iter().any(|call| call.is_undecided() || call.is_waiting()) {
             return;
@@ -99,7 +99,7 @@ impl Round {
         }
     }
 
-    /// Answers what has no result.
+    /// Answers every call that has no result.
     pub(crate) fn answer_open(&mut self, to: &mut Conversation, error: &str, outcome: Outcome) {
         for call in 0..self.calls.len() {
             if self.calls[call].is_open() {
@@ -129,7 +129,7 @@ impl Round {
         self.calls.iter().any(Call::is_waiting)
     }
 
-    /// Returns whether somebody is being asked about a call while the turn goes on.
+    /// Returns true if permission for a call was requested and the turn waits for it.
     pub(crate) fn has_asked(&self) -> bool {
         self.calls.iter().any(|call| call.state == CallState::Asked)
     }
@@ -139,18 +139,18 @@ impl Round {
         waiting.map(|call| &*call.block.id).collect()
     }
 
-    /// Returns whether the caller will be shown more of the calls.
+    /// Returns true if calls remain to be shown.
     pub(crate) fn has_unshown(&self) -> bool {
         !self.unshown.is_empty()
     }
 
-    /// Hands out a call that nobody has decided about.
+    /// Returns the next undecided call, and marks it as handed out.
     pub(crate) fn next_undecided(&mut self) -> Option<usize> {
         self.handed = self.calls.iter().position(Call::is_undecided);
         self.handed
     }
 
-    /// Hands out a result that nobody has looked at.
+    /// Returns the next result that awaits review, and marks it as handed out.
     pub(crate) fn next_review(&mut self) -> Option<usize> {
         while let Some(call) = self.reviews.pop_front() {
             if self.calls.get(call).is_some_and(Call::awaits_review) {
@@ -161,7 +161,7 @@ impl Round {
         None
     }
 
-    /// Takes back what was handed out: a result is looked at another time.
+    /// Takes back what was handed out: a result is reviewed later.
     pub(crate) fn take_back(&mut self) {
         if let Some(call) = self.handed.take()
             && self.calls[call].awaits_review()
@@ -186,7 +186,7 @@ impl Round {
         }
     }
 
-    /// Shows calls up to the first that nobody has decided about: as they are to run, or their errors.
+    /// Shows calls up to the first undecided one, with the input that they run with, or their errors.
     pub(crate) fn show_decided(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(piece) = self.unshown.front() {
             match piece {
@@ -218,13 +218,13 @@ impl Round {
         }
     }
 
-    /// The answer that these are the calls of.
+    /// Returns the answer that made these calls.
     pub(crate) fn answer_in<'a>(&self, history: &'a [Message]) -> Option<&'a Message> {
         history.get(self.results_at.checked_sub(1)?)
     }
 
-    /// Checks that the calls and their results stand in this history, and that all places are there. Returns
-    /// where the results end.
+    /// Checks that the calls and their results are in this history, and that all indexes are valid. Returns the index
+    /// at which the results end.
     pub(crate) fn check(&self, history: &[Message]) -> Result<usize, &'static str> {
         let Self { calls, handed, reviews, unshown, results_at, results_shown, .. } = self;
         let is_call = |place: &usize| *place < calls.len();
@@ -264,7 +264,7 @@ impl Round {
     }
 }
 
-/// The result as the model sees it, after an error if it came of running, or not running, the tool.
+/// Shows the result as the model sees it. An error precedes it if the call failed or was blocked.
 fn show_result(call: &Call, out: &mut VecDeque<ContentBlock>) {
     let (CallState::Answered { content, outcome, .. } | CallState::Refused { content, outcome }) =
         &call.state

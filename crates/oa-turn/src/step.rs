@@ -1,4 +1,4 @@
-//! The steps of a turn, and what comes of them, as data.
+//! The steps of a turn and their outcomes, as data.
 
 use oa_types::{ContentBlock, ErrorRecord, FinishReason, History, Message, Outcome};
 use serde::{Deserialize, Serialize};
@@ -9,54 +9,54 @@ use crate::answer::Answer;
 use crate::call::{Call, Fit};
 use crate::repair::{LOST, unanswered};
 
-/// The next thing to perform, with everything that it takes: an [`Action`](crate::Action) that can leave the
-/// process.
+/// The next step to perform: an [`Action`](crate::Action) with all the data that it needs, so that another process can
+/// perform it.
 ///
-/// A journal records outcomes, not steps: a step is made anew of the outcomes before it, history and all.
+/// A journal records outcomes, not steps: each step, including its history, follows from the outcomes before it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Step {
-    /// Wait until somebody has decided about one of the calls that were asked about.
+    /// Wait for a decision on one of the calls for which permission was requested.
     Approve(ApprovalStep),
     /// Ask the model.
     Ask(AskStep),
-    /// Find out whether a call may run.
+    /// Decide whether a call may run.
     Decide(DecideStep),
-    /// The turn is over, or waits for the caller. There is no outcome to tell.
+    /// The turn has ended, or waits for the caller. This step has no outcome.
     End {
-        /// The reason of the end.
+        /// The reason for the end.
         reason: FinishReason,
     },
-    /// Look at the result of a call.
+    /// Review the result of a call.
     Review(ReviewStep),
     /// Run calls.
     Run(RunStep),
-    /// Show this to the caller. There is no outcome to tell.
+    /// Show a block to the caller. This step has no outcome.
     Show {
-        /// A call or what was wrong with it, a result, or the final text.
+        /// A call or its error, a result, or the final text.
         block: ContentBlock,
     },
-    /// Find out whether a prompt may be sent, and in what words.
+    /// Decide whether a prompt may be sent, and with what text.
     SubmitPrompt(PromptStep),
 }
 
-/// The outcome of a [`Step`], which [`Turn::take`](crate::Turn::take) takes.
+/// The outcome of a [`Step`], for [`Turn::take`](crate::Turn::take).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "step", content = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StepOutcome {
-    /// Of [`Step::Approve`].
+    /// The outcome of [`Step::Approve`].
     Approve(ApprovalOutcome),
-    /// Of [`Step::Ask`].
+    /// The outcome of [`Step::Ask`].
     Ask(AskOutcome),
-    /// Of [`Step::Decide`].
+    /// The outcome of [`Step::Decide`].
     Decide(DecideOutcome),
-    /// Of [`Step::Review`].
+    /// The outcome of [`Step::Review`].
     Review(ReviewOutcome),
-    /// Of [`Step::Run`].
+    /// The outcome of [`Step::Run`].
     Run(RunOutcome),
-    /// Of [`Step::SubmitPrompt`].
+    /// The outcome of [`Step::SubmitPrompt`].
     SubmitPrompt(PromptOutcome),
 }
 
@@ -66,16 +66,16 @@ pub enum StepOutcome {
 pub struct StepCall {
     /// The place of the call in [`Turn::calls`](crate::Turn::calls).
     pub place: usize,
-    /// The key by which the call is known wherever it runs; see [`Turn::call_key`](crate::Turn::call_key).
+    /// The idempotency key of the call; see [`Turn::call_key`](crate::Turn::call_key).
     pub key: String,
-    /// The call, with the input that it runs with.
+    /// The call and the input that it runs with.
     pub call: Call,
-    /// True if the call was handed out to be run before, and nothing is known of what came of that.
+    /// True if the call was handed out to run before, and the outcome of that is unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_have_run: bool,
 }
 
-/// A prompt at its gate.
+/// A prompt to review.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct PromptStep {
@@ -85,31 +85,31 @@ pub struct PromptStep {
     pub history: History,
 }
 
-/// The outcome of a prompt's gate.
+/// The outcome of reviewing a prompt.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PromptOutcome {
-    /// It is sent as it is.
+    /// The prompt is sent unchanged.
     Allow,
-    /// It is not sent, and the conversation stays as it was.
+    /// The prompt is not sent, and the conversation does not change.
     Block {
         /// The reason, for the caller.
         reason: String,
     },
-    /// Somebody wants to go on without it.
+    /// The turn ended early.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// The gate failed: the prompt is not sent.
+    /// The review failed: the prompt is not sent.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
     },
-    /// It is sent with these words in the place of its own. Its images stay.
+    /// The prompt is sent with this text instead of its own. Its images stay.
     Replace {
-        /// The words.
+        /// The new text.
         text: String,
     },
 }
@@ -118,14 +118,14 @@ pub enum PromptOutcome {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct AskStep {
-    /// The number of the request in its turn machine, from 1. It is the same in every replay, so that it can name
-    /// an entry of a journal and seed the ids that are made up for calls.
+    /// The number of the request in its [`Turn`](crate::Turn), from 1. It is the same in every replay, so it can name a
+    /// journal entry and seed generated call ids.
     pub number: u64,
-    /// True if tools are offered.
+    /// True if the request offers tools.
     pub tools: bool,
-    /// The conversation that is sent.
+    /// The conversation to send.
     pub history: History,
-    /// A number for each of its messages: equal numbers mean equal messages.
+    /// The revision of each message. Equal revisions mean equal messages.
     pub revisions: Vec<u64>,
 }
 
@@ -138,36 +138,36 @@ pub enum AskOutcome {
     Answered {
         /// The answer.
         answer: Answer,
-        /// The words that the model is told if the answer is not of the form that was asked for: then it is asked
-        /// again within the same turn, unless a limit is reached.
+        /// The message to the model if its answer does not have the requested format. The model is then asked again
+        /// within the same turn, unless a limit is reached.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         correction: Option<String>,
     },
-    /// The answer was cut off.
+    /// The turn ended early, in the middle of the answer.
     Cut {
         /// The reason.
         by: CutBy,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
     },
-    /// There is no answer, or it broke off.
+    /// The request failed, before or during the answer.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
-        /// True if the answer had begun: then the prompt stays in history, otherwise it is taken back.
+        /// True if the answer had begun. The prompt then stays in history; otherwise it is removed.
         has_begun: bool,
         /// The part of the answer that had arrived.
         partial: Vec<ContentBlock>,
     },
 }
 
-/// A call about which somebody decides.
+/// A call to decide on.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct DecideStep {
     /// The call.
     pub call: StepCall,
-    /// The conversation, which ends with the answer that has made the call.
+    /// The conversation, which ends with the answer that made the call.
     pub history: History,
 }
 
@@ -176,76 +176,75 @@ pub struct DecideStep {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum DecideOutcome {
-    /// Somebody wants to go on without it.
+    /// The turn ended early.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// It is decided.
+    /// The decision was made.
     Decided {
         /// The decision.
         decision: Decision,
-        /// A verdict on the input of the decision.
+        /// The result of checking the decision's input.
         #[serde(default, skip_serializing_if = "Fit::is_unchecked")]
         fit: Fit,
     },
-    /// Nobody could decide: the call must not run, and the turn fails.
+    /// No decision could be made: the call must not run, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
     },
 }
 
-/// Calls about which somebody is asked.
+/// Calls that wait for permission.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ApprovalStep {
-    /// Those about which nobody has decided yet, in call order.
+    /// The undecided calls, in call order.
     pub calls: Vec<StepCall>,
 }
 
-/// The outcome of waiting for an approval: about one call, whichever is decided first.
+/// The outcome of waiting for approval. It concerns one call: the first to be decided.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ApprovalOutcome {
-    /// Somebody wants to go on without it.
+    /// The turn ended early.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// Somebody has decided. [`Decision::Wait`] ends the turn until [`approve`](crate::Turn::approve) tells.
+    /// A decision was made. [`Decision::Wait`] ends the turn until [`approve`](crate::Turn::approve) is called.
     Decided {
         /// The id of the call.
         id: String,
         /// The decision.
         decision: Decision,
     },
-    /// Nobody could be asked: the call must not run, and the turn fails.
+    /// Permission could not be requested: the call must not run, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
     },
 }
 
-/// Calls that run.
+/// Calls to run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunStep {
-    /// The calls, in call order. They may run at once.
+    /// The calls, in call order. They may run concurrently.
     pub calls: Vec<StepCall>,
 }
 
 /// The outcome of running calls.
 ///
-/// The model is told of a call without a result here that it may have taken effect: either it was cut, or its result
-/// was lost.
+/// If a call has no result here, it was cut or its result was lost. The model is told that it may have taken effect.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RunOutcome {
-    /// The results, in the order of completion. A second one of the same call is not taken.
+    /// The results, in order of completion. Further results of the same call are ignored.
     pub results: Vec<CallResult>,
-    /// The reason why the calls that have no result were cut, if they were.
+    /// The early end of the turn that cut the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
 }
@@ -256,47 +255,47 @@ pub struct RunOutcome {
 pub struct CallResult {
     /// The place of the call in [`Turn::calls`](crate::Turn::calls).
     pub place: usize,
-    /// The result: a string reaches the model as it is, anything else as JSON.
+    /// The result. The model receives a string unchanged, and anything else as JSON.
     pub content: Value,
     /// The outcome of the call.
     pub outcome: Outcome,
 }
 
-/// A result at which somebody looks.
+/// A result to review.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ReviewStep {
     /// The call; its state holds the result.
     pub call: StepCall,
-    /// The conversation, in which the result stands.
+    /// The conversation, including the result.
     pub history: History,
 }
 
-/// The outcome of looking at a result.
+/// The outcome of reviewing a result.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReviewOutcome {
-    /// Somebody wants to go on without it.
+    /// The turn ended early.
     Cut {
         /// The reason.
         by: CutBy,
     },
-    /// Nobody could look at it: it stays as it is, and the turn fails.
+    /// The review failed: the result is kept unchanged, and the turn fails.
     Failed {
         /// The failure.
         error: Box<ErrorRecord>,
     },
-    /// The result stays as it is.
+    /// The result is kept unchanged.
     Keep,
-    /// This is the result.
+    /// The result is replaced.
     Replace {
-        /// The content of the result.
+        /// The new content of the result.
         content: Value,
     },
 }
 
-/// The reason why a turn ends in the middle of a step.
+/// An early end of a turn, in the middle of a step.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -317,8 +316,8 @@ impl CallResult {
         Self { place, content, outcome }
     }
 
-    /// Creates the result of a call that had started, and whose own result is lost: the model reads that it may
-    /// have taken effect.
+    /// Creates the result of a call that had started and whose own result was lost. The model reads that it may have
+    /// taken effect.
     #[must_use]
     pub fn lost(call: &StepCall) -> Self {
         Self::new(call.place, unanswered(&call.call.block.name, LOST), Outcome::Unknown)
@@ -326,7 +325,7 @@ impl CallResult {
 }
 
 impl RunOutcome {
-    /// Creates the outcome of calls that came to these results.
+    /// Creates the outcome of calls with these results.
     #[must_use]
     pub fn new(results: Vec<CallResult>) -> Self {
         Self { results, cut: None }
@@ -334,7 +333,7 @@ impl RunOutcome {
 }
 
 impl AskOutcome {
-    /// Creates the outcome of a request that was answered, by an answer that needs no correction.
+    /// Creates the outcome of a request whose answer needs no correction.
     #[must_use]
     pub fn answered(answer: Answer) -> Self {
         Self::Answered { answer, correction: None }
@@ -342,7 +341,7 @@ impl AskOutcome {
 }
 
 impl DecideOutcome {
-    /// Creates the outcome of a decision about an input that nobody has checked.
+    /// Creates the outcome of a decision whose input has not been checked.
     #[must_use]
     pub fn decided(decision: Decision) -> Self {
         Self::Decided { decision, fit: Fit::Unchecked }

@@ -35,12 +35,12 @@ use crate::options::{Mode, Options};
 use crate::repair::{LOST, has_text, unanswered};
 use crate::round::Round;
 
-/// One conversation and the turn in progress.
+/// A conversation and the turn in progress.
 ///
-/// [`submit`](Self::submit) or [`continue_turn`](Self::continue_turn) begins; then perform what
-/// [`next_action`](Self::next_action) says until it answers `None`, which means "tell me what came of
-/// it". [`Action::End`] is the last. At every moment each call in [`history`](Self::history) is either
-/// answered by exactly one result or among the open [`calls`](Self::calls).
+/// Begin a turn with [`submit`](Self::submit) or [`continue_turn`](Self::continue_turn). Then perform the actions
+/// that [`next_action`](Self::next_action) returns; `None` means that it needs the outcome of an earlier one.
+/// [`Action::End`] is the last action. At all times, each call in [`history`](Self::history) either has exactly one
+/// result or is among the open [`calls`](Self::calls).
 #[derive(Debug)]
 pub struct Turn {
     options: Options,
@@ -48,20 +48,20 @@ pub struct Turn {
     phase: Phase,
     /// The calls of the last answer.
     round: Round,
-    /// The blocks that the caller is shown next.
+    /// The blocks to show next.
     out: VecDeque<ContentBlock>,
-    /// The text that is shown when the turn ends, if no other is.
+    /// The text to show at the end of the turn, if no other text is shown.
     final_text: Box<str>,
-    /// The budget and counts of the turn in progress, or of the last one.
+    /// The counters of the turn in progress, or of the last one.
     progress: Progress,
     /// The last prompt, as long as the conversation only grows.
     asked: Option<Asked>,
     /// The last turn, if it failed and no answer has begun since.
     failure: Option<Box<Failure>>,
     turns: u32,
-    /// The number of answers that had calls.
+    /// The number of answers with calls.
     answers: u64,
-    /// The number of requests that were handed out.
+    /// The number of requests handed out.
     requests: u64,
     key_seed: Box<str>,
     /// The tool whose calls are answers.
@@ -69,7 +69,7 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Begins an empty conversation.
+    /// Creates an empty conversation.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -90,25 +90,27 @@ impl Turn {
         }
     }
 
-    /// Sets the text with which the keys of calls begin; see [`call_key`](Self::call_key).
+    /// Sets the prefix of call keys; see [`call_key`](Self::call_key).
     #[must_use]
     pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
         self.key_seed = seed.into().into();
         self
     }
 
-    /// Names the tool whose calls are not calls but the model's final answer (a form of structured output).
-    /// Nobody looks at their results: [`Action::Review`] leaves them out.
+    /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
+    /// Their results are not reviewed: no [`Action::Review`] is returned for them.
     pub fn set_output_tool(&mut self, name: Option<String>) {
         self.output_tool = name.map(String::into_boxed_str);
     }
 
-    /// Goes on from the conversation as it stands, with a fresh budget of rounds.
+    /// Continues the conversation from its current state, with fresh budgets.
     ///
     /// # Errors
     ///
-    /// `Busy`, `OpenCalls` naming their ids, `NothingToContinue` unless a user's message or results stand
-    /// last, since nothing is ever prefilled, and `InvalidHistory`.
+    /// - `Busy` while a turn is in progress.
+    /// - `OpenCalls` if calls have no result, or wait for permission; the message names their ids.
+    /// - `NothingToContinue` unless the last message is a user's message or a result. Answers are never prefilled.
+    /// - `InvalidHistory`, as [`check_history`](Self::check_history).
     pub fn continue_turn(&mut self) -> Result<(), Error> {
         let open = self.round.open_ids();
         let answered = match self.phase {
@@ -136,8 +138,10 @@ impl Turn {
         Ok(())
     }
 
-    /// As [`continue_turn`](Self::continue_turn), but while calls are still being shown it only marks
-    /// the wish: the turn goes on once the last open call is answered. Returns whether it goes on now.
+    /// Continues the turn now, or once the last open call is answered. Returns true if it continues now.
+    ///
+    /// Works like [`continue_turn`](Self::continue_turn), except in manual mode while calls are still being shown: then
+    /// the request is remembered until all of them have results.
     ///
     /// # Errors
     ///
@@ -155,14 +159,14 @@ impl Turn {
         self.continue_turn().map(|()| true)
     }
 
-    /// Takes note that the answer has begun: from now on its prompt stays, whatever comes.
+    /// Records that the answer has begun. From now on, a failure does not remove its prompt from history.
     pub fn begin_answer(&mut self) {
         if let Phase::Requesting { prompt, .. } = &mut self.phase {
             (*prompt, self.failure) = (None, None);
         }
     }
 
-    /// Takes what came of the request: the message is recorded, and its calls are next.
+    /// Records the answer to a request. Its calls are processed next.
     pub fn answer(&mut self, answer: Answer) {
         if !matches!(self.phase, Phase::Requesting { .. }) {
             return;
@@ -218,7 +222,7 @@ impl Turn {
         }
     }
 
-    /// Takes a decision about a call that was handed out.
+    /// Records the decision on a call, after [`Action::Decide`].
     pub fn decide(&mut self, call: usize, decision: Decision) {
         if self.round.handed != Some(call) || !self.round.calls[call].is_undecided() {
             return;
@@ -252,7 +256,8 @@ impl Turn {
         self.round.record_refused(&mut self.conversation);
     }
 
-    /// Takes the result of a call that was run. A second one is not taken: false.
+    /// Records the result of a call, after [`Action::Run`]. Returns false, and changes nothing, if the call already
+    /// has a result or is not running.
     pub fn finish_call(&mut self, call: usize, content: Value, outcome: Outcome) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
             && self.round.calls.get(call).is_some_and(Call::is_open);
@@ -262,15 +267,15 @@ impl Turn {
         running
     }
 
-    /// Answers a call that had started, and whose result is lost: because the process that ran it has ended. The
-    /// model reads that it may have taken effect. Returns false if the call has a result, or has not started.
+    /// Answers a running call whose result was lost, such as when the process that ran it ended. The model reads that
+    /// the call may have taken effect. Returns false if the call already has a result, or has not started.
     pub fn lose_call(&mut self, call: usize) -> bool {
         let name = self.calls().get(call).map(|call| &*call.block.name);
         let content = unanswered(name.unwrap_or_default(), LOST);
         self.finish_call(call, content, Outcome::Unknown)
     }
 
-    /// Takes the result of a call as it is to stand, after it was looked at.
+    /// Sets the final result of a call, after [`Action::Review`].
     pub fn review(&mut self, call: usize, content: Value) {
         let handed = self.round.handed == Some(call);
         if !handed || !self.round.calls[call].awaits_review() {
@@ -284,7 +289,7 @@ impl Turn {
         }
     }
 
-    /// Answers a call from outside, in manual mode.
+    /// Answers a call on behalf of the caller, in manual mode.
     ///
     /// # Errors
     ///
@@ -310,8 +315,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Returns what is to be done next, once; `None` when something that was handed out is to be told
-    /// first, or nothing is in progress.
+    /// Returns the next action. Each action is returned once. `None` means that the outcome of an earlier action is
+    /// needed first, or that no turn is in progress.
     pub fn next_action(&mut self) -> Option<Action> {
         loop {
             if let Some(block) = self.out.pop_front() {
@@ -387,10 +392,10 @@ impl Turn {
         }
     }
 
-    /// Returns what was handed out and is still to be told of, in the order in which it is best done: for
-    /// whoever has [restored](Self::restore) a turn, or has given up a step. It is not handed out anew by this.
+    /// Returns the first action that was handed out and whose outcome has not been reported. Use it after
+    /// [restoring](Self::restore) a turn or abandoning a step. It does not change the state.
     ///
-    /// Calls of [`Action::Run`] that were handed out in another process may have run there.
+    /// Calls of an [`Action::Run`] that was handed out in another process may have run there.
     #[must_use]
     pub fn pending_action(&self) -> Option<Action> {
         if let Some(call) = self.round.handed {
@@ -421,8 +426,7 @@ impl Turn {
         self.conversation.messages()
     }
 
-    /// Returns a number for each message of the conversation: as long as it is the same number, it is
-    /// the same message.
+    /// Returns the revision of each message in the conversation. Equal revisions mean equal messages.
     #[must_use]
     pub fn revisions(&self) -> &[u64] {
         self.conversation.revisions()
@@ -434,51 +438,51 @@ impl Turn {
         &self.round.calls
     }
 
-    /// Returns the key by which this call is known wherever it runs (an idempotency key); `None` if there is no
-    /// such call.
+    /// Returns the idempotency key of a call of the last answer; `None` if there is no such call.
     ///
-    /// It is made of the seed, the number of the answer in this turn machine, the call's place and the call
-    /// itself, so that it is the same in a snapshot and whenever the same answers are taken again, and never that
-    /// of another call. A machine that is made anew of messages counts its answers anew: give each such life
-    /// of a conversation a seed of its own, such as its id and the number of the prompt.
+    /// The key consists of the seed, the number of the answer in this `Turn`, the call's index, and a digest of the
+    /// call. A restored snapshot and a replay of the same answers give the same key; no two calls share one. A `Turn`
+    /// that is created again from messages counts its answers from the start: give it a new seed each time, such as the
+    /// id of the conversation and the number of the prompt.
     #[must_use]
     pub fn call_key(&self, call: usize) -> Option<String> {
         let block = &self.calls().get(call)?.block;
         Some(key(&self.key_seed, self.round.number, call, block))
     }
 
-    /// Returns how many rounds of calls this turn has had; one beyond a limit does not count.
+    /// Returns the number of rounds of calls in this turn. A round rejected by a limit does not count.
     #[must_use]
     pub fn rounds(&self) -> u32 {
         self.progress.budget.rounds
     }
 
-    /// Returns how many prompts were taken; those of turns that failed do not count.
+    /// Returns the number of prompts taken. Prompts of failed turns do not count.
     #[must_use]
     pub fn turns(&self) -> u32 {
         self.turns
     }
 
-    /// Returns whether a turn is in progress.
+    /// Returns true if a turn is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !self.phase.is_idle()
     }
 
-    /// Returns whether text is to be shown as it is generated, rather than by [`Action::Show`] at the end.
+    /// Returns true if the driver should show text as it is generated, and false if [`Action::Show`] shows it at the
+    /// end.
     #[must_use]
     pub fn shows_text(&self) -> bool {
         !self.options.final_text_only
     }
 
-    /// Returns whether text behind a call is to be held back, because it is shown by [`Action::Show`] once the call
-    /// has its result.
+    /// Returns true if the driver should hold back text after a call, because [`Action::Show`] shows it once the call
+    /// has a result.
     #[must_use]
     pub fn inlines_results(&self) -> bool {
         self.options.inline_results && self.options.mode == Mode::Auto
     }
 
-    /// The calls that were handed out to be run, and have not ended.
+    /// Returns the calls that were handed out to run and have not ended.
     fn running(&self) -> Vec<usize> {
         match self.phase {
             Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
@@ -496,18 +500,18 @@ impl Turn {
         }
     }
 
-    /// Returns whether the caller has more of the last answer's calls to see.
+    /// Returns true if blocks or calls of the last answer remain to be shown.
     fn has_unshown(&self) -> bool {
         !self.out.is_empty() || self.round.has_unshown()
     }
 
-    /// Begins a turn. `prompt`: its place, if one was just put into history.
+    /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
         self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
     }
 
-    /// Hands out a result that somebody is to look at.
+    /// Returns the next call whose result needs a review.
     fn next_review(&mut self) -> Option<usize> {
         loop {
             let call = self.round.next_review()?;
@@ -520,7 +524,7 @@ impl Turn {
         }
     }
 
-    /// After a round of calls: another request, or the end.
+    /// Ends a round of calls: sends another request or ends the turn.
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
@@ -534,7 +538,7 @@ impl Turn {
         };
     }
 
-    /// Writes a result into history.
+    /// Records a result in history.
     fn record(&mut self, call: usize, content: Value, outcome: Outcome) {
         self.round.record(&mut self.conversation, call, content, outcome);
     }

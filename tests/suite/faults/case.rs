@@ -17,7 +17,7 @@ pub(super) enum Stage {
     AfterDone,
 }
 
-/// The fault.
+/// A fault at a stage of the answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Fault {
     /// FIN between two events.
@@ -84,7 +84,7 @@ pub(super) enum Page {
     Stall,
 }
 
-/// An early response, and the server's handling of the rest of the request.
+/// An early answer, and the way the server treats the rest of the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Haste {
     /// Rejects, and reads on.
@@ -105,7 +105,7 @@ impl Haste {
     }
 }
 
-/// The kind of client.
+/// The kind of client that sends the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Mode {
     Query,
@@ -125,7 +125,7 @@ pub(super) struct Case {
     pub(super) retries: bool,
 }
 
-/// The documented effect of a fault, for any client.
+/// The meaning of a fault by the documented rules, for every [`Mode`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Told {
     /// The complete answer, as if nothing were wrong.
@@ -157,7 +157,7 @@ pub(super) struct Outcome {
     pub(super) requests: usize,
 }
 
-/// The observed state of the answer's call.
+/// The state in which the answer's call was delivered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Called {
     Broken,
@@ -200,7 +200,7 @@ impl Case {
         }
     }
 
-    /// Returns the documented outcome for a kind of client.
+    /// Returns the outcome that the documented rules require in this mode.
     pub(super) fn expected(&self) -> Outcome {
         let (stage, told) = (self.stage, self.told());
         let begun = matches!(stage, Stage::InText | Stage::InArguments | Stage::BeforeUsage);
@@ -271,7 +271,7 @@ impl Case {
         outcome
     }
 
-    /// The outcome of a second attempt.
+    /// Returns the outcome of a successful retry.
     fn recovered(&self) -> Outcome {
         let (history, requests) = match self.mode {
             Mode::Query => ("", 2),
@@ -392,5 +392,5 @@ pub(super) fn cases() -> Vec<Case> {
 /// The statuses that are retried, by contract.
 const PASSING: [u16; 9] = [408, 409, 425, 429, 500, 502, 503, 504, 529];
 
-/// The server's reply to requests without a fault.
+/// The server's text for every request without a fault.
 pub(super) const RECOVERED: &str = "Recovered.";

@@ -31,7 +31,7 @@ fn serve(replies: Vec<Reply>) -> (String, mpsc::Sender<()>) {
     (address.recv().expect("the server starts"), stop)
 }
 
-/// Returns the client's outcome, its peak memory in bytes, and the time.
+/// Sends a flood to a client. Returns the outcome as text, the peak of bytes held, and the time taken.
 fn swallow(body: Reply, framing: Framing) -> (String, u64, Duration) {
     let flood = body.framing(framing).cut(Cut::Every(64 << 10));
     let (base_url, _stop) = serve(vec![flood, Reply::text(RECOVERED)]);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::{calling, calling_once, result};
 use crate::talk::{auto, cases, client, manual, told};
 
-/// The setup of one call.
+/// One generated case: a tool's schema, a call's input, and the changes made by a hook and a callback.
 #[derive(Clone, Debug)]
 struct Case {
     schema: Value,
@@ -89,7 +89,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The input of a call as last seen.
+/// The input of a call as an observer last received it.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<Value>>>);
 

@@ -50,8 +50,8 @@ impl Model {
     }
 }
 
-/// The model's answer, determined by the prompt and the length of the conversation, so that it does not depend
-/// on timing.
+/// Returns the model's reply. It depends only on the prompt and the length of the conversation, so concurrent
+/// conversations do not change it.
 fn reply(request: &Request, passed: &Mutex<HashSet<u64>>) -> Reply {
     let messages = request.messages();
     let is_user = |message: &&serde_json::Value| message["role"] == "user";
@@ -96,7 +96,7 @@ fn speech(chance: &mut Chance, rounds: usize) -> Reply {
     reply
 }
 
-/// Faults that are gone at the next attempt.
+/// Returns a transient fault: a retry succeeds.
 fn passing(chance: &mut Chance) -> Reply {
     match chance.below(5) {
         0 => Reply::error(503, "loading"),

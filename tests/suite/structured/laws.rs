@@ -45,7 +45,7 @@ fn begins(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// The behavior of a model before it answers well.
+/// One turn of a model before it gives a valid answer.
 #[derive(Clone, Debug)]
 enum Turn {
     Text(String),

@@ -1,4 +1,4 @@
-//! Partial values while an answer arrives.
+//! Partial values of an answer while it arrives.
 
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use super::{OSLO, Place, oslo};
 use crate::log::Lines;
 use crate::talk::{adder, auto, client, manual, talk, told};
 
-/// Messages of servers that support any JSON object but no schema: DeepSeek in two versions, OpenAI's older
-/// models, older versions of llama.cpp and vLLM, and one that rejects the member unless its type is known.
+/// Errors of servers that support `json_object` but not `json_schema`: two versions of DeepSeek, OpenAI's older
+/// models, older versions of llama.cpp and vLLM, and a server that rejects a `response_format` of an unknown type.
 const REFUSALS: [(u16, &str); 6] = [
     (400, "This response_format type is unavailable now"),
     (

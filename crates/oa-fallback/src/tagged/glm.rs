@@ -73,7 +73,7 @@ fn arguments(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, V
     Ok(arguments)
 }
 
-/// Returns the text between two tags, and the text behind them.
+/// Returns the text between two tags and the text after them.
 pub(super) fn between<'a>(
     text: &'a str,
     open: &str,

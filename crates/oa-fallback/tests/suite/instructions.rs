@@ -1,4 +1,4 @@
-//! Instructions for the model.
+//! The instructions for the model.
 
 use oa_fallback::{Dialect, Markers, React, Scanned, TaggedJson};
 use oa_types::ToolSpec;

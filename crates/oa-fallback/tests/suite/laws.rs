@@ -1,4 +1,4 @@
-//! Laws that hold for every dialect and any text.
+//! Invariants of every dialect, for any text.
 
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ fn offset(call: &Written) -> usize {
     *offset
 }
 
-/// Returns whether these pieces are all of an answer except one marker between each of them and the next.
+/// Returns true if the pieces make up the whole answer, except for one marker between adjacent pieces.
 fn is_without_markers(answer: &str, pieces: &[&str]) -> bool {
     let [first, others @ ..] = pieces else { return false };
     let Some(rest) = answer.strip_prefix(first) else { return false };

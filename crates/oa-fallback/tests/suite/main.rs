@@ -14,12 +14,12 @@ mod refusals;
 mod rules;
 mod transcripts;
 
-/// The items of an answer, with pieces of text joined.
+/// The parts of a scanned answer, with pieces of text joined.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Found {
     text: String,
     calls: Vec<Written>,
-    /// The most that was held back behind any piece.
+    /// The most bytes held back after any piece.
     held: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Rules that files of transcripts do not show.
+//! Rules that the transcript files do not cover.
 
 use std::sync::Arc;
 

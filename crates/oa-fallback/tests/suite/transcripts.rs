@@ -1,4 +1,4 @@
-//! Transcripts of small models, good and bad, as files: `tests/fixtures`.
+//! Transcripts of small models, well-formed and malformed, as files in `tests/fixtures`.
 //!
 //! ```text
 //! == what is odd about it
@@ -9,7 +9,7 @@
 //! -- malformed add: a part of what is said about it
 //! ```
 //!
-//! `-- all text` says that all of it goes to the user. Each transcript is cut at every byte.
+//! `-- all text` means that the whole answer goes to the user. Each transcript is split at every byte.
 
 use oa_fallback::{Dialect, Markers, React, TaggedJson};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn transcripts(file: &str) -> Vec<Transcript> {
     transcripts
 }
 
-/// Returns the items that were found, in the words of a file.
+/// Returns what was found, in the notation of a transcript file.
 fn told(found: &Found, answer: &str) -> Vec<String> {
     let mut told = Vec::new();
     match &*found.text {

@@ -1,4 +1,4 @@
-//! The promises of the readers, tested from outside.
+//! The contract of the readers, tested through the public API.
 
 mod bounds;
 mod escapes;

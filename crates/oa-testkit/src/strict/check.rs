@@ -1,4 +1,4 @@
-//! What all parts of a request have in common.
+//! Checks shared by all parts of a request.
 
 use std::borrow::Cow;
 

@@ -38,7 +38,7 @@ pub(crate) fn post(body: &Value) -> String {
     )
 }
 
-/// The response: status, content type, body.
+/// A response: status, content type, body.
 pub(crate) type Seen = (u16, String, Bytes);
 
 /// Asks both servers for the same answer, checks that they agree, and returns it.

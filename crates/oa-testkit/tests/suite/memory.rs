@@ -1,4 +1,4 @@
-//! Specifics of the server in memory: paused time, and errors in place of a socket's.
+//! Features of the in-memory server alone: time that can be paused, and errors in place of socket errors.
 
 use std::io::ErrorKind;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The stored requests.
+//! Recorded requests.
 
 use bytes::Bytes;
 use http_body_util::Full;

@@ -1,4 +1,4 @@
-//! The model's answer is the same over both servers.
+//! The model's output, which is the same over both servers.
 
 use bytes::Bytes;
 use insta::assert_snapshot;

@@ -1,4 +1,4 @@
-//! The story of a script that was not played as written.
+//! The report of a script that was not played as written.
 
 use std::panic::{self, AssertUnwindSafe};
 

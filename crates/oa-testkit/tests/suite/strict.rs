@@ -1,4 +1,4 @@
-//! Requests that all servers accept, and requests that some server rejects.
+//! Requests that every server accepts, and requests that some server rejects.
 
 mod messages;
 

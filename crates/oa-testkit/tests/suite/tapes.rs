@@ -1,4 +1,4 @@
-//! Code shared by tests of cassettes: folders, questions, and transports that must not be called.
+//! Shared parts of the cassette tests: folders, requests, and transports that must not be called.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -79,7 +79,7 @@ impl<B> Service<Request<B>> for Nobody {
     }
 }
 
-/// The response as seen by a client.
+/// A response as the client received it.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! The input of calls, and calls that wait until somebody permits them, in this program or a later one.
+//! The input of calls, and calls that wait for permission, in this process or a later one.
 
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -13,9 +13,9 @@ use crate::repair::{calls_of, paired, result_of, sorted};
 use crate::round::Round;
 
 impl Turn {
-    /// Sets the input that a call is to run with, as its tool has completed it, or says why it does not fit.
-    /// The caller is shown this input too, unless the call was shown already; history keeps the model's
-    /// own. Calls that have a result, or will not run, stay as they are.
+    /// Sets the input that a call will run with, and the result of checking it. The caller is shown this input too,
+    /// unless the call was shown already; history keeps the model's own. Calls that have a result or were refused do
+    /// not change.
     pub fn set_input(&mut self, call: usize, input: Value, fit: Fit) {
         let Some(call) = self.round.calls.get_mut(call).filter(|call| call.is_open()) else {
             return;
@@ -30,8 +30,8 @@ impl Turn {
         (call.input, call.fit) = (input, fit);
     }
 
-    /// Decides about a call that waits for permission. The turn goes on by
-    /// [`continue_turn`](Self::continue_turn), once none waits any more.
+    /// Decides on a call that waits for permission. If the turn has ended, continue it with
+    /// [`continue_turn`](Self::continue_turn) once no call waits.
     ///
     /// # Errors
     ///
@@ -53,27 +53,26 @@ impl Turn {
             Decision::Run(input) => {
                 call.input = input;
                 call.is_approved = true;
-                // What another program was told of it may be otherwise in this one.
+                // Another process may have decided the rest by other rules, so it is decided again.
                 call.state = if decided { CallState::Allowed } else { CallState::Undecided };
             }
             Decision::Refuse(content) => {
                 call.state = CallState::Refused { content, outcome: Outcome::Blocked };
             }
-            // Nobody has answered: a turn that waits for that goes on without, and ends.
+            // There is no answer yet: a turn that waits for one goes on, and ends.
             Decision::Wait(_) => call.state = CallState::Waiting { decided },
             Decision::Ask(_) => {}
         }
-        // A turn that has not come to rest over its waiting calls goes on without being continued.
+        // A turn that has not ended goes on by itself.
         if matches!(self.phase, Phase::Calling { .. }) {
             self.round.record_refused(&mut self.conversation);
         }
         Ok(())
     }
 
-    /// Takes over a conversation that waits: as [`set_history`](Self::set_history), but calls at its
-    /// end without a result stay open. In auto mode they wait for permission, in manual mode for their
-    /// results. Results at its end are looked at before the next request, since nobody knows whether they
-    /// were.
+    /// Replaces the conversation by one that may wait for calls. Works like [`set_history`](Self::set_history),
+    /// except that calls without a result at its end stay open: in auto mode they wait for permission, in manual mode
+    /// for their results. Results at its end are reviewed before the next request, since they may not have been.
     ///
     /// # Errors
     ///
@@ -119,12 +118,12 @@ impl Turn {
         Ok(())
     }
 
-    /// The round of those calls whose results nobody has looked at, where it stands in other messages.
+    /// Returns the round of the calls whose results await review, as found in other messages.
     pub(super) fn unreviewed_in(&self, messages: &[Message]) -> Round {
         let is_unreviewed = |call: &ToolUseBlock| self.round.unreviewed(&call.id).is_some();
         let asks = |message: &Message| calls_of(message).any(is_unreviewed);
         let Some(answer) = messages.iter().rposition(asks) else { return Round::default() };
-        // One behind the other in call order, as repaired.
+        // Results directly follow the answer in call order, after repair.
         let results = messages[answer + 1..].iter().map_while(result_of);
         let calls = calls_of(&messages[answer]).zip(results).map(|(block, result)| {
             let known = self.round.unreviewed(&block.id);
@@ -141,13 +140,13 @@ impl Turn {
         Round::restored(calls.collect(), answer + 1, self.answers)
     }
 
-    /// Returns whether the turn has ended because calls wait for permission, and can go on with them.
+    /// Returns true if the turn has ended because calls wait for permission, and can be continued with them.
     #[must_use]
     pub fn waits_for_approval(&self) -> bool {
         self.phase.awaits_approval()
     }
 
-    /// Goes on with calls about which everything is decided now.
+    /// Continues with calls that waited for permission and are all decided.
     pub(super) fn go_on_with_calls(&mut self) -> Result<(), Error> {
         let waiting = self.round.waiting_ids();
         if !waiting.is_empty() {
@@ -162,7 +161,7 @@ impl Turn {
     }
 }
 
-/// The ids that the results at the end of a conversation answer.
+/// Returns the call ids of the results at the end of a conversation.
 fn last_results(messages: &[Message]) -> impl Iterator<Item = &str> {
     let results = messages.iter().rev().take_while(|message| message.role == MessageRole::Tool);
     let blocks = results.flat_map(|message| &message.content);

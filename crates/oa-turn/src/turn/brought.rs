@@ -1,4 +1,4 @@
-//! Conversations that a caller brings.
+//! Conversations set by the caller.
 
 use oa_types::{ContentBlock, Message, MessageRole};
 
@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 
 impl Turn {
-    /// Replaces the conversation by a valid one made of these messages; see [`repair`]. Results that nobody
-    /// has looked at are looked at before the next request, if they are still there.
+    /// Replaces the conversation by these messages, made valid by [`repair`]. Results that await review are reviewed
+    /// before the next request, if they are still there.
     ///
     /// # Errors
     ///
@@ -24,8 +24,8 @@ impl Turn {
         Ok(())
     }
 
-    /// Checks the conversation for what can neither be sent nor mended without losing what the caller
-    /// wanted. No turn begins as long as it is there.
+    /// Checks the conversation for content that can neither be sent nor repaired without loss. No turn begins while it
+    /// is there.
     ///
     /// # Errors
     ///

@@ -4,12 +4,11 @@ use super::Turn;
 use super::phase::Phase;
 
 impl Turn {
-    /// Goes on behind an answer that was to be the last of its turn: this message is said to the model, and
-    /// it is asked again, within the budgets of the same turn. If the request fails, the message is taken
-    /// back. It is no prompt and does not count as one.
+    /// Continues a turn after its last answer: sends this message to the model and asks again, within the same
+    /// budgets. If the request fails, the message is removed. It does not count as a prompt.
     ///
-    /// Returns whether it goes on: not unless an answer without calls has just been taken, nor once a
-    /// limit is reached.
+    /// Returns true if the turn continues. It does so only right after an answer without calls, and only if no limit
+    /// is reached.
     pub fn correct(&mut self, message: Message) -> bool {
         let Phase::Ending { reason, .. } = &self.phase else { return false };
         let is_over = matches!(

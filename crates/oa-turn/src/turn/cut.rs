@@ -1,4 +1,4 @@
-//! Turns that end in the middle of whatever is in progress.
+//! Turns that end early.
 
 use oa_types::{ContentBlock, FinishReason, Outcome};
 
@@ -8,32 +8,32 @@ use crate::answer::unfinished;
 use crate::options::Mode;
 
 impl Turn {
-    /// Ends the turn because the user wants it so. What had arrived of an answer stays as text, if text is shown
-    /// as it arrives.
+    /// Ends the turn because the user interrupted it. The part of an answer that had arrived stays as text, if text is
+    /// shown as it arrives.
     pub fn interrupt(&mut self, partial: Vec<ContentBlock>) {
         let (reason, partial) = (Some(FinishReason::Interrupted), self.shown(partial));
         self.cut(partial, "cancelled: the user interrupted", Outcome::Cancelled, reason);
     }
 
-    /// Ends the turn because a budget that the driver keeps (time) is used up. What had arrived of an
-    /// answer stays as text, if text is shown as it arrives.
+    /// Ends the turn because a budget that the driver tracks, such as time, is used up. The part of an answer that had
+    /// arrived stays as text, if text is shown as it arrives.
     pub fn stop(&mut self, reason: FinishReason, partial: Vec<ContentBlock>) {
         let partial = self.shown(partial);
         self.cut(partial, "not run: the budget is used up", Outcome::NotRun, Some(reason));
     }
 
-    /// Ends the turn because the user goes on without it; nobody is told of its end. What had arrived
-    /// of an answer stays as text.
+    /// Ends the turn because the user moved on, without an [`Action::End`](crate::Action::End). The part of an answer
+    /// that had arrived stays as text.
     pub fn abandon(&mut self, partial: Vec<ContentBlock>) {
         self.cut(partial, "not run: the user went on without it", Outcome::NotRun, None);
     }
 
-    /// The part of an answer that the caller has seen. The rest is no part of the conversation.
+    /// Returns the part of an answer that the caller has seen. The rest does not enter the conversation.
     pub(super) fn shown(&self, partial: Vec<ContentBlock>) -> Vec<ContentBlock> {
         if self.shows_text() { partial } else { Vec::new() }
     }
 
-    /// Ends what is in progress, in the middle of whatever it is.
+    /// Ends the turn in any phase.
     fn cut(
         &mut self,
         partial: Vec<ContentBlock>,
@@ -44,7 +44,7 @@ impl Turn {
         let mut rested = Rest::Done;
         match self.phase {
             Phase::Idle { .. } => return,
-            // Nothing has begun: what waited before the prompt still waits.
+            // The turn has not begun: whatever waited before the prompt still waits.
             Phase::Prompting { rest, .. } => rested = rest,
             Phase::Requesting { .. } => {
                 if let Some(message) = unfinished(partial) {
@@ -65,8 +65,8 @@ impl Turn {
         };
     }
 
-    /// Answers open calls in the middle of a turn: with this if they have not started. Of those that have,
-    /// nobody can say that they were not run.
+    /// Answers open calls in the middle of a turn: with this error if they have not started. Calls that are running may
+    /// have taken effect, and their results say so.
     pub(super) fn answer_cut_calls(&mut self, error: &str, outcome: Outcome) {
         let runs = matches!(self.phase, Phase::Calling { started: true, .. });
         if !runs || self.options.mode == Mode::Manual {
@@ -77,8 +77,7 @@ impl Turn {
         self.answer_open_calls(&error, Outcome::Cancelled);
     }
 
-    /// Nothing is in progress any more; what nobody has looked at is looked at before the next
-    /// request.
+    /// Ends all progress. Results that await review are reviewed before the next request.
     pub(super) fn rest(&mut self) {
         self.round.take_back();
         self.round.hide();

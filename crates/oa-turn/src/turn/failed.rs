@@ -1,20 +1,20 @@
 use oa_types::Message;
 use serde::{Deserialize, Serialize};
 
-/// A prompt that stands in history.
+/// A prompt in history.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Asked {
     pub(super) place: usize,
-    /// The prompt as the caller gave it, if it stands otherwise in history.
+    /// The prompt as the caller gave it, if history has a different one.
     pub(super) given: Option<Box<Message>>,
 }
 
-/// A turn that failed in the middle of an answer, so that its prompt stands in history.
+/// A turn that failed in the middle of an answer, so that its prompt is still in history.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Failure {
     pub(super) asked: Asked,
     /// The part of the answer that the caller has seen.
     pub(super) broken: Option<Message>,
-    /// `broken` stands in history, before a prompt whose answer has not begun.
+    /// True if `broken` is in history, before a prompt whose answer has not begun.
     pub(super) is_recorded: bool,
 }

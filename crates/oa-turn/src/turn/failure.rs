@@ -1,4 +1,4 @@
-//! Turns that failed, and prompts that are sent again after that.
+//! Failed turns, and prompts that are sent again after a failure.
 
 use oa_types::{ContentBlock, Message, MessageRole, Outcome};
 
@@ -9,22 +9,21 @@ use crate::answer::unfinished;
 use crate::error::Error;
 
 impl Turn {
-    /// Ends the turn because a request, a hook or the driver failed. A prompt whose answer had not begun is
-    /// taken back.
+    /// Ends the turn because a request, a hook or the driver failed. A prompt whose answer had not begun is removed
+    /// from history.
     pub fn fail(&mut self) {
         self.fail_with(Vec::new());
     }
 
-    /// Ends the turn as [`fail`](Self::fail) does, with what the caller has seen of the answer that broke.
+    /// Ends the turn like [`fail`](Self::fail), with the part of the broken answer that the caller has seen.
     ///
-    /// A broken answer is not recorded as long as the prompt may be sent again: history ends with the
-    /// prompt, or with the results that the answer was about, and [`continue_turn`](Self::continue_turn) and
-    /// [`retry`](Self::retry) ask anew. A different prompt follows the broken answer, which is then recorded
-    /// before it, marked as interrupted.
+    /// The broken answer is not recorded at first: history ends with the prompt, or with the results that the answer
+    /// followed, and [`continue_turn`](Self::continue_turn) or [`retry`](Self::retry) asks again. If a different prompt
+    /// is submitted instead, the broken answer is recorded before it, marked as interrupted.
     pub fn fail_with(&mut self, partial: Vec<ContentBlock>) {
         match self.phase {
             Phase::Idle { .. } => return,
-            // Nothing has begun: what waited before the prompt still waits.
+            // The turn has not begun: whatever waited before the prompt still waits.
             Phase::Prompting { rest, .. } => {
                 self.phase = Phase::Idle { rest };
                 return;
@@ -33,7 +32,7 @@ impl Turn {
         }
         match self.phase.prompt() {
             Some(prompt) if prompt + 1 == self.history().len() => self.take_back(),
-            // The answer began, and there was no failure before it that is still to be made good.
+            // The answer began, and no earlier failure is still open.
             _ if self.failure.is_none() => {
                 let is_broken = matches!(self.phase, Phase::Requesting { .. });
                 let broken = Some(self.shown(partial)).filter(|_| is_broken).and_then(unfinished);
@@ -49,16 +48,16 @@ impl Turn {
         self.rest();
     }
 
-    /// Takes note of the prompt as the caller gave it, where a hook has changed the one that was submitted:
-    /// it is what [`is_retry`](Self::is_retry) compares with.
+    /// Records the prompt as the caller gave it, if a hook changed the submitted one. [`is_retry`](Self::is_retry)
+    /// compares against it.
     pub fn note_given(&mut self, given: Message) {
         if let Some(asked) = &mut self.asked {
             asked.given = Some(Box::new(given));
         }
     }
 
-    /// Returns whether this is the prompt of the turn that has just failed, and still waits in history for
-    /// its answer. Then [`retry`](Self::retry) asks for that, so that the prompt does not stand there twice.
+    /// Returns true if this is the prompt of the turn that just failed, and it is still in history without an answer.
+    /// Then use [`retry`](Self::retry), so that the prompt is not added twice.
     #[must_use]
     pub fn is_retry(&self, prompt: &Message) -> bool {
         let last = self.history().last().map(|message| message.role);
@@ -71,12 +70,12 @@ impl Turn {
         given == Some(prompt)
     }
 
-    /// Asks again for the answer to a prompt that [`is_retry`](Self::is_retry) knows: as
-    /// [`continue_turn`](Self::continue_turn), but it counts as a prompt.
+    /// Asks again for the answer to a prompt for which [`is_retry`](Self::is_retry) is true. Works like
+    /// [`continue_turn`](Self::continue_turn), but counts as a prompt.
     ///
     /// # Errors
     ///
-    /// As [`check_prompt`](Self::check_prompt) and [`continue_turn`](Self::continue_turn).
+    /// The errors of [`check_prompt`](Self::check_prompt) and [`continue_turn`](Self::continue_turn).
     pub fn retry(&mut self, prompt: &Message) -> Result<(), Error> {
         self.check_prompt(prompt)?;
         self.continue_turn()?;
@@ -99,8 +98,7 @@ impl Turn {
         (self.asked, self.failure) = (None, None);
     }
 
-    /// Takes the prompt back, and all that was recorded for it: history is as before, also for a retry of
-    /// the prompt before it.
+    /// Removes the prompt and everything recorded for it. A failed turn before it can be retried again.
     fn take_back(&mut self) {
         self.conversation.pop();
         self.asked = None;

@@ -1,4 +1,4 @@
-//! Results in the place of their calls, without another request.
+//! Results inserted in place of their calls, without another request.
 
 use oa_types::{ContentBlock, Message, TextBlock};
 use serde_json::Value;
@@ -7,11 +7,10 @@ use super::Turn;
 use crate::call::Call;
 
 impl Turn {
-    /// Puts the results of an answer's calls into its text, if all went well, and makes that the last
-    /// message; the answer stays before it, with its calls and results. Returns whether it did.
+    /// Inserts the results of an answer's calls into its text if all succeeded, and adds that text as the last message.
+    /// The answer stays before it, with its calls and results. Returns true if it did.
     ///
-    /// The text behind the first call is shown here: filled in, or as it stands if nobody will say it
-    /// anew.
+    /// The text after the first call is shown here: with results, or unchanged if the model will not be asked again.
     pub(super) fn put_inline(&mut self) -> bool {
         if !self.inlines_results() {
             return false;
@@ -37,7 +36,7 @@ impl Turn {
     }
 }
 
-/// The text up to the first call, and from there on, with results in the place of calls.
+/// Returns the text before the first call, and the text after it with results in place of calls.
 fn filled_text<'a>(
     blocks: &[ContentBlock],
     mut results: impl Iterator<Item = &'a Value>,

@@ -1,4 +1,4 @@
-//! How far one prompt may go.
+//! The limits of a turn.
 
 use oa_types::{FinishReason, Outcome};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::progress::{Budget, Last};
 use crate::options::Mode;
 
 impl Turn {
-    /// Returns whether there may be one more answer, the last.
+    /// Returns true if one last answer may be requested.
     pub(super) fn may_ask(&self, last: &Last) -> bool {
         let is_affordable =
             !matches!(last.reason, FinishReason::MaxRunCost | FinishReason::MaxRunTokens);
@@ -37,7 +37,7 @@ impl Turn {
         self.progress.last.get_or_insert(Last { reason, asked: false });
     }
 
-    /// The budget of tokens or money that is used up, and what its calls are answered with.
+    /// Returns the budget of tokens or money that is used up, and the error that answers the calls.
     pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
         let Budget { tokens, cost, .. } = self.progress.budget;
         if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
@@ -49,8 +49,8 @@ impl Turn {
         }
     }
 
-    /// The result as it is to stand: the third identical one tells the model, unless an answer lay between
-    /// them that did not ask for it.
+    /// Returns the result with a warning to the model if it has been repeated too often. An answer without the call
+    /// restarts the count.
     pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
         let asked = &self.round.calls[call];
         // Two spellings of what runs are one call: `{}` and the default written out.

@@ -1,4 +1,4 @@
-//! Calls of which too little is known to answer them.
+//! Calls that cannot be answered.
 
 use oa_types::{FinishReason, Message};
 
@@ -6,8 +6,8 @@ use super::Turn;
 use super::phase::Phase;
 
 impl Turn {
-    /// Tells the model that its call was lost, and asks again: a call without a name cannot have a result.
-    /// It counts as a round of calls, so that the limits hold.
+    /// Tells the model that its call was lost, and asks again, because a call without a name cannot have a result.
+    /// This counts as a round of calls, so that the limits hold.
     pub(super) fn tell_lost_call(&mut self, error: &str) {
         // The answer was asked for without tools: there is no other.
         if self.progress.last.is_some() {

@@ -1,33 +1,33 @@
 use oa_types::{FinishReason, Message};
 use serde::{Deserialize, Serialize};
 
-/// The phase of the turn in progress, with everything that is true in that phase alone.
+/// The phase of the turn in progress, with the state that belongs to that phase alone.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Phase {
-    /// Nothing is in progress; in manual mode calls may be open.
+    /// No turn is in progress. In manual mode, calls may be open.
     Idle { rest: Rest },
-    /// A prompt that is not in history yet is at its gate.
+    /// A prompt awaits review and is not in history yet.
     Prompting { prompt: Box<Message>, handed: bool, rest: Rest },
-    /// Results are looked at, then a request follows.
+    /// Results are reviewed, then a request follows.
     Continuing { prompt: Option<usize> },
-    /// An answer is waited for. `prompt` is the place of the prompt in history, as long as the answer has
-    /// not begun: until then a failure takes the prompt back.
+    /// The turn waits for an answer. `prompt` is the index of the prompt in history until the answer begins: until
+    /// then, a failure removes the prompt.
     Requesting { sent: bool, prompt: Option<usize> },
-    /// The calls of an answer are decided, run and looked at. `continues`: the caller of manual mode has
-    /// said that the turn goes on once the last of them is answered.
+    /// The calls of an answer are decided, run and reviewed. `continues` is true if the caller, in manual mode, asked
+    /// to continue once the last of them is answered.
     Calling { started: bool, continues: bool, reason: FinishReason },
-    /// The end is still to be told.
+    /// The end has not been reported yet.
     Ending { reason: FinishReason, rest: Rest },
 }
 
-/// The state of a conversation in which nothing is in progress.
+/// The state of a conversation without a turn in progress.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rest {
-    /// Calls wait for somebody's permission, and then the turn can go on with them.
+    /// Calls wait for permission; then the turn can be continued with them.
     Approval,
-    /// Only a prompt or the wish to go on begins a turn.
+    /// Only a prompt or a request to continue begins a turn.
     #[default]
     Done,
     /// The turn goes on by itself once the last open call is answered.
@@ -45,7 +45,7 @@ impl Phase {
         matches!(self, Self::Idle { .. })
     }
 
-    /// Returns whether calls wait for permission, and nothing else can begin before they are decided.
+    /// Returns true if calls wait for permission, and nothing else can begin before they are decided.
     pub(super) fn awaits_approval(&self) -> bool {
         matches!(
             self,
@@ -55,7 +55,7 @@ impl Phase {
         )
     }
 
-    /// Returns the place of a prompt whose answer has not begun.
+    /// Returns the index of a prompt whose answer has not begun.
     pub(super) fn prompt(&self) -> Option<usize> {
         match self {
             Self::Continuing { prompt } | Self::Requesting { prompt, .. } => *prompt,

@@ -3,18 +3,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::guard::Guard;
 
-/// The counts of a turn from its begin to its end. The next turn begins with an empty one.
+/// The counters of one turn. The next turn starts with empty ones.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Progress {
     pub(super) budget: Budget,
     pub(super) guard: Guard,
-    /// The reason to end, once a limit is reached.
+    /// The limit that was reached, if any.
     pub(super) last: Option<Last>,
-    /// True if the turn was begun by a prompt, so that it counts as one.
+    /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
 }
 
-/// The budget that was used.
+/// The budget used so far.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Budget {
     pub(super) rounds: u32,
@@ -23,10 +23,10 @@ pub(super) struct Budget {
     pub(super) cost: Cost,
 }
 
-/// A limit is reached.
+/// A limit that was reached, and so the end of the turn.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Last {
     pub(super) reason: FinishReason,
-    /// True if one more answer, without tools, was asked for.
+    /// True if one more answer without tools was requested.
     pub(super) asked: bool,
 }

@@ -1,4 +1,4 @@
-//! Prompts: which are taken, and how they enter the conversation.
+//! Prompts: their validation, and their entry into the conversation.
 
 use oa_types::{ContentBlock, Message, MessageRole, Outcome, TextBlock};
 
@@ -8,12 +8,12 @@ use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 
 impl Turn {
-    /// Checks whether a prompt would be taken if nothing were in progress.
+    /// Checks that a prompt would be accepted if no turn were in progress.
     ///
     /// # Errors
     ///
-    /// `InvalidPrompt` if it says nothing, or is no user's message of text and images; `InvalidHistory`, as
-    /// [`check_history`](Self::check_history); `MaxTurns` if no further one is taken.
+    /// `InvalidPrompt` if it is empty, or not a user's message of text and images; `InvalidHistory`, as
+    /// [`check_history`](Self::check_history); `MaxTurns` if the limit of prompts is reached.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
         if prompt.role != MessageRole::User {
@@ -40,11 +40,11 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes a prompt. Calls that are still open are answered with "not run".
+    /// Adds a prompt and begins its turn. Open calls are answered with "not run".
     ///
     /// # Errors
     ///
-    /// `Busy` while a turn is in progress, and as [`check_prompt`](Self::check_prompt).
+    /// `Busy` while a turn is in progress, and the errors of [`check_prompt`](Self::check_prompt).
     pub fn submit(&mut self, prompt: Message) -> Result<(), Error> {
         self.must_be_idle()?;
         self.check_prompt(&prompt)?;
@@ -52,16 +52,16 @@ impl Turn {
         Ok(())
     }
 
-    /// Takes a prompt that somebody is to look at first: [`Action::Submit`](crate::Action::Submit) hands it
-    /// out, and [`accept_prompt`](Self::accept_prompt) or [`fail`](Self::fail) says what came of that. Until then the
-    /// conversation stays as it is.
+    /// Submits a prompt for review before it enters the conversation: [`Action::Submit`](crate::Action::Submit) hands
+    /// it to the driver, which calls [`accept_prompt`](Self::accept_prompt) or [`fail`](Self::fail). Until then, the
+    /// conversation does not change.
     ///
-    /// The prompt of a turn that failed in the middle of its answer stands in history already, as it was let
-    /// through then: it is asked again without being looked at.
+    /// If a turn failed in the middle of its answer, its prompt was accepted earlier and is still in history. The same
+    /// prompt is then sent again without a review.
     ///
     /// # Errors
     ///
-    /// As [`submit`](Self::submit).
+    /// The errors of [`submit`](Self::submit).
     pub fn prompt(&mut self, prompt: Message) -> Result<(), Error> {
         self.must_be_idle()?;
         if self.is_retry(&prompt) {
@@ -74,12 +74,12 @@ impl Turn {
         Ok(())
     }
 
-    /// Puts the prompt into history that [`prompt`](Self::prompt) has taken. With `words`, these stand in the
-    /// place of its own, and its images stay. Without a prompt that waits for this nothing happens.
+    /// Adds the prompt that was submitted by [`prompt`](Self::prompt) to history and begins its turn. `words` replace
+    /// its text; images stay. Does nothing if no prompt awaits review.
     ///
     /// # Errors
     ///
-    /// As [`check_prompt`](Self::check_prompt); then the prompt is taken back.
+    /// The errors of [`check_prompt`](Self::check_prompt). The prompt is then discarded.
     pub fn accept_prompt(&mut self, words: Option<String>) -> Result<(), Error> {
         let Phase::Prompting { prompt, rest, .. } = &mut self.phase else { return Ok(()) };
         let (prompt, rest) = (Message::clone(prompt), *rest);
@@ -97,7 +97,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Puts a prompt into history and begins its turn. `given`: as the caller gave it, if that differs.
+    /// Adds a prompt to history and begins its turn. `given` is the prompt as the caller gave it, if that differs.
     fn enter(&mut self, prompt: Message, given: Option<Message>) {
         self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
         self.record_broken();

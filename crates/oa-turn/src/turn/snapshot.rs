@@ -1,4 +1,4 @@
-//! A turn that leaves its process, and comes back in another.
+//! Snapshots: turns that move between processes.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,17 +17,17 @@ use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 use crate::round::Round;
 
-/// The version of the form in which snapshots are written. A change of [`State`] or of what it holds that an
-/// older reader, or this one with older data, would take otherwise needs another.
+/// The format version of snapshots. Increment it when a change of [`State`] or its parts would make an older reader
+/// misread new data, or this one misread old data.
 const VERSION: u64 = 1;
 
-/// A [`Turn`] as data: history, calls, budgets, counts and options, and what was handed out.
+/// A serializable [`Turn`]: history, calls, budgets, counters, options, and pending actions.
 ///
-/// It is made by [`Turn::snapshot`], kept as JSON or in any other format of serde that describes itself, and
-/// becomes a turn again by [`Turn::restore`]. What is in it is private and may change with any version of this
-/// crate; the number of its form is written with it, and older forms stay readable.
+/// Create it with [`Turn::snapshot`], store it as JSON or in any other self-describing serde format, and turn it back
+/// into a `Turn` with [`Turn::restore`]. Its content is private and may change with any version of this crate. It
+/// carries a format version, and older formats stay readable.
 ///
-/// Reading JSON text ends with an error where values are nested more than 100 levels deep.
+/// Deserializing from JSON text fails if values are nested more than 100 levels deep.
 ///
 /// ```
 /// use oa_turn::{Action, Options, Turn, TurnSnapshot};
@@ -50,7 +50,7 @@ pub struct TurnSnapshot(Form);
 #[derive(Clone)]
 enum Form {
     Known(Box<State>),
-    /// Of another version of this crate.
+    /// A snapshot from another version of this crate.
     Other(Envelope<Value>),
 }
 
@@ -80,7 +80,7 @@ struct State {
 }
 
 impl Turn {
-    /// Returns the turn as data, at any point: also while something that was handed out is being performed.
+    /// Returns a snapshot of the turn. It can be taken at any time, even while an action is being performed.
     /// History is shared, not copied.
     #[must_use]
     pub fn snapshot(&self) -> TurnSnapshot {
@@ -118,13 +118,13 @@ impl Turn {
         })))
     }
 
-    /// Makes a turn of a snapshot: it goes on as the one that the snapshot was taken of. What was handed out
-    /// then is not handed out again; [`pending_action`](Self::pending_action) tells it.
+    /// Creates a turn from a snapshot, in the state in which the snapshot was taken. Actions that were handed out
+    /// before are not returned again by [`next_action`](Self::next_action); see
+    /// [`pending_action`](Self::pending_action).
     ///
     /// # Errors
     ///
-    /// `UnsupportedVersion` if a version of this crate wrote it whose form is not known, `InvalidSnapshot` if it
-    /// contradicts itself.
+    /// `UnsupportedVersion` if the format version is not supported, `InvalidSnapshot` if the snapshot is inconsistent.
     pub fn restore(snapshot: TurnSnapshot) -> Result<Self, Error> {
         let state = match snapshot.0 {
             Form::Known(state) => *state,
@@ -174,7 +174,7 @@ impl Turn {
 }
 
 impl State {
-    /// Checks everything that a turn relies upon: places that are there, and results that stand behind calls.
+    /// Checks the invariants of a turn: all indexes are valid, and results follow their calls.
     fn check(&self) -> Result<(), &'static str> {
         let Self { conversation, phase, round, asked, failure, .. } = self;
         let len = conversation.messages().len();
@@ -224,7 +224,7 @@ impl Serialize for TurnSnapshot {
 
 impl<'de> Deserialize<'de> for TurnSnapshot {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What another version means by its members is not known before its number is.
+        // The version is read first, because another version may give the members other meanings.
         let envelope = Envelope::<Value>::deserialize(deserializer)?;
         if envelope.version != VERSION {
             return Ok(Self(Form::Other(envelope)));

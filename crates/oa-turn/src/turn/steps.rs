@@ -1,4 +1,4 @@
-//! Steps and their outcomes as data: the one place at which an outcome changes the turn, whoever performs the steps.
+//! Steps and their outcomes as data. Every outcome changes the turn here, whatever performs the steps.
 
 use oa_types::{ErrorRecord, Message};
 
@@ -13,11 +13,11 @@ use crate::step::{
 };
 
 impl Turn {
-    /// Returns the next step, for [`take`](Self::take) to take its outcome; `None` if nothing is in progress.
+    /// Returns the next step, whose outcome goes to [`take`](Self::take); `None` if no turn is in progress.
     ///
-    /// A step that was handed out and of whose outcome nobody has told is handed out again, in this process or in
-    /// another that has [restored](Self::restore) the turn: steps are performed at least once. Calls that may
-    /// have run by then are marked.
+    /// A step is returned again until its outcome is reported, in this process or in another that has
+    /// [restored](Self::restore) the turn: steps are performed at least once. Calls that may have run already are
+    /// marked with [`may_have_run`](StepCall::may_have_run).
     pub fn next_step(&mut self) -> Option<Step> {
         if let Some(action) = self.next_action() {
             return Some(self.step(action, false));
@@ -31,14 +31,13 @@ impl Turn {
         (!calls.is_empty()).then_some(Step::Approve(ApprovalStep { calls }))
     }
 
-    /// Takes the outcome of the step that was handed out last. That of another step changes nothing, unless it tells of
-    /// a failure or a cut: these end the turn whatever it waits for.
+    /// Applies the outcome of the step that was returned last. The outcome of a different step changes nothing.
     ///
     /// # Errors
     ///
-    /// The failure that the outcome tells of: then the turn has ended, as by [`fail`](Self::fail). Also `blocked` for
-    /// a prompt that is not let through, and `invalid_input` for one that is changed into none, and for an approval of
-    /// a call that nobody is asked about.
+    /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
+    /// - `blocked` if the outcome blocks a prompt.
+    /// - `invalid_input` if the outcome makes a prompt invalid, or decides on a call that does not wait for approval.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),

@@ -32,7 +32,7 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What happens in the world, as far as the turn can tell: everything follows from names of steps.
+/// A simulated environment for a turn. Everything that happens in it follows from the names of steps.
 #[derive(Clone, Debug)]
 struct Script {
     options: Options,
@@ -330,7 +330,7 @@ struct Mortal {
     dies_at: Cell<Option<usize>>,
     /// How often each call was started.
     runs: RefCell<HashMap<String, u32>>,
-    /// Whether calls that may have run are run again.
+    /// True if calls that may have run are run again.
     repeats: bool,
     steps: RefCell<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! What holds after any order of events, sensible or not.
+//! Invariants after any sequence of events, sensible or not.
 
 use std::collections::HashSet;
 
@@ -53,7 +53,7 @@ fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a strict server says to the history as it is sent.
+/// Checks that a strict server accepts the history as it is sent.
 fn check_request(turn: &Turn) -> Result<(), TestCaseError> {
     let mut out = b"{\"model\":\"any\",\"messages\":[".to_vec();
     let mut form = MessageFormat::default();

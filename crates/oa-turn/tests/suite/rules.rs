@@ -21,7 +21,7 @@ fn begun(options: Options) -> Turn {
     turn
 }
 
-/// What the caller is shown, in one line each, and what is to be done then.
+/// Returns the blocks shown to the caller, one line each, and the next action.
 pub(crate) fn shown(turn: &mut Turn) -> (Vec<String>, Option<Action>) {
     let mut shown = Vec::new();
     loop {
