@@ -64,7 +64,7 @@ struct Arriving {
     reading: bool,
     /// True once there is nothing left to conclude.
     is_concluded: bool,
-    /// What ended it early.
+    /// The error that ended it early.
     failure: Option<Error>,
     content_type: Option<Cow<'static, str>>,
     watch: Watch,

@@ -1,4 +1,4 @@
-//! What is the same in every chat request of one agent to one server, made once.
+//! The parts that all chat requests of one agent to one server share, built once.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Envelope {
     tails: [Bytes; 4],
 }
 
-/// What a request offers and asks for beside its messages.
+/// The parts of a request beside its messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     /// True if tools are offered.

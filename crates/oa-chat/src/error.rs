@@ -19,7 +19,7 @@ use crate::pipeline::PipelineError;
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for callers who act on it.
+/// The kind of an [`Error`], for callers that act on it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -298,7 +298,7 @@ impl Error {
         error
     }
 
-    /// What a chat service says: an error of ours, unless a layer in between has one of its own.
+    /// Wraps the error of a chat service: one of ours, unless a layer in between has one of its own.
     pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
         match source.downcast::<Self>() {
             Ok(error) => *error,
@@ -430,8 +430,7 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
 
-/// Whether a 500 will be one next time too: mistakes of the client that servers answer so (QUIRKS row
-/// 103).
+/// True if a 500 would come again: client mistakes that some servers answer with one (QUIRKS row 103).
 fn is_lasting(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]

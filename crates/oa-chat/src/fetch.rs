@@ -59,7 +59,7 @@ pub(crate) async fn head(
     head.map_err(|error| error.masked(&destination.secrets))
 }
 
-/// What an answer says that is an error.
+/// Reads the error that a response carries.
 pub(crate) async fn refusal(
     destination: &Destination,
     response: Response<AnyBody>,

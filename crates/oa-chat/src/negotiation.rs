@@ -26,7 +26,7 @@ pub enum Refusal {
     Tools(String),
 }
 
-/// What a request holds that a server may refuse and that has an alternative.
+/// The parts of a request that a server may refuse and that have an alternative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alternatives {
     /// Tools are offered, and there is a dialect for calls in text.
@@ -147,8 +147,8 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever a server refuses, in any order: each refusal changes the way for the weaker, none comes back, and
-        /// an end is reached after at most four.
+        /// Refusals in any order: each weakens the request, none comes back, and an end is reached after at most
+        /// four.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec(0..WORDS.len(), 0..20),

@@ -57,7 +57,7 @@ pub struct ChatOptions {
     pub thinking: Option<Thinking>,
     /// Where thinking stands in the text; by default as the provider's models write it.
     pub think_tags: Option<ThinkTags>,
-    /// Whether broken argument JSON is repaired; by default as the endpoint's quirks say.
+    /// How broken argument JSON is repaired; by default, as the endpoint's quirks say.
     pub repair: Option<ArgumentRepair>,
     /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,

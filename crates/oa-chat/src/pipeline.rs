@@ -35,7 +35,7 @@ pub enum OnBadChunk {
     Report,
 }
 
-/// What one pipeline is made with.
+/// Options of one pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct PipelineOptions {
@@ -70,7 +70,7 @@ pub struct Pipeline {
     on_bad_chunk: OnBadChunk,
 }
 
-/// What the body turns out to be.
+/// The form of the body, as far as it is known.
 #[derive(Debug)]
 enum Form {
     /// Only blanks so far, and this much of a byte order mark.

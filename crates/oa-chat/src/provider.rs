@@ -1,5 +1,4 @@
-//! What is known of servers by name, and what the environment says. Nothing else in the workspace
-//! knows either.
+//! Servers by name, and their environment variables. Nothing else in the workspace knows either.
 
 use std::str::FromStr;
 use std::{env, fmt};

@@ -7,12 +7,11 @@ use tokio::time::sleep;
 
 use crate::error::{Error, Result};
 
-/// How failed requests are tried again, as long as nothing of an answer was delivered.
+/// How failed requests are retried, before any output was delivered.
 ///
-/// What is tried again: connections that do not come about or break before the first delta, and the
-/// statuses 408, 409, 425, 429, 500, 502, 503, 504 and 529, unless the server's words say that it
-/// will be the same next time. The pause before a try is a random part of a time that doubles with
-/// each (full jitter), or what the server asked for by `Retry-After`.
+/// Retried are connections that fail or break before the first delta, and the statuses 408, 409, 425, 429, 500,
+/// 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is random, up to
+/// a bound that doubles with each retry (full jitter), or the server's `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;

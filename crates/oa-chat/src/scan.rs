@@ -8,14 +8,14 @@ use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 pub(crate) struct Scan {
     scanner: Scanner,
     ids: MadeUpIds,
-    /// What was found, in order.
+    /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
     calls: usize,
     /// The arguments of the last call, which nobody was told yet.
     arguments: Option<String>,
     told: String,
     is_finished: bool,
-    /// Whether text behind a call is told to nobody.
+    /// True if text behind a call is not reported.
     holds_text: bool,
     /// How many blocks stand before the first such call.
     before: Option<usize>,
@@ -96,7 +96,7 @@ impl Scan {
         }
     }
 
-    /// Whether what follows in this answer is of no use.
+    /// True if the rest of this answer is of no use.
     pub(crate) fn is_done(&self) -> bool {
         self.scanner.is_done()
     }
@@ -115,13 +115,13 @@ impl Scan {
         }
     }
 
-    /// What was handed out, but for what was told to nobody.
+    /// Returns the blocks that were reported.
     pub(crate) fn into_told(mut self) -> Vec<ContentBlock> {
         self.blocks.truncate(self.before.unwrap_or(usize::MAX));
         self.blocks
     }
 
-    /// What was found, in order.
+    /// Returns the blocks that were found, in order.
     pub(crate) fn into_blocks(self) -> Vec<ContentBlock> {
         self.blocks
     }

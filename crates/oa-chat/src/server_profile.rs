@@ -57,27 +57,27 @@ pub struct ServerProfile {
     /// Which server it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// What the longest answer is called.
+    /// The member that bounds the length of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "token_limit")]
     pub token_limit: Option<TokenLimit>,
-    /// Whether it may be asked for usage.
+    /// `false` if the server refuses requests for usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_for_usage: Option<bool>,
     /// Where thinking stands in text.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "think_tags")]
     pub think_tags: Option<ThinkTags>,
-    /// Whether the model calls tools; `false` if the server refuses requests that have some. Calls are
-    /// text then, and [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
+    /// `false` if the server refuses requests with tools. Calls are then made in text, and
+    /// [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// Whether it calls one where it must.
+    /// `true` if a forced tool call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_calls: Option<bool>,
-    /// Whether it makes several calls in one answer.
+    /// `true` if the model makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// Whether answers keep to a schema. Where they do not, [`OutputMode::Auto`](crate::OutputMode::Auto) tells it in
-    /// words from the start.
+    /// `true` if answers keep to a schema. If `false`, [`OutputMode::Auto`](crate::OutputMode::Auto) puts the
+    /// schema into the prompt from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
     /// How many tokens a conversation may have.

@@ -27,7 +27,7 @@ pub(crate) enum AnyService {
     Own(Transport),
 }
 
-/// What is left of a service: each request has a clone of its own.
+/// A type-erased service: each request has a clone of its own.
 pub(crate) trait Deliver: Send + Sync {
     fn deliver(&self, request: Request<RequestBody>) -> OtherHead;
 }

@@ -48,7 +48,7 @@ impl From<u64> for Timeout {
 }
 
 impl From<i32> for Timeout {
-    /// What an integer literal is; less than nothing is nothing.
+    /// Converts an integer literal; negative values become 0.
     fn from(seconds: i32) -> Self {
         Self::from(u64::try_from(seconds).unwrap_or(0))
     }

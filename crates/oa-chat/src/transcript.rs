@@ -40,9 +40,9 @@ struct Piece {
     revision: u64,
     /// How many bytes it has, behind those of the piece before.
     length: usize,
-    /// Whether these are the bytes of this message, and not of several.
+    /// True if these are the bytes of this message alone.
     alone: bool,
-    /// Whether it is the last of those that are one.
+    /// True for the last message of those that are merged into one.
     is_last: bool,
 }
 
@@ -262,7 +262,7 @@ fn said(role: MessageRole, text: &str) -> Message {
     Message::new(role, vec![TextBlock::new(text).into()])
 }
 
-/// What is put between a tool's message and the user's, where a server wants something there.
+/// The text put between a tool's message and the user's, for servers that require one.
 const BRIDGE: &str = "I was interrupted.";
 
 /// The words of the user before the assistant, where a server wants the user to begin.

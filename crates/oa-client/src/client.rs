@@ -42,8 +42,8 @@ pub use self::history::HistoryMut;
 /// goes on; without it the caller answers them with [`add_tool_result`](Self::add_tool_result) and goes
 /// on with [`continue_turn`](Self::continue_turn).
 ///
-/// Whatever happens, [`history`](Self::history) is a conversation that the next request can be made of:
-/// each call in it has exactly one result, unless the caller is still to give it.
+/// [`history`](Self::history) is always valid for the next request: each call in it has exactly one result,
+/// unless the caller has yet to add it.
 ///
 /// # Cancel safety
 ///
@@ -262,10 +262,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
-    /// [`send`](Self::send) tells of the server. What was completed stays in history, and so does the prompt
-    /// once an answer to it has begun; the text of the answer that broke does not. [`continue_turn`] asks
-    /// again, and so does [`send`](Self::send) with the same prompt.
+    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds the server
+    /// errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
+    /// it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and so does
+    /// [`send`](Self::send) with the same prompt.
     ///
     /// [`continue_turn`]: Self::continue_turn
     ///

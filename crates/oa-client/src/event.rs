@@ -14,8 +14,8 @@ pub enum AgentEvent {
     AnswerEnd(Arc<AssistantMessage>),
     /// An answer begins: the head of the response is there.
     AnswerStart,
-    /// What [`Client::receive`](crate::Client::receive) returns: text and thinking as they are
-    /// generated, calls, what was wrong with them, and their results.
+    /// A block, as [`Client::receive`](crate::Client::receive) returns it: text and thinking as they are
+    /// generated, calls, invalid calls, and results.
     Block(ContentBlock),
     /// A call was denied by a hook, a rule, the mode or whoever was asked. It comes when that is decided, before any
     /// call of the answer starts; the error and the result that the model reads follow as blocks, in call order.
@@ -28,7 +28,7 @@ pub enum AgentEvent {
     Problem(Problem),
     /// The server seems to have cut the prompt of the answer that has just ended, without saying so.
     PromptCut(PromptCut),
-    /// What happens while tools run: starts, what they say, completions.
+    /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
     /// The server says that the model has no tools, in these words: from now on calls are text, as
     /// [`ToolMode::Auto`](crate::ToolMode::Auto) has it.
@@ -104,7 +104,7 @@ impl From<Refusal> for AgentEvent {
 }
 
 impl AgentEvent {
-    /// What a change of the answer is to whoever watches; text only if it is to be shown now.
+    /// Returns the event for a delta; text only if it is to be shown now.
     #[inline]
     pub(crate) fn of(delta: Delta<'_>, shows_text: bool) -> Option<Self> {
         let piece = |call, name: Option<&str>, arguments: &str| {

@@ -26,10 +26,10 @@ const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
 const INTERRUPTED: u8 = 2;
 
-/// Who is to be told.
+/// The parties to notify.
 #[derive(Default)]
 struct Listeners {
-    /// Whoever waits for the client.
+    /// The task that waits for the client.
     client: Option<Waker>,
     /// The tools of this run, once one has run.
     tools: Option<Cancel>,

@@ -2,7 +2,7 @@ use oa_types::{FinishReason, Usage};
 
 use crate::event::PromptCut;
 
-/// What is known of the turns of a [`Client`](crate::Client) so far.
+/// Metadata of the turns of a [`Client`](crate::Client) so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TurnMetadata {
@@ -13,9 +13,9 @@ pub struct TurnMetadata {
     /// The cost of the last answer of this turn: tokens if the server said so, and time; `None` until an answer has
     /// ended. Of an interrupted answer, this is what the server had reported by then.
     pub usage: Option<Usage>,
-    /// What all answers cost together, tokens as far as the server said so.
+    /// Usage of all answers together; tokens are counted where the server reports them.
     pub total_usage: Usage,
-    /// What was found out if the server seems to have cut the prompt of the last answer.
+    /// Set if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,
     /// Why the last turn ended; `None` while it goes on, and if it failed.
     pub finish_reason: Option<FinishReason>,

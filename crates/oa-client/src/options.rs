@@ -20,7 +20,7 @@ use crate::builder::AgentOptionsBuilder;
 use crate::error::Result;
 use crate::settings::Settings;
 
-/// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
+/// Server, model and settings of an agent. Cheap to clone; clones share one connection pool.
 ///
 /// ```
 /// use oa_chat::Provider;
@@ -389,7 +389,7 @@ impl AgentOptions {
         self.0.chat.on_bad_chunk
     }
 
-    /// Whether broken argument JSON is mended.
+    /// Returns `true` if broken argument JSON is repaired.
     #[must_use]
     pub fn lenient_tool_json(&self) -> bool {
         self.quirks().repair == ArgumentRepair::On
@@ -397,7 +397,7 @@ impl AgentOptions {
 }
 
 impl Default for AgentOptions {
-    /// What the environment says. Where that cannot be used, the first request tells why.
+    /// Reads the environment. If its values cannot be used, the first request fails and says why.
     fn default() -> Self {
         AgentOptionsBuilder::from_environment()
     }

@@ -27,11 +27,11 @@ use serde_json::{Value, json};
 #[derive(Clone, PartialEq)]
 pub struct ResponseFormat {
     name: String,
-    /// What an answer is checked by, and what an output tool takes.
+    /// The schema that answers are checked against, and the parameters of an output tool.
     schema: Value,
-    /// What a server is sent, where that differs.
+    /// The schema that is sent, where it differs.
     strict: Option<Value>,
-    /// Whether the value that is wanted is the only member of the object.
+    /// True if the value is wrapped as the only member of an object.
     is_wrapped: bool,
 }
 
@@ -147,7 +147,7 @@ impl ResponseFormat {
         if self.is_wrapped { object.get(wrapped::MEMBER) } else { Some(object) }
     }
 
-    /// Whether there can be an object for it.
+    /// True if the schema is one of an object.
     pub(crate) fn is_of_object(&self) -> bool {
         self.schema.get("type").is_some_and(|of| of == "object")
     }

@@ -52,7 +52,7 @@ impl BlockStream {
     ///
     /// # Errors
     ///
-    /// Whatever ends the stream early; what had come is in [`message`](Self::message).
+    /// Any error that ends the stream early; [`message`](Self::message) has what arrived before.
     ///
     /// # Panics
     ///

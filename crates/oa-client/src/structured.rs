@@ -70,7 +70,7 @@ pub struct SendFor<'a, T> {
     checks: Vec<Check<T>>,
 }
 
-/// What a caller demands beyond the type.
+/// A caller's check beyond the type.
 type Check<T> = Box<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
 
 /// How many answers are had, without a word of the caller's.

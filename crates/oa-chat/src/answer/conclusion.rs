@@ -117,7 +117,7 @@ fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
     answer
 }
 
-/// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
+/// Returns the error of an answer whose body came to its end; `strange` describes a body without payloads.
 fn failure(
     answer: &AggregatedAnswer,
     received: u64,

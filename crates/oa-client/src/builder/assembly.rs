@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::settings::{NO_MODEL, Settings, offered, prepared};
 
-/// Whether options may do without a model.
+/// Says if a model must be set.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Model {
     Optional,
@@ -24,7 +24,7 @@ enum Model {
 }
 
 impl AgentOptionsBuilder {
-    /// What the environment says; what it says wrongly is told by the first request.
+    /// Reads options from the environment; the first request reports invalid values.
     pub(crate) fn from_environment() -> AgentOptions {
         Self::default().assemble(Model::Optional).unwrap_or_else(|error| {
             let builder = Self {

@@ -16,7 +16,7 @@ use crate::event::AgentEvent;
 use crate::reply::is_whole;
 use crate::settings::Settings;
 
-/// What became of a conversation: what [`Client::compact`] returns.
+/// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Compaction {
@@ -35,8 +35,8 @@ pub enum Compaction {
     Summarized {
         /// How many.
         messages: usize,
-        /// What all answers cost that it took. They count in
-        /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage) too.
+        /// Usage of the answers that compaction took, also counted in
+        /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage).
         usage: Usage,
     },
 }

@@ -132,7 +132,7 @@ fn is_known(format: &Value) -> bool {
     format.as_str().is_some_and(|format| known.contains(&format))
 }
 
-/// Whether a bound is that of an integer type and nobody's wish.
+/// True if a bound only repeats the range of an integer type.
 fn only_tells_size(members: &Map<String, Value>, word: &str, bound: &Value) -> bool {
     let Some(format) = members.get("format").and_then(Value::as_str) else { return false };
     let bounds = match format {

@@ -17,7 +17,7 @@ pub struct Structured<T> {
     pub tries: u32,
     /// The message that it was read from, as it stands in history.
     pub message: Option<AssistantMessage>,
-    /// What the last answer cost: tokens if the server said so, and time.
+    /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
     /// Why the turn ended.
     pub finish_reason: FinishReason,

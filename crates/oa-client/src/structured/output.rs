@@ -1,4 +1,4 @@
-//! What becomes of each answer while one of a form is wanted.
+//! Validates the answers of a turn with structured output.
 
 use std::ops::Range;
 
@@ -54,9 +54,9 @@ enum ProblemKind {
     Unfit,
 }
 
-/// What follows from an answer.
+/// The next step after an answer.
 pub(crate) enum Judged {
-    /// Whatever follows from it anyway.
+    /// The usual step.
     AsItIs,
     /// The model reads what is wrong as the result of its call.
     Failed,
@@ -64,7 +64,7 @@ pub(crate) enum Judged {
     Correct(String),
 }
 
-/// What is made of a call of the output tool, or of the lack of one.
+/// The arguments of a call of the output tool, or the answer's text, as a value.
 enum Said {
     Object(Value),
     Broken { error: String, raw: String },
@@ -231,7 +231,7 @@ impl Output {
         if is_over { Judged::AsItIs } else { Judged::Correct(self.correction(&error)) }
     }
 
-    /// What the model is told.
+    /// Returns the correction that the model is sent.
     fn correction(&self, error: &str) -> String {
         let error = error.trim_end_matches('.');
         let schema = self.format.schema();

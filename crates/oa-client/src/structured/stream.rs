@@ -33,7 +33,7 @@ pub struct StructuredStream<'a, T> {
     /// The settings for all other prompts.
     base: Arc<Settings>,
     stage: Stage,
-    /// Whether the prompt was sent.
+    /// True once the prompt was sent.
     is_begun: bool,
     found: Arc<Mutex<Option<T>>>,
     format: ResponseFormat,
@@ -53,11 +53,11 @@ enum Stage {
     Failed(Error),
 }
 
-/// What came of one thing that was done.
+/// The outcome of one step of the driver.
 enum Step {
     Event {
         event: AgentEvent,
-        /// Whether there is more to be seen of the answer.
+        /// True if more of the answer can be seen now.
         grows: bool,
     },
     Over,
@@ -287,7 +287,7 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
     }
 }
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 ///
 /// The values of one answer only grow: texts become longer, lists and objects get more behind what they
 /// have, what is complete does not change (see [`PartialReader`](oa_json::PartialReader)). A server that sends the
