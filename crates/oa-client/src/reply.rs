@@ -4,7 +4,7 @@ use oa_types::{AssistantMessage, FinishReason, Usage};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// All text of the turn, of every round.
+    /// All text of the turn, from every round.
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,
