@@ -47,16 +47,13 @@ impl AgentOptionsBuilder {
     /// # Order
     ///
     /// 1. The text and the calls of an answer are returned before any question, the calls with their complete
-    /// input:
-    ///    defaults added, values converted.
+    ///    input: defaults added, values converted.
     /// 2. Calls are decided in order, and the questions of one answer are asked one after another;
     ///    [`can_use_tool_at_once`](Self::can_use_tool_at_once) asks them together. A denied call is reported at
-    /// once
-    ///    by [`AgentEvent::CallDenied`](crate::AgentEvent::CallDenied).
+    ///    once by [`AgentEvent::CallDenied`](crate::AgentEvent::CallDenied).
     /// 3. No call starts before every call of the answer is decided. Then
     ///    [`ToolEvent::CallStart`](crate::ToolEvent::CallStart) has the input of each call that starts; errors
-    /// and
-    ///    results are returned in call order.
+    ///    and results are returned in call order.
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
         F: Fn(PermissionRequest) -> Fut + Send + Sync + 'static,
