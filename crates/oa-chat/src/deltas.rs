@@ -1,4 +1,4 @@
-//! Answers as data: what is recorded of one, and what one can be made of.
+//! Answers as data: deltas to record, and to make an answer from.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// One change to an answer, as data that can be stored and sent: what an [`AnswerStream`](crate::AnswerStream) yields,
-/// and what [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas) takes.
+/// One change to an answer, as data to store and send: the items of an [`AnswerStream`](crate::AnswerStream), and
+/// the input of [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

@@ -4,20 +4,20 @@ use oa_aggregate::{Delta, MadeUpIds};
 use oa_fallback::{Scanned, Scanner};
 use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 
-/// Finds the calls in a text, and keeps the blocks of the answer that it comes to.
+/// Finds the calls in a text, and collects the blocks of the answer.
 pub(crate) struct Scan {
     scanner: Scanner,
     ids: MadeUpIds,
     /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
     calls: usize,
-    /// The arguments of the last call, which nobody was told yet.
+    /// The arguments of the last call, not reported yet.
     arguments: Option<String>,
     told: String,
     is_finished: bool,
     /// True if text behind a call is not reported.
     holds_text: bool,
-    /// How many blocks stand before the first such call.
+    /// The number of blocks before the first such call.
     before: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Scan {
         self.scanner.push(text);
     }
 
-    /// Takes note of what is no text to be looked at.
+    /// Records a delta that is not text to be scanned.
     pub(crate) fn pass(&mut self, delta: &Delta<'_>) {
         match delta {
             Delta::Thinking(thinking) => match self.blocks.last_mut() {
@@ -54,7 +54,7 @@ impl Scan {
         }
     }
 
-    /// Returns the next thing that was found.
+    /// Returns the next delta that was found.
     pub(crate) fn next_delta(&mut self) -> Option<Delta<'_>> {
         if let Some(arguments) = self.arguments.take() {
             self.told = arguments;
@@ -105,7 +105,7 @@ impl Scan {
         self.is_finished
     }
 
-    /// The text is at its end, or was cut off there.
+    /// Ends the text, which may have been cut off there.
     pub(crate) fn finish(&mut self, is_cut_off: bool) {
         self.is_finished = true;
         if is_cut_off {

@@ -326,8 +326,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets whether thinking is found between tags in the text; by default it is for providers known for it, and
-    /// otherwise tags are text.
+    /// Sets how think tags in the text are read; by default as thinking for providers known to send them, and
+    /// otherwise as text.
     pub fn think_tags(mut self, tags: ThinkTags) -> Self {
         self.chat.think_tags = Some(tags);
         self

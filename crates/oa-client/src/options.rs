@@ -371,7 +371,7 @@ impl AgentOptions {
         self.0.chat.thinking.as_ref()
     }
 
-    /// Returns whether thinking is found between tags in text.
+    /// Returns how think tags in the text are read.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
         self.quirks().think_tags
