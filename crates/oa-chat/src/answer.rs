@@ -1,4 +1,4 @@
-//! One answer, from the bytes of its body.
+//! One answer, read from the bytes of its body.
 
 mod beginning;
 mod conclusion;
@@ -35,16 +35,16 @@ use crate::source::{Piece, Source};
 /// The content type of nearly all answers.
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The message where a body held nothing at all.
+/// The error message for an empty body.
 const EMPTY: &str = "the server answered with success and an empty body";
 
 /// One answer, while it arrives: the response of every chat service.
 ///
-/// It is a stream of [`AnswerDelta`]s, the last of which holds the whole message; [`message`](Self::message) reads it to
-/// the end. An [`Endpoint`](crate::Endpoint) makes one of a server's response, and [`from_deltas`](Self::from_deltas)
-/// makes one of anything else: a model in memory, another protocol, a recording. Services in between can be told when
-/// it [begins](Self::on_begin) and [ends](Self::on_end), and can ask again if it
-/// [breaks before it has begun](Self::on_early_end).
+/// It is a stream of [`AnswerDelta`]s, the last of which holds the whole message; [`message`](Self::message)
+/// reads it to the end. An [`Endpoint`](crate::Endpoint) makes one from a server's response,
+/// [`from_deltas`](Self::from_deltas) from anything else: a model in memory, another protocol, a recording.
+/// Services in between can set callbacks for its [beginning](Self::on_begin) and [end](Self::on_end), and can
+/// retry if it [breaks before it has begun](Self::on_early_end).
 ///
 /// # Cancel safety
 ///
@@ -53,48 +53,48 @@ const EMPTY: &str = "the server answered with success and an empty body";
 pub struct AnswerStream(Box<Arriving>);
 
 struct Arriving {
-    /// The server; `None` for an answer made of deltas.
+    /// The server; `None` for an answer made from deltas.
     destination: Option<Arc<Destination>>,
-    /// The model that was asked for.
+    /// The requested model.
     model: Box<str>,
-    /// `None` once it has ended or was given up.
+    /// `None` once it has ended or was abandoned.
     body: Option<Source>,
     pipeline: Pipeline,
     /// True while more of the body is wanted.
     reading: bool,
     /// True once there is nothing left to conclude.
     is_concluded: bool,
-    /// What ended it early.
+    /// The error that ended it early.
     failure: Option<Error>,
     content_type: Option<Cow<'static, str>>,
     watch: Watch,
     beginning: Beginning<AnswerStream>,
-    /// How long all of it took, once it has ended.
+    /// How long the whole answer took, once it has ended.
     whole: Option<Duration>,
     on_end: Option<OnEnd>,
-    /// The answer that comes in its place.
+    /// The retry that replaces this answer.
     again: Option<BoxFuture<Result<AnswerStream>>>,
-    /// How many bytes of text and of thinking were handed out.
+    /// Bytes of text and of thinking returned so far.
     text: usize,
     thinking: usize,
     /// Finds calls in the text.
     scan: Option<Box<Scan>>,
-    /// The refusals that came before it.
+    /// The rejections before it.
     refusals: Vec<Refusal>,
-    /// The final message of an answer made of deltas, once it has come.
+    /// The final message of an answer made from deltas, once it has arrived.
     ending: Option<Ending>,
 }
 
-/// Is called with the outcome of an answer.
+/// A callback for the outcome of an answer.
 type OnEnd = Box<dyn FnOnce(&AnswerOutcome<'_>) + Send>;
 
 /// The result of an answer that has ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Concluded {
-    /// The answer, or the part of it that had come.
+    /// The answer, or the part of it that arrived.
     pub message: AssistantMessage,
-    /// The reason why it is not complete, or no answer at all.
+    /// Why the answer is missing or incomplete.
     pub failure: Option<Error>,
     /// Resolves when the connection can be used again.
     pub closing: Option<Closing>,
@@ -122,13 +122,13 @@ impl AnswerStream {
         this
     }
 
-    /// Makes an answer of a stream of deltas: a model in memory, another protocol, a recording.
+    /// Makes an answer from a stream of deltas: a model in memory, another protocol, a recording.
     ///
-    /// It is read within the default [`Limits`](crate::Limits) and as carefully as any server's answer: call ids are
-    /// made up where they are missing, broken arguments are repaired or reported. An error of the stream ends the answer
-    /// with that error; an error that is not an [`Error`] becomes one of kind `Connect` before the first delta, and
-    /// `Stream` after it. An answer without [`AnswerDelta::Finish`] ends as complete when the stream ends. Its timeouts
-    /// are the stream's own matter.
+    /// It is checked like any server's answer, with the default [`Limits`](crate::Limits): missing call ids are
+    /// generated, broken arguments are repaired or reported. An error of the stream ends the answer with that
+    /// error; an error that is not an [`Error`] becomes one of kind `Connect` before the first delta, and
+    /// `Stream` after it. Without [`AnswerDelta::Finish`] the answer is complete when the stream ends. Timeouts
+    /// are up to the stream.
     ///
     /// ```
     /// use futures_util::stream;
@@ -184,7 +184,7 @@ impl AnswerStream {
     ///
     /// # Errors
     ///
-    /// The error that broke the answer. Deltas that came before it are valid.
+    /// The error that broke the answer. Deltas before it are valid.
     ///
     /// # Cancel safety
     ///
@@ -225,30 +225,30 @@ impl AnswerStream {
         }))
     }
 
-    /// Has calls found in the text.
+    /// Makes it look for calls in the text.
     pub(crate) fn scan(&mut self, scan: Scan) {
         self.0.scan = Some(Box::new(scan));
     }
 
-    /// Gives a retry back once the answer has begun, or has ended well.
+    /// Returns a retry to the budget once the answer has begun, or has ended well.
     pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
         self.0.beginning.credited = Some(budget);
     }
 
-    /// Notes what the server refused before.
+    /// Records earlier rejections by the server.
     pub(crate) fn note_refusals(&mut self, refusals: Vec<Refusal>) {
         self.0.refusals.extend(refusals);
     }
 
-    /// Takes out what the server refused before it was asked in another way, so each refusal is told once.
+    /// Takes the rejections that preceded this answer, so each is reported once.
     pub fn take_refusals(&mut self) -> Vec<Refusal> {
         std::mem::take(&mut self.0.refusals)
     }
 
-    /// Replaces the answer if it breaks before any of it was handed out, also by an error that the server reports in it:
-    /// `ask_again` gets the error, and asks again or returns an error.
+    /// Replaces the answer if it breaks before any of it was returned, also by an error that the server reports
+    /// in it: `ask_again` gets the error, and retries or returns an error.
     ///
-    /// Of several, the one that was set first is asked first, and the next one if that fails too.
+    /// If there are several, the first one set is called first, and the next one if that fails too.
     pub fn on_early_end<F>(&mut self, ask_again: F)
     where
         F: FnOnce(Error) -> Result<BoxFuture<Result<Self>>> + Send + 'static,
@@ -270,8 +270,8 @@ impl AnswerStream {
         });
     }
 
-    /// Sets a callback for the moment when the first piece of the answer is handed out. From then on the answer is not
-    /// replaced: the server works on the request. If that moment never comes, the callback is dropped.
+    /// Sets a callback for the moment when the first piece of the answer is returned. From then on the answer is
+    /// not replaced: the server works on the request. If that moment never comes, the callback is dropped.
     ///
     /// Several are called in the order in which they were set.
     pub fn on_begin(&mut self, on_begin: impl FnOnce() + Send + 'static) {
@@ -284,8 +284,8 @@ impl AnswerStream {
         });
     }
 
-    /// Sets a callback for the end of the answer, which is always called: when the answer is complete, when it breaks, and
-    /// when it is dropped before its end.
+    /// Sets a callback for the end of the answer. It is always called: when the answer is complete, when it
+    /// breaks, and when it is dropped early.
     ///
     /// Several are called in the order in which they were set.
     pub fn on_end(&mut self, on_end: impl FnOnce(&AnswerOutcome<'_>) + Send + 'static) {
@@ -298,8 +298,8 @@ impl AnswerStream {
         });
     }
 
-    /// Reads until `pick` returns something for a delta; `None` at the end of the answer, when
-    /// [`conclude`](Self::conclude) is next.
+    /// Reads until `pick` returns something for a delta; `None` at the end of the answer, then call
+    /// [`conclude`](Self::conclude).
     #[inline]
     pub fn poll_with<T>(
         &mut self,
@@ -358,8 +358,8 @@ impl AnswerStream {
         }
     }
 
-    /// Ends the scanning at the end of the text, and the reading where all that follows is of no use.
-    /// Returns whether there may be more now.
+    /// Ends the scan at the end of the text, and the reading if the rest is of no use. Returns `true` if there
+    /// may be more.
     fn end_scan(&mut self) -> bool {
         let this = &mut *self.0;
         let Some(scan) = &mut this.scan else { return false };
@@ -410,7 +410,7 @@ impl AnswerStream {
         Poll::Ready(())
     }
 
-    /// Ends the reading, unless the answer is asked for again.
+    /// Ends the reading, unless the answer is retried.
     fn end(&mut self, failure: Option<Error>) {
         // What the server itself said counts for more than how its connection ended after that.
         let pipeline = &self.0.pipeline;
@@ -446,13 +446,13 @@ impl AnswerStream {
         this.whole = Some(this.watch.elapsed());
     }
 
-    /// Makes the message, and finds out whether it is an answer. Call it when [`poll_with`](Self::poll_with) has returned
-    /// `None`; an answer that is concluded before is dropped.
+    /// Makes the message, and checks that it is an answer. Call it when [`poll_with`](Self::poll_with) has
+    /// returned `None`; if called before, the answer is dropped.
     pub fn conclude(mut self) -> Concluded {
         self.0.conclude()
     }
 
-    /// Returns the tokens that the server has counted so far and the time that was spent; `None` if it has counted none.
+    /// Returns the tokens reported so far and the time spent; `None` if the server has reported none.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         let mut usage = self.0.pipeline.aggregator().usage()?;
@@ -462,7 +462,7 @@ impl AnswerStream {
         Some(usage)
     }
 
-    /// Gives the answer up, and returns the blocks of which something was handed out, cut there.
+    /// Abandons the answer and returns the blocks that were returned at least in part, cut there.
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         if let Some(scan) = self.0.scan.take() {
@@ -480,7 +480,7 @@ impl AnswerStream {
         blocks
     }
 
-    /// Gives the answer up, and returns all blocks that had arrived.
+    /// Abandons the answer and returns all blocks that arrived.
     #[must_use]
     pub fn arrived(mut self) -> Vec<ContentBlock> {
         self.0.next_scanned(&mut |_| None::<()>);
@@ -494,7 +494,7 @@ impl AnswerStream {
 }
 
 impl Arriving {
-    /// The connection broke: an error, unless the answer is complete.
+    /// Handles a broken connection: an error, unless the answer is complete.
     #[cold]
     fn broken(&mut self, error: BoxError) -> Result<()> {
         self.body = None;
@@ -512,7 +512,7 @@ impl Arriving {
         Err(Error::transport(error, self.pipeline.received(), begun))
     }
 
-    /// Nothing came for too long: an error, unless the answer is complete.
+    /// Handles a timeout: an error, unless the answer is complete.
     #[cold]
     fn expired(&mut self, kind: TimeoutKind) -> Result<()> {
         // Closing tells the server to stop.
@@ -523,7 +523,7 @@ impl Arriving {
         Err(Error::timed_out(kind, &self.watch, self.pipeline.received()))
     }
 
-    /// As the loop of [`AnswerStream::poll_with`], by way of what finds calls in the text.
+    /// Like the loop of [`AnswerStream::poll_with`], but looks for calls in the text.
     #[cold]
     fn next_scanned<T>(&mut self, pick: &mut impl FnMut(Delta<'_>) -> Option<T>) -> Option<T> {
         let Self { scan: Some(scan), pipeline, watch, beginning, destination, .. } = self else {
@@ -572,7 +572,7 @@ impl Stream for AnswerStream {
     }
 }
 
-/// Keeps what is left of a length, in bytes.
+/// Cuts a text to the remaining length, in bytes, and subtracts it.
 fn cut(text: &mut String, left: &mut usize) {
     if text.is_char_boundary(*left) {
         text.truncate(*left);

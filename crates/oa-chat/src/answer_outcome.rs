@@ -2,17 +2,16 @@ use oa_types::{FinishReason, Usage};
 
 use crate::error::Error;
 
-/// The outcome of an answer, as [`AnswerStream::on_end`](crate::AnswerStream::on_end) is told it.
+/// The outcome of an answer, passed to the callback of [`AnswerStream::on_end`](crate::AnswerStream::on_end).
 ///
 /// Exactly one of these holds: the answer is complete, [`error`](Self::error) says why it broke, or it was
 /// [`interrupted`](Self::interrupted).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AnswerOutcome<'a> {
-    /// The model that answered, as the server named it; otherwise the one that was asked for. Empty if neither is
-    /// known.
+    /// The model that answered, as the server named it; otherwise the requested one. Empty if neither is known.
     pub model: &'a str,
-    /// The base URL of the server that answered; empty for an answer that was made of deltas.
+    /// The base URL of the server that answered; empty for an answer made from deltas.
     pub server: &'a str,
     /// Tokens and time, as far as they are known.
     pub usage: Option<Usage>,

@@ -13,21 +13,21 @@ use crate::exchange;
 use crate::request::ChatRequest;
 use crate::service::BoxFuture;
 
-/// Any chat service behind one type, for those who keep several of different types. Errors of other types become
-/// [`Error`]s of kind `Connect`.
+/// Any chat service, type-erased, to store several of different types. Errors of other types become [`Error`]s of
+/// kind `Connect`.
 ///
-/// It is always ready; the readiness of the service inside is waited for in the call.
+/// It is always ready; the call waits until the inner service is ready.
 #[derive(Clone)]
 pub struct AnyChat(Inner);
 
 #[derive(Clone)]
 enum Inner {
-    /// One server, which needs no erasing.
+    /// One server, which needs no erasure.
     Endpoint(Endpoint),
     Other(Arc<dyn Ask>),
 }
 
-/// An erased service: each request has a clone of its own.
+/// A type-erased service: each request has a clone of its own.
 trait Ask: Send + Sync {
     fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>>;
 }
@@ -59,7 +59,8 @@ impl AnyChat {
         Self(Inner::Other(Arc::new(service)))
     }
 
-    /// Returns the endpoint, if this was made [from one](Self::from) and not of a service that may have several.
+    /// Returns the endpoint, if this was made [from one](Self::from) and not from a service that may have
+    /// several.
     #[must_use]
     pub fn endpoint(&self) -> Option<&Endpoint> {
         match &self.0 {
@@ -68,7 +69,7 @@ impl AnyChat {
         }
     }
 
-    /// Answers a request that is kept, for a retry.
+    /// Answers a request, which the caller keeps for a retry.
     pub(crate) async fn answer(&self, request: &ChatRequest) -> Result<AnswerStream> {
         match &self.0 {
             Inner::Endpoint(endpoint) => exchange::answer(&endpoint.0, request).await,

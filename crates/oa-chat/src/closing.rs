@@ -9,14 +9,13 @@ use tokio::time::{Sleep, sleep};
 
 use crate::body::AnyBody;
 
-/// How long the last bytes of a body may take after the server said `[DONE]`. They are waited for
-/// only so that the connection can be used again.
+/// How long to wait for the last bytes of a body after `[DONE]`, so that the connection can be reused.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
 /// The number of frames of a body that are read after that: a server that sends more will not stop.
 const LAST_FRAMES: u32 = 16;
 
-/// Waits a moment for the end of a body, so that the connection can be used again.
+/// Waits briefly for the end of a body, so that the connection can be reused.
 pub struct Closing {
     body: AnyBody,
     timer: Option<Pin<Box<Sleep>>>,

@@ -10,11 +10,10 @@ use crate::retry_config::random;
 use crate::transcript::Transcript;
 use crate::wire_format::WireFormat;
 
-/// Makes the requests of one conversation, and writes each message as bytes once, however many requests it is sent
-/// with.
+/// Makes the requests of one conversation, serializing each message only once.
 ///
-/// The bytes are for the server that is asked first; where a service chooses one, as a router does, for a server without
-/// quirks. A server that wants them otherwise gets them written anew.
+/// Messages are serialized for the first server; if a service such as a router chooses the server, for one
+/// without quirks. For a server that needs another format they are serialized again.
 pub struct Conversation {
     id: u64,
     requests: u64,
@@ -22,13 +21,13 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Begins a conversation with a number of its own.
+    /// Creates a conversation with a new number.
     #[must_use]
     pub fn new() -> Self {
         Self::with_id(random())
     }
 
-    /// Begins a conversation with a number that you have chosen, so that its requests can be made again just so.
+    /// Creates a conversation with a number of your choice, so that its requests can be reproduced exactly.
     #[must_use]
     pub fn with_id(id: u64) -> Self {
         Self { id, requests: 0, transcript: Transcript::new(WireFormat::default()) }
@@ -40,9 +39,9 @@ impl Conversation {
         self.id
     }
 
-    /// Makes the next request, of a history that is a valid conversation, and returns how many bytes its messages have.
+    /// Makes the next request from a valid history; also returns the size of its messages, in bytes.
     ///
-    /// `revisions` has a number for each message: equal numbers mean equal messages.
+    /// `revisions` has a number for each message: equal revisions mean equal messages.
     pub fn request(
         &mut self,
         options: &PreparedOptions,

@@ -1,8 +1,8 @@
-//! Dates as HTTP writes them.
+//! HTTP dates.
 
 use std::time::{Duration, SystemTime};
 
-/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that servers write (RFC 9110, 5.6.7).
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT`, the only form that servers write (RFC 9110, 5.6.7).
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,4 +1,4 @@
-//! Answers as data: what is recorded of one, and what one can be made of.
+//! Answers as data: deltas to record, and to make an answer from.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
-/// One change to an answer, as data that can be stored and sent: what an [`AnswerStream`](crate::AnswerStream) yields,
-/// and what [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas) takes.
+/// One change to an answer, as data to store and send: the items of an [`AnswerStream`](crate::AnswerStream), and
+/// the input of [`AnswerStream::from_deltas`](crate::AnswerStream::from_deltas).
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -40,20 +40,21 @@ pub enum AnswerDelta {
     },
     /// The answer is complete, and this is all of it. Nothing follows.
     ///
-    /// A stream that yields this needs no other delta but for whoever watches the answer grow; what it holds counts.
+    /// A stream that yields this needs no other deltas, except to show the answer as it grows; this message
+    /// counts.
     End {
         /// The answer.
         message: Box<AssistantMessage>,
     },
-    /// The reason why the answer ends, in a server's word such as `stop`. Without one, a stream that ends well means
-    /// `stop`, or `tool_calls` after calls.
+    /// Why the answer ends, in the server's term, such as `stop`. The default at the end of the stream is `stop`,
+    /// or `tool_calls` after calls.
     Finish {
         /// The reason.
         reason: FinishReason,
     },
-    /// More words of a refusal.
+    /// More text of a refusal.
     Refusal {
-        /// The words.
+        /// The text.
         text: String,
     },
     /// More text.
@@ -66,7 +67,7 @@ pub enum AnswerDelta {
         /// The thinking.
         text: String,
     },
-    /// Tokens, as far as they were counted. A later count replaces an earlier one.
+    /// Token counts so far. A later count replaces an earlier one.
     Usage {
         /// The counts.
         usage: Usage,
@@ -74,7 +75,7 @@ pub enum AnswerDelta {
 }
 
 impl AnswerDelta {
-    /// Returns a change as data; `None` for a problem, which is no part of the answer.
+    /// Converts a delta; `None` for a problem, which is not part of the answer.
     pub(crate) fn of(delta: Delta<'_>) -> Option<Self> {
         Some(match delta {
             Delta::CallArguments { call, fragment } => {
@@ -90,17 +91,17 @@ impl AnswerDelta {
         })
     }
 
-    /// Creates a piece of text.
+    /// Creates a delta of text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
 }
 
-/// The final message of an answer made of deltas, for whoever reads the body.
+/// The final message of an answer made from deltas, for the reader of the body.
 pub(crate) type Ending = Arc<Mutex<Option<Box<AssistantMessage>>>>;
 
-/// Deltas as the body of a response: each is a chunk such as servers send. That way an answer from memory goes through
+/// Deltas as the body of a response: each becomes a chunk such as servers send, so an answer from memory passes
 /// the same limits, repairs and rules as any other.
 pub(crate) struct DeltaBody<S> {
     deltas: Pin<Box<S>>,
@@ -173,7 +174,7 @@ fn finish(reason: &FinishReason) -> Value {
     json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason.as_str() }] })
 }
 
-/// Token counts under the names of the wire.
+/// Returns token counts under their names in a response.
 fn usage_of(usage: &Usage) -> Value {
     let mut counts = json!({});
     for (name, count) in [

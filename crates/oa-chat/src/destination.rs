@@ -1,4 +1,4 @@
-//! One server: where requests go, with which key, its quirks, and what it has shown of itself.
+//! One server: its address, key and quirks, and what was learned about it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Destination {
     pub(crate) provider: Option<Provider>,
     /// Its quirks, whatever the model.
     pub(crate) traits: ServerTraits,
-    /// A model of which more is known.
+    /// A model that more is known about.
     pub(crate) known: Option<KnownModel>,
     /// Its own name for the agent's model.
     pub(crate) model: Option<ModelName>,
@@ -32,14 +32,14 @@ pub(crate) struct Destination {
     pub(crate) secrets: Secrets,
     pub(crate) quirks: Option<Quirks>,
     pub(crate) connect_timeout: Option<Duration>,
-    /// An option that was set and acts on the built-in transport alone.
+    /// An option that was set and applies only to the built-in transport.
     pub(crate) of_own_transport: Option<&'static str>,
     pub(crate) service: AnyService,
     pub(crate) learned: Learned,
 }
 
 impl Destination {
-    /// Returns what may be wrong with the address when a server does not know it.
+    /// Returns a hint if the base URL may lack a version, for requests that the server does not find.
     pub(crate) fn hint(&self) -> Option<String> {
         let base_url = self.base_url.as_str();
         let is_version = |part: &str| {
@@ -80,7 +80,7 @@ impl Destination {
         uri.map_err(|_| Error::config(format!("the base URL is no address: {base_url}")))
     }
 
-    /// Returns the address of a path from the root of the server, beside what chats are sent to.
+    /// Returns the address of a path from the root of the server.
     pub(crate) fn at_root(&self, path: &str) -> Result<Uri> {
         let base_url = self.base_url.as_str();
         let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
@@ -89,7 +89,7 @@ impl Destination {
     }
 }
 
-/// Returns the keys of a server; without one there are none.
+/// Returns the keys of a server; none without one.
 pub(crate) fn secrets_of(destination: Option<&Arc<Destination>>) -> &Secrets {
     static NONE: Secrets = Secrets::new();
     destination.map_or(&NONE, |destination| &destination.secrets)

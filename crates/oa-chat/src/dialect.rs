@@ -4,37 +4,37 @@ use std::sync::Arc;
 use oa_fallback::{Dialect, Markers, React, TaggedJson};
 use oa_types::ToolSpec;
 
-/// The way the model calls tools. Two modes with a dialect of your own are equal if they share it.
+/// How the model calls tools. Two modes with a custom dialect are equal if they share it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ToolMode {
-    /// By the server's function calling; once the server says that the model has none, in text, as
-    /// [`TaggedJson`](Self::TaggedJson). That is remembered, and told by
-    /// [`Refusal::Tools`](crate::Refusal::Tools). Calls and results in the conversation
-    /// are text for that model from then on, also once there are no tools any more.
+    /// By the server's function calling; once the server says that the model does not support it, in text, as
+    /// [`TaggedJson`](Self::TaggedJson). This is remembered, and reported as
+    /// [`Refusal::Tools`](crate::Refusal::Tools). Calls and results in the conversation are then in text for that
+    /// model, even if there are no tools any more.
     #[default]
     Auto,
-    /// In text, in a dialect of your own.
+    /// In text, in your own dialect.
     Custom(Arc<dyn Dialect>),
     /// In text: `[TOOL:name:argument=value]`.
     Markers,
-    /// In text as with [`Markers`](Self::Markers), but each result takes the place of its marker, and the
-    /// answer is complete without a second request: the text is shown up to the first marker while it is
-    /// generated, and the rest once the tools have run. After a call that failed the model is told, and
-    /// answers anew. Only for agents that run tools themselves.
+    /// In text as with [`Markers`](Self::Markers), but each result replaces its marker, and the answer is
+    /// complete without a second request: text before the first marker is streamed, the rest follows once the
+    /// tools have run. If a call fails, the model reads the error and answers again. Only for agents that run
+    /// tools themselves.
     ///
-    /// History has the answer with its calls, their results, and then the text as it was shown.
+    /// History has the answer with its calls, their results, and then the text as shown.
     MarkersInline,
-    /// By the server's function calling alone. A refusal is an error.
+    /// By the server's function calling only. A rejection is an error.
     Native,
     /// In text: `Action: name(argument="value")`.
     React,
-    /// In text: JSON between `<tool_call>` tags, as many models are trained to.
+    /// In text: JSON between `<tool_call>` tags, as many models are trained to write.
     TaggedJson,
 }
 
 impl ToolMode {
-    /// Returns the dialect that is used from the start, or fallen back to.
+    /// Returns the dialect that is used from the start or as a fallback.
     fn dialect(&self) -> Option<Arc<dyn Dialect>> {
         match self {
             Self::Auto | Self::TaggedJson => Some(Arc::new(TaggedJson::new())),
@@ -46,7 +46,7 @@ impl ToolMode {
         }
     }
 
-    /// Returns whether calls are text from the start.
+    /// Returns `true` if calls are in text from the start.
     #[must_use]
     pub fn is_text(&self) -> bool {
         !matches!(self, Self::Auto | Self::Native)
@@ -62,7 +62,7 @@ impl PartialEq for ToolMode {
     }
 }
 
-/// A dialect with the instructions for the tools at hand.
+/// A dialect with the instructions for the current tools.
 #[derive(Debug)]
 pub(crate) struct TextDialect {
     pub(crate) dialect: Arc<dyn Dialect>,
@@ -72,7 +72,7 @@ pub(crate) struct TextDialect {
 }
 
 impl TextDialect {
-    /// Returns the dialect of a mode, also without tools: a conversation may hold calls from before.
+    /// Returns the dialect of a mode, even without tools: a conversation may hold earlier calls.
     pub(crate) fn new(
         mode: &ToolMode,
         tools: &[ToolSpec],

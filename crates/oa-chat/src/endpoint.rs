@@ -1,4 +1,4 @@
-//! An endpoint, and how one is built.
+//! An endpoint and its builder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use crate::server_traits::{KnownModel, ServerTraits};
 use crate::service::AnyService;
 use crate::timeout::Timeout;
 
-/// One model server: its address, its key and its quirks, as a tower service from
-/// [`ChatRequest`](crate::ChatRequest) to [`AnswerStream`](crate::AnswerStream). Cheap to clone.
+/// One model server with its address, key and quirks: a tower service from [`ChatRequest`](crate::ChatRequest) to
+/// [`AnswerStream`](crate::AnswerStream). Cheap to clone.
 ///
-/// An agent makes one from its own options. Build one yourself to put several servers or a layer between the agent and
-/// its server. A request says what is asked: system prompt, tools, sampling. The endpoint decides how it is written, by
-/// its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
+/// An agent makes one from its own options. Build one yourself to put several servers or a layer between the
+/// agent and its server. The request sets system prompt, tools and sampling; the endpoint decides how they are
+/// written, by its provider. It does not retry; [`Retry`](crate::Retry) is a layer around it.
 ///
 /// ```
 /// use oa_chat::{ChatRequest, Endpoint};
@@ -51,7 +51,7 @@ use crate::timeout::Timeout;
 pub struct Endpoint(pub(crate) Arc<Destination>);
 
 impl Endpoint {
-    /// Begins with nothing set.
+    /// Returns a builder with nothing set.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
@@ -62,13 +62,13 @@ impl Endpoint {
         self.0.base_url.as_str()
     }
 
-    /// Returns the provider, if one was named.
+    /// Returns the provider, if one was set.
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
         self.0.provider
     }
 
-    /// Returns the API key, which masks itself when printed.
+    /// Returns the API key; its `Debug` output hides it.
     #[must_use]
     pub fn api_key(&self) -> Option<&ApiKey> {
         self.0.api_key.as_ref()
@@ -92,17 +92,17 @@ impl Endpoint {
         &self.0.secrets
     }
 
-    /// Returns the quirks of this server about requests for a model.
+    /// Returns the server's quirks for requests to a model.
     #[must_use]
     pub fn traits(&self, model: &str) -> ServerTraits {
         *self.0.traits(model)
     }
 
-    /// Returns the same server, asked over a transport of your own.
+    /// Returns the same server behind your own transport.
     ///
     /// # Errors
     ///
-    /// `Config` if an option was set that acts on the built-in transport alone, such as `connect_timeout`.
+    /// `Config` if an option was set that applies only to the built-in transport, such as `connect_timeout`.
     pub fn with_transport<S, B>(&self, service: S) -> Result<Self>
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -144,7 +144,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Puts an [`Endpoint`] together. What is wrong is reported by [`build`](Self::build).
+/// Builds an [`Endpoint`]. Errors are reported by [`build`](Self::build).
 #[derive(Default)]
 #[must_use = "an endpoint comes into being by `build`"]
 pub struct EndpointBuilder {
@@ -163,36 +163,36 @@ pub struct EndpointBuilder {
 }
 
 impl EndpointBuilder {
-    /// Sets the address, `http://` or `https://`, that `/chat/completions` is appended to; a slash at
-    /// the end is harmless. Without one the provider's counts.
+    /// Sets the address, `http://` or `https://`, to which `/chat/completions` is appended; a trailing slash is
+    /// fine. The default is the provider's.
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
-    /// Names the server, for its usual address and its quirks.
+    /// Sets the provider, for its default address and its quirks.
     pub fn provider(mut self, provider: Provider) -> Self {
         self.provider = Some(provider);
         self
     }
 
-    /// Takes over the facts of a profile that the doctor has written: address, provider, and quirks. Options that are set here by name win over it.
+    /// Applies a profile that the doctor wrote: address, provider, and quirks. Other options override it.
     ///
-    /// At [`build`](Self::build) it is an error if the profile contradicts itself, or another provider is named without
-    /// an address.
+    /// [`build`](Self::build) fails if the profile contradicts itself, or another provider is set without an
+    /// address.
     pub fn profile(mut self, profile: ServerProfile) -> Self {
         self.profile = Some(profile);
         self
     }
 
-    /// Sets this server's name for the model. Without it the name in the agent's options is sent.
+    /// Sets this server's name for the model. The default is the name in the agent's options.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Sets the key that is sent as `Authorization: Bearer`, to this server and no other. One of at least
-    /// 8 bytes is masked wherever the server repeats it; a shorter one is taken for a word.
+    /// Sets the API key, sent as `Authorization: Bearer` to this server and no other. A key of at least 8 bytes
+    /// is masked wherever the server repeats it; a shorter one could be an ordinary word.
     pub fn api_key(mut self, key: impl AsRef<str>) -> Self {
         match ApiKey::new(key) {
             Ok(key) => self.api_key = Some(key),
@@ -201,16 +201,15 @@ impl EndpointBuilder {
         self
     }
 
-    /// Adds a header to every request; it replaces a default one of the same name.
+    /// Adds a header to every request, replacing a default one of the same name.
     ///
-    /// A value of at least 16 bytes, and in it each word but the first, is masked wherever the server
-    /// repeats it; in `Authorization`, in `Cookie` and in headers whose name ends in `-key`, `-secret` or
-    /// `-token`, of at least 8. Values of headers that carry no secret, such as `Accept` and
-    /// `User-Agent`, are not masked.
+    /// A value of at least 16 bytes, and each word in it but the first, is masked wherever the server repeats it;
+    /// for `Authorization`, `Cookie` and headers whose name ends in `-key`, `-secret` or `-token`, of at least 8.
+    /// Values of headers that carry no secret, such as `Accept` and `User-Agent`, are not masked.
     ///
-    /// Headers that belong to the connection or say how a body is encoded are an error of
-    /// [`build`](Self::build): `Connection`, `Content-Length`, `Transfer-Encoding`, `Accept-Encoding` and
-    /// their like. So is a `Host` other than that of the address.
+    /// [`build`](Self::build) rejects headers that belong to the connection or describe the encoding of a body:
+    /// `Connection`, `Content-Length`, `Transfer-Encoding`, `Accept-Encoding` and the like, and a `Host` that
+    /// differs from the address.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         match header(name.as_ref(), value.as_ref()) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),
@@ -219,15 +218,15 @@ impl EndpointBuilder {
         self
     }
 
-    /// Says what this server does differently and its bytes cannot tell: which choices are the answer, and
-    /// whether each piece of text repeats all before it (QUIRKS rows 53 and 55). What its members leave at
-    /// their default, the agent's options and the provider decide.
+    /// Sets quirks of the server that cannot be detected: which choices are the answer, and whether each chunk of
+    /// text repeats all before it (QUIRKS rows 53 and 55). The agent's options and the provider decide about
+    /// members left at their default.
     pub fn quirks(mut self, quirks: Quirks) -> Self {
         self.quirks = Some(quirks);
         self
     }
 
-    /// Bounds the wait for a connection; 5 seconds by default. Not for a transport of your own.
+    /// Limits the wait for a connection; 5 seconds by default. Not for your own transport.
     pub fn connect_timeout(mut self, timeout: impl Into<Timeout>) -> Self {
         let timeout = timeout.into();
         if timeout.is_zero() {
@@ -237,8 +236,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Trusts these certificates, in PEM, beside those that the system trusts: for a server with a
-    /// certificate of your own making. Not for a transport of your own.
+    /// Trusts these certificates, in PEM, in addition to the system's: for a server with a self-signed
+    /// certificate. Not for your own transport.
     #[cfg(feature = "tls")]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.roots.extend_from_slice(pem.as_ref());
@@ -246,8 +245,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sends requests over a service of your own in place of the built-in transport: one with
-    /// middleware, or a model in memory.
+    /// Sends requests through your own service instead of the built-in transport: one with middleware, or a model
+    /// in memory.
     pub fn transport<S, B>(mut self, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -260,12 +259,12 @@ impl EndpointBuilder {
         self
     }
 
-    /// Checks everything.
+    /// Checks and builds the endpoint.
     ///
     /// # Errors
     ///
-    /// `Config` for what cannot work, such as a header that only the transport can set or a root
-    /// certificate that cannot be read, and if neither an address nor a provider with one is named.
+    /// `Config` for an invalid option, such as a header that only the transport can set or an unreadable root
+    /// certificate, and if neither an address nor a provider with one is set.
     pub fn build(mut self) -> Result<Endpoint> {
         if let Some(error) = self.error.take() {
             return Err(error);
@@ -297,12 +296,12 @@ impl EndpointBuilder {
         })))
     }
 
-    /// Keeps the first thing that is wrong.
+    /// Keeps the first error.
     fn refuse(&mut self, message: String) {
         self.error.get_or_insert_with(|| Error::config(message));
     }
 
-    /// Takes out the first error of an option, which [`build`](Self::build) would return.
+    /// Takes the first error, which [`build`](Self::build) would return.
     pub fn take_error(&mut self) -> Option<Error> {
         self.error.take()
     }
@@ -324,13 +323,13 @@ impl EndpointBuilder {
         .or_else(|| self.of_own_transport())
     }
 
-    /// Returns whether an address follows from what was set: by itself, by a provider or by a profile.
+    /// Returns `true` if an address is known: set directly, or from a provider or a profile.
     #[must_use]
     pub fn names_server(&self) -> bool {
         self.base_url.is_some() || self.provider.is_some() || self.profile.is_some()
     }
 
-    /// The name of something that was set and acts on the built-in transport alone.
+    /// Returns the name of an option that was set and applies only to the built-in transport.
     fn of_own_transport(&self) -> Option<&'static str> {
         [
             (self.connect.is_some(), "connect_timeout"),
@@ -341,8 +340,8 @@ impl EndpointBuilder {
         .find_map(|(is_set, name)| is_set.then_some(name))
     }
 
-    /// Returns the quirks of the server, and of the model that the profile is about. Takes over the address and the
-    /// provider of the profile.
+    /// Returns the quirks of the server, and of the profile's model. Takes over the address and the provider of
+    /// the profile.
     fn known_traits(&mut self) -> Result<(ServerTraits, Option<KnownModel>)> {
         let usual = |provider: Option<Provider>| provider.map(Provider::traits).unwrap_or_default();
         let Some(profile) = self.profile.take() else { return Ok((usual(self.provider), None)) };

@@ -1,4 +1,4 @@
-//! What is the same in every chat request of one agent to one server, made once.
+//! The parts that all chat requests of one agent to one server share, built once.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use oa_types::wire::{ChatParameters, MessageFormat, write_message};
 use crate::destination::Destination;
 use crate::error::Result;
 
-/// Address, headers, and the bytes around the messages.
+/// Address, headers, and the bytes around the messages of a request.
 pub(crate) struct Envelope {
     /// A chat request without its body.
     chat: Parts,
-    /// The same as the library's own transport takes it.
+    /// The same, in the form of the library's own transport.
     chat_head: Option<RequestHead>,
-    /// Up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
+    /// The body up to the messages; ends with `[`, or with the system prompt: without tools, and with them.
     heads: [Bytes; 2],
     /// Where the system prompt begins in them.
     prompt_at: usize,
     system_prompts: [Option<Arc<str>>; 2],
-    /// From the messages on, for each offer.
+    /// The body from the messages on, for each offer.
     tails: [Bytes; 4],
 }
 
-/// What a request offers and asks for beside its messages.
+/// The parts of a request beside its messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     /// True if tools are offered.
@@ -80,7 +80,7 @@ impl Envelope {
         })
     }
 
-    /// A chat request with these messages, and what the conversation's own system message says.
+    /// Creates a chat request with these messages, and the text of the conversation's own system message.
     pub(crate) fn chat(
         &self,
         instructions: Option<&str>,
@@ -91,19 +91,19 @@ impl Envelope {
         self.chat_with(self.body(instructions, segments, last, offer))
     }
 
-    /// A chat request with this body.
+    /// Creates a chat request with this body.
     pub(crate) fn chat_with(&self, body: RequestBody) -> Request<RequestBody> {
         Request::from_parts(self.chat.clone(), body)
     }
 
-    /// A chat request without its body, if the library's own transport is to send it.
+    /// Returns a chat request without its body, if the library's own transport is to send it.
     pub(crate) fn chat_head(&self) -> Option<&RequestHead> {
         self.chat_head.as_ref()
     }
 
-    /// The body of a chat request. The messages come as segments, each message with a comma before it;
-    /// the last segment is copied together with what follows. What the conversation's own system message says
-    /// follows the system prompt, as one message.
+    /// Creates the body of a chat request. The messages come as segments, each message with a comma before it;
+    /// the last segment is copied together with what follows. The text of the conversation's own system message
+    /// is appended to the system prompt, in one message.
     pub(crate) fn body(
         &self,
         instructions: Option<&str>,
@@ -138,7 +138,7 @@ impl Envelope {
         Bytes::from(head)
     }
 
-    /// How many bytes there are around the messages.
+    /// Returns the number of bytes around the messages.
     pub(crate) fn length(&self, offer: Offer) -> usize {
         self.heads[usize::from(offer.tools)].len() + self.tails[offer.place()].len()
     }

@@ -19,47 +19,46 @@ use crate::pipeline::PipelineError;
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for callers who act on it.
+/// The kind of an [`Error`], for callers that act on it.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The server refused or failed the request, and said so.
+    /// The server rejected or failed the request, and said so.
     Api,
     /// A hook blocked the prompt.
     Blocked,
-    /// An option cannot work, or one that is needed is missing.
+    /// An option is invalid, or a required one is missing.
     Config,
-    /// No connection to the server came about.
+    /// No connection to the server could be made.
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
-    /// A hook failed, and what it watches over must not happen.
+    /// A hook failed, so its action must not happen.
     Hook,
-    /// The caller interrupted before there was an answer of the type that was asked for. Anywhere else an
-    /// interrupt is no error.
+    /// The caller interrupted before there was a valid structured output. Elsewhere an interrupt is not an error.
     Interrupted,
-    /// The call makes no sense: an empty prompt, a call that does not exist.
+    /// The arguments are invalid: an empty prompt, an unknown call.
     InvalidInput,
     /// The server sent more than a limit allows.
     Limit,
-    /// The client takes no further prompt.
+    /// The client has reached its maximum number of prompts.
     MaxTurns,
-    /// No answer was of the type that was asked for; [`Error::model_output`] is the last one.
+    /// No answer was a valid structured output; [`Error::model_output`] is the last one.
     Output,
-    /// The answer broke off, or was no answer at all.
+    /// The answer broke off, or the response was not an answer.
     Stream,
-    /// A time was up; [`Error::timeout`] tells which.
+    /// A timeout expired; [`Error::timeout`] says which.
     Timeout,
-    /// A tool that was run alone failed. In a turn that is a result, and no error.
+    /// A tool that was run on its own failed. In a turn that is a result, not an error.
     Tool,
-    /// Nobody can be asked: all servers are busy, or left alone for a while.
+    /// No server is available: all are busy, or cooling down after failures.
     Unavailable,
 }
 
-/// Anything that can go wrong between a prompt and the end of its answer.
+/// Any failure between a prompt and the end of its answer.
 ///
-/// Texts are for people; [`kind`](Self::kind) and the other questions are for programs. Sources come
-/// from private dependencies and may change.
+/// Messages are for people; [`kind`](Self::kind) and the other methods are for programs. Sources come from
+/// private dependencies and may change.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -75,12 +74,12 @@ struct Inner {
     received: Option<u64>,
     model_output: Option<String>,
     retryable: bool,
-    /// The cause. Its text is part of the message, so that the chain goes on behind it.
+    /// The cause. Its text is part of the message, so `source` continues with the cause's own source.
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// Creates an error, for services of your own; in its message nothing is masked.
+    /// Creates an error, for your own services; nothing in its message is masked.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -99,13 +98,13 @@ impl Error {
         }))
     }
 
-    /// Creates an error of kind `Config`, for services with options of their own.
+    /// Creates an error of kind `Config`, for services with their own options.
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
 
-    /// Creates an error of kind `Unavailable`, for services in front of several servers. The request may be retried, after
-    /// `retry_after` if that is known.
+    /// Creates an error of kind `Unavailable`, for services in front of several servers. The request may be
+    /// retried, after `retry_after` if that is set.
     pub fn unavailable(message: impl Into<String>, retry_after: Option<Duration>) -> Self {
         Self::new(ErrorKind::Unavailable, message).retryable_after(retry_after)
     }
@@ -124,7 +123,7 @@ impl Error {
         self
     }
 
-    /// Sets the model's last output, for an answer that did not fit its type.
+    /// Sets the model's last output, for an answer that is not valid structured output.
     #[must_use]
     pub fn with_model_output(mut self, output: impl Into<String>) -> Self {
         self.0.model_output = Some(output.into());
@@ -138,7 +137,7 @@ impl Error {
         self
     }
 
-    /// An answer that is none, or not the whole one.
+    /// Creates the error of an answer that is missing or incomplete.
     pub(crate) fn stream(message: impl Into<String>, received: u64) -> Self {
         let mut error = Self::new(ErrorKind::Stream, message);
         error.0.received = Some(received);
@@ -171,14 +170,14 @@ impl Error {
         error
     }
 
-    /// An error that the server reported inside a stream.
+    /// Creates the error that a server reported inside a stream.
     pub(crate) fn in_stream(error: &ServerError, received: u64, secrets: &Secrets) -> Self {
         let mut error = Self::from_server(error, None, secrets);
         error.0.received = Some(received);
         error
     }
 
-    /// A response with an error status.
+    /// Creates the error of a response with an error status.
     pub(crate) fn response(
         status: StatusCode,
         headers: &HeaderMap,
@@ -204,14 +203,14 @@ impl Error {
         error
     }
 
-    /// Adds what may help.
+    /// Adds a hint.
     pub(crate) fn add(&mut self, hint: Option<String>) {
         if let Some(hint) = hint {
             self.0.message = format!("{} ({hint})", self.0.message);
         }
     }
 
-    /// An answer that cannot be read, since the server compressed it without being asked.
+    /// Creates the error of an answer that cannot be read because the server compressed it unasked.
     pub(crate) fn compressed(headers: &HeaderMap) -> Option<Self> {
         let coding = compression(headers)?;
         Some(Self::stream(
@@ -250,7 +249,7 @@ impl Error {
         error
     }
 
-    /// The same error as it may be shown: a transport of somebody else may have put anything into it.
+    /// Masks the secrets in the error: a foreign transport may have put anything into it.
     pub(crate) fn masked(mut self, secrets: &Secrets) -> Self {
         let Inner { message, code, request_id, .. } = &mut *self.0;
         for word in [Some(message), code.as_mut(), request_id.as_mut()].into_iter().flatten() {
@@ -259,7 +258,7 @@ impl Error {
         self
     }
 
-    /// A failure of the transport before or inside the answer.
+    /// Creates the error of a transport that failed before or inside the answer.
     pub(crate) fn transport(
         source: Box<dyn StdError + Send + Sync>,
         received: u64,
@@ -298,7 +297,7 @@ impl Error {
         error
     }
 
-    /// What a chat service says: an error of ours, unless a layer in between has one of its own.
+    /// Wraps the error of a chat service: one of ours, unless a layer in between has one of its own.
     pub(crate) fn chat(source: Box<dyn StdError + Send + Sync>) -> Self {
         match source.downcast::<Self>() {
             Ok(error) => *error,
@@ -317,91 +316,90 @@ impl Error {
         this
     }
 
-    /// Returns what went wrong.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the HTTP status, if the server answered with one that says error.
+    /// Returns the HTTP status, if the server responded with an error status.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.0.status.map(|status| status.as_u16())
     }
 
-    /// Returns the server's own code or type of error.
+    /// Returns the server's own error code or type.
     #[must_use]
     pub fn api_code(&self) -> Option<&str> {
         self.0.code.as_deref()
     }
 
-    /// Returns the server's id of the request, for its operator.
+    /// Returns the server's request id, for its operator.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// Returns how long the server asks to wait before the next try: in a header, or with a 429 in a sentence
-    /// of its message, as "Please try again in 7.66s".
+    /// Returns how long the server asks to wait before a retry: from a header, or with a 429 from a sentence in
+    /// its message, such as "Please try again in 7.66s".
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// Returns which time was up.
+    /// Returns which timeout expired.
     #[must_use]
     pub fn timeout(&self) -> Option<TimeoutKind> {
         self.0.timeout
     }
 
-    /// Returns the size of the prompt and of the model's context, in tokens, if the server told both: with
-    /// an error of kind `ContextOverflow`.
+    /// Returns the size of the prompt and of the model's context, in tokens, if the server reported both: with an
+    /// error of kind `ContextOverflow`.
     ///
-    /// They are read from members of the error, as llama.cpp has them, or from a sentence of the form that a
-    /// server is known to write. A prompt that fits by itself, and overflows with what was to be
-    /// generated, is smaller than the context. What a server calls a guess is no size.
+    /// They are read from members of the error, as in llama.cpp, or from the known sentences of other servers. A
+    /// prompt that fits alone, and overflows with the answer to be generated, is smaller than the context. Sizes
+    /// that the server calls a guess are ignored.
     #[must_use]
     pub fn context_sizes(&self) -> Option<(u64, u64)> {
         self.0.context_sizes
     }
 
-    /// Returns the size of the model's context, in tokens, if the server told it: with an error of kind
-    /// `ContextOverflow`. More servers tell this than both [sizes](Self::context_sizes).
+    /// Returns the size of the model's context, in tokens, if the server reported it: with an error of kind
+    /// `ContextOverflow`. More servers report this than both [sizes](Self::context_sizes).
     #[must_use]
     pub fn context_size(&self) -> Option<u64> {
         self.0.context_size
     }
 
-    /// Returns how many bytes of the answer had come.
+    /// Returns how many bytes of the answer had arrived.
     #[must_use]
     pub fn received(&self) -> Option<u64> {
         self.0.received
     }
 
-    /// Returns the model's last output, if no answer fit the type that was requested: at most its first 2,000
-    /// characters.
+    /// Returns the model's last output, if none was valid structured output: at most its first 2,000 characters.
     #[must_use]
     pub fn model_output(&self) -> Option<&str> {
         self.0.model_output.as_deref()
     }
 
-    /// Returns whether the server rejected the request because of a member of this name.
+    /// Returns `true` if the server rejected the request because of a member of this name.
     #[must_use]
     pub fn refuses(&self, member: &str) -> bool {
         matches!(self.status(), Some(400 | 422)) && self.0.message.contains(member)
     }
 
-    /// Returns whether the server says that it does not know the response format.
+    /// Returns `true` if the server says that it does not support the response format.
     pub(crate) fn refuses_format(&self) -> bool {
         self.status().is_some_and(|status| refuses_format(status, &self.0.message))
     }
 
-    /// Returns whether the server says that the model has no tools.
+    /// Returns `true` if the server says that the model does not support tools.
     pub(crate) fn says_no_tools(&self) -> bool {
         self.status().is_some_and(|status| says_no_tools(status, &self.0.message))
     }
 
-    /// Returns whether the same request may succeed later, and nothing of an answer was delivered.
+    /// Returns `true` if the same request may succeed later, and no output was delivered.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.0.retryable
@@ -411,13 +409,13 @@ impl Error {
 /// The part of a code or an id that is shown, in characters.
 const WORD: usize = 200;
 
-/// Reads a body of a response with an error status. It is masked as it is written, since what a
-/// reader leaves out may tear a key apart.
+/// Reads the body of a response with an error status. Masks it while reading, since skipping a part may split a
+/// key.
 pub(crate) fn server_error(body: &[u8], secrets: &Secrets) -> ServerError {
     ServerError::from_body(secrets.mask(&String::from_utf8_lossy(body)).as_bytes())
 }
 
-/// The coding that a body is compressed by.
+/// Returns the encoding that a body is compressed with.
 fn compression(headers: &HeaderMap) -> Option<&'static str> {
     let codings = headers.get_all(CONTENT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut codings = codings.flat_map(|value| value.split(',')).map(str::trim);
@@ -430,8 +428,7 @@ fn compression(headers: &HeaderMap) -> Option<&'static str> {
 const COMPRESSIONS: [&str; 8] =
     ["br", "compress", "dcb", "dcz", "deflate", "gzip", "x-gzip", "zstd"];
 
-/// Whether a 500 will be one next time too: mistakes of the client that servers answer so (QUIRKS row
-/// 103).
+/// True if a 500 would come again: client mistakes that some servers answer with one (QUIRKS row 103).
 fn is_lasting(words: &str) -> bool {
     let words = words.to_ascii_lowercase();
     ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
@@ -464,7 +461,7 @@ impl From<oa_tools::Error> for Error {
     }
 }
 
-/// `main() -> Result` prints this: the sentence comes first, and only what is set follows.
+/// `main() -> Result` prints this: the message first, then only the fields that are set.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = &*self.0;

@@ -1,4 +1,4 @@
-//! One request to one server: it is asked, and asked in another way where it refuses what was sent.
+//! One request to one server, with its fallbacks.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Service<ChatRequest> for Endpoint {
     }
 }
 
-/// Has a server answer.
+/// Sends a request to a server and returns its answer.
 pub(crate) async fn answer(
     destination: &Arc<Destination>,
     request: &ChatRequest,
@@ -80,8 +80,7 @@ async fn try_answer(
 
 /// Sends a request, written for a server.
 ///
-/// Out of line, as what follows is: what it needs of the stack is not needed while the answer is
-/// waited for.
+/// Out of line, like the functions below: their stack is not needed while the answer is awaited.
 #[inline(never)]
 fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Result<ResponseHead> {
     let options = request.options();
@@ -91,7 +90,7 @@ fn begin(destination: &Arc<Destination>, request: &ChatRequest, way: Way) -> Res
     Ok(deliver_chat(destination, &envelope, body))
 }
 
-/// Makes an answer of a response whose head has come.
+/// Makes an answer from the head of a response.
 #[inline(never)]
 fn arriving(
     destination: &Arc<Destination>,

@@ -27,7 +27,7 @@ pub(crate) fn deliver_chat(
     }
 }
 
-/// Sends a request and waits for the head of an answer that is no error.
+/// Sends a request and waits for the head of a successful response.
 ///
 /// # Cancel safety
 ///
@@ -44,7 +44,7 @@ pub(crate) async fn send(
     Err(refusal(destination, response, watch).await)
 }
 
-/// Sends a request and waits for the head of its answer, whatever it says.
+/// Sends a request and waits for the head of its response, whatever its status.
 ///
 /// # Cancel safety
 ///
@@ -59,7 +59,7 @@ pub(crate) async fn head(
     head.map_err(|error| error.masked(&destination.secrets))
 }
 
-/// What an answer says that is an error.
+/// Reads the error that a response carries.
 pub(crate) async fn refusal(
     destination: &Destination,
     response: Response<AnyBody>,
@@ -74,11 +74,11 @@ pub(crate) async fn refusal(
     error
 }
 
-/// A response whose body is written as it was asked for.
+/// Returns the response if its body can be read.
 ///
 /// # Errors
 ///
-/// `Stream` if it is compressed: nobody asked for that, and nothing of it could be read.
+/// `Stream` if it is compressed, which was not requested and cannot be read.
 pub(crate) fn readable(response: Response<AnyBody>) -> Result<Response<AnyBody>> {
     match Error::compressed(response.headers()) {
         Some(error) => Err(error),
@@ -86,15 +86,15 @@ pub(crate) fn readable(response: Response<AnyBody>) -> Result<Response<AnyBody>>
     }
 }
 
-/// Reads a small body, up to its limit. All of it has to come within one idle timeout, so that one that drips
-/// ends as well.
+/// Reads a small body, up to its limit. All of it must arrive within one idle timeout, so that one that trickles
+/// in ends as well.
 pub(crate) async fn collect(body: AnyBody, watch: &mut Watch) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     fill(&mut bytes, body, watch).await?;
     Ok(bytes)
 }
 
-/// As [`collect`], for bodies of which a part is better than nothing.
+/// Like [`collect`], but returns what arrived before an error.
 pub(crate) async fn collect_some(body: AnyBody, watch: &mut Watch) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = fill(&mut bytes, body, watch).await;

@@ -1,4 +1,4 @@
-//! The ways to request structured output, from the strictest to the one that every server takes.
+//! The ways to request structured output, from the strictest to the one that every server accepts.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum FormatRequest {
-    /// By the response format as it was set: a JSON Schema.
+    /// The response format as it was set: a JSON Schema.
     #[default]
     Schema,
-    /// By a response format that asks for any JSON object, and by instructions in the prompt.
+    /// The response format `json_object`, with instructions in the prompt.
     Object,
-    /// By instructions in the prompt alone.
+    /// Instructions in the prompt alone.
     Prompt,
 }
 
@@ -26,7 +26,7 @@ pub enum FormatRequest {
 pub struct FormatFallback {
     /// The way that is tried first.
     pub first: FormatRequest,
-    /// The instructions that stand behind the system prompt once the schema is not enforced by the server.
+    /// The instructions appended to the system prompt when the server does not enforce the schema.
     pub instructions: Arc<str>,
 }
 
@@ -37,7 +37,7 @@ impl FormatFallback {
         Self { first, instructions: Self::instructions_for(schema).into() }
     }
 
-    /// Returns the instructions to answer with an object that fits a JSON Schema.
+    /// Returns instructions to answer with an object that matches a JSON Schema.
     #[must_use]
     pub fn instructions_for(schema: &Value) -> String {
         format!(
@@ -47,7 +47,7 @@ impl FormatFallback {
 }
 
 impl FormatRequest {
-    /// Returns the way to try once this one was rejected.
+    /// Returns the way to try after this one was rejected.
     #[must_use]
     pub fn next(self) -> Option<Self> {
         match self {
@@ -67,8 +67,8 @@ impl FormatRequest {
     }
 }
 
-/// Returns whether an error message says that the server, or its model, does not know the response format. A message
-/// about the schema itself is not such a refusal.
+/// Returns `true` if an error message says that the server, or its model, does not support the response format. A
+/// message about the schema itself does not count.
 pub(crate) fn refuses_format(status: u16, message: &str) -> bool {
     // 500: llama.cpp before it knew schemas; 405: a gateway.
     if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {

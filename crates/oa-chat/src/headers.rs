@@ -1,4 +1,4 @@
-//! Headers that a caller sets: which ones are refused, and which values are secrets.
+//! Headers that a caller sets: which ones are rejected, and which values are secrets.
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
@@ -8,7 +8,7 @@ use oa_types::BaseUrl;
 
 use crate::error::{Error, Result};
 
-/// Checks a header; its value is marked as a secret.
+/// Checks a header and marks its value as a secret.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
     if let Some((_, why)) = OF_TRANSPORT.iter().find(|(of_transport, _)| name == *of_transport) {
@@ -41,7 +41,7 @@ const OF_TRANSPORT: [(&str, &str); 11] = [
     ("upgrade", OF_CONNECTION),
 ];
 
-/// A `Host` that differs from the address would be answered by another server, or by none.
+/// Rejects a `Host` that differs from the address: another server would answer, or none.
 pub(crate) fn check_host(headers: &HeaderMap, base_url: &BaseUrl) -> Result<()> {
     let Some(host) = headers.get(HOST) else { return Ok(()) };
     let authority =

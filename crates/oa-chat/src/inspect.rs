@@ -1,4 +1,4 @@
-//! Requests that are sent just as they are given, and responses as they come: for programs that examine a server.
+//! Requests sent exactly as given, and responses as they arrive: for programs that examine a server.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -25,11 +25,11 @@ use crate::options::Limits;
 use crate::pipeline::PipelineOptions;
 use crate::server_traits::ServerTraits;
 
-/// Something that a server can be asked for beside an answer.
+/// A request other than for an answer.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Target<'a> {
-    /// A chat with this body, as it is.
+    /// A chat with exactly this body.
     Chat(&'a Value),
     /// The list of models.
     Models,
@@ -37,7 +37,7 @@ pub enum Target<'a> {
     Page(&'a str),
 }
 
-/// A response in full, whatever its status.
+/// A complete response, whatever its status.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RawResponse {
@@ -52,33 +52,33 @@ pub struct RawResponse {
 }
 
 impl RawResponse {
-    /// Returns whether the status is a success.
+    /// Returns `true` if the status is a success.
     #[must_use]
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Returns the body as JSON; `null` if it is none.
+    /// Returns the body as JSON; `null` if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Returns the error that an agent would make of it.
+    /// Returns the error that an agent would return for it.
     #[must_use]
     pub fn to_error(&self, endpoint: &Endpoint) -> Error {
         let status = http::StatusCode::from_u16(self.status).unwrap_or_default();
         Error::response(status, &self.headers, &self.body, &endpoint.0.secrets)
     }
 
-    /// Returns the server's own words in the body of an error, with its secrets masked.
+    /// Returns the server's message in the body of an error, with secrets masked.
     #[must_use]
     pub fn server_message(&self, endpoint: &Endpoint) -> String {
         server_error(&self.body, &endpoint.0.secrets).message
     }
 }
 
-/// The way to open a raw answer.
+/// The parts of a raw chat request, and how its answer is read.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct RawChat<'a> {
@@ -86,18 +86,18 @@ pub struct RawChat<'a> {
     pub parameters: &'a ChatParameters,
     /// The messages, as they are.
     pub messages: &'a [Message],
-    /// The quirks that messages are written by.
+    /// The quirks for writing messages.
     pub traits: ServerTraits,
     /// How long to wait.
     pub timeouts: Timeouts,
-    /// Bounds on the answer.
+    /// Limits on the answer.
     pub limits: Limits,
-    /// The quirks that the answer is read by.
+    /// The quirks for reading the answer.
     pub quirks: Quirks,
 }
 
 impl<'a> RawChat<'a> {
-    /// Creates a chat with usual timeouts and limits for a server without quirks.
+    /// Creates a chat with default timeouts and limits, for a server without quirks.
     #[must_use]
     pub fn new(parameters: &'a ChatParameters, messages: &'a [Message]) -> Self {
         Self {
@@ -112,11 +112,11 @@ impl<'a> RawChat<'a> {
 }
 
 impl Endpoint {
-    /// Requests something beside an answer, and reads the response whatever its status.
+    /// Sends a request other than for an answer, and reads the response whatever its status.
     ///
     /// # Errors
     ///
-    /// `Connect`, `Timeout` and `Stream`, and `Config` for a path that is none.
+    /// `Connect`, `Timeout` and `Stream`, and `Config` for an invalid path.
     ///
     /// # Cancel safety
     ///
@@ -143,12 +143,12 @@ impl Endpoint {
         Ok(RawResponse { status: head.status.as_u16(), headers: head.headers, body, took })
     }
 
-    /// Sends one chat request as it is given, without retries and fallbacks, and shows each piece of the body to `tap`
-    /// when it arrives, before it is read.
+    /// Sends one chat request exactly as given, without retries and fallbacks, and passes each piece of the body
+    /// to `tap` as it arrives, before it is parsed.
     ///
     /// # Errors
     ///
-    /// As a chat has them.
+    /// As for any chat.
     ///
     /// # Cancel safety
     ///
@@ -180,7 +180,7 @@ impl Endpoint {
     }
 }
 
-/// A body that somebody looks at.
+/// A body that is observed by `tap`.
 struct Tap<F> {
     body: AnyBody,
     tap: F,

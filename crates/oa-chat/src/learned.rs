@@ -9,24 +9,24 @@ use crate::format_fallback::FormatRequest;
 use crate::negotiation::Lessons;
 use crate::server_traits::KnownModel;
 
-/// The facts learned about a server; shared by all who ask it.
+/// The facts learned about a server, shared by all its users.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     /// It rejects requests for usage (QUIRKS row 74).
     refuses_usage: AtomicBool,
-    /// Models of which it says that they have no tools (QUIRKS row 81).
+    /// Models that do not support tools, as the server says (QUIRKS row 81).
     pub(crate) without_tools: ByModel<()>,
     /// The way to request a format, where a stricter one was rejected.
     pub(crate) format: ByModel<FormatRequest>,
-    /// The forms of chunk that it sends, of as many answers as came at once.
+    /// The chunk templates of this server, from as many answers as were concurrent.
     templates: Mutex<Vec<TemplateCache>>,
 }
 
-/// The number of answers whose templates are kept: where more come at once, the others learn them anew.
+/// The number of answers whose templates are kept: beyond it, concurrent answers learn them anew.
 const MOST_CACHES: usize = 8;
 
 impl Learned {
-    /// Begins with the facts of a profile.
+    /// Creates it from the facts of a profile.
     pub(crate) fn of(known: Option<&KnownModel>) -> Self {
         let learned = Self::default();
         if let Some(known) = known {
@@ -40,12 +40,12 @@ impl Learned {
         learned
     }
 
-    /// Returns whether usage can be requested, as far as is known.
+    /// Returns `true` if usage can be requested, as far as is known.
     pub(crate) fn takes_usage(&self) -> bool {
         !self.refuses_usage.load(Ordering::Relaxed)
     }
 
-    /// Keeps what an answer has shown of the server and a model.
+    /// Records what an answer has shown about the server and a model.
     pub(crate) fn note(&self, model: &str, lessons: &Lessons) {
         if lessons.refuses_usage {
             self.refuses_usage.store(true, Ordering::Relaxed);
@@ -58,12 +58,12 @@ impl Learned {
         }
     }
 
-    /// Returns the forms of chunk that an answer may come in; only one answer has them at a time.
+    /// Takes the templates for an answer; only one answer has them at a time.
     pub(crate) fn take_templates(&self) -> TemplateCache {
         self.templates().pop().unwrap_or_default()
     }
 
-    /// Keeps the templates of an answer that ended well for the next.
+    /// Keeps the templates of an answer that ended well, for the next.
     pub(crate) fn keep_templates(&self, templates: TemplateCache) {
         let mut kept = self.templates();
         if kept.len() < MOST_CACHES {
@@ -76,11 +76,11 @@ impl Learned {
     }
 }
 
-/// Facts about models, by name; bounded, because names are whatever somebody sets.
+/// Facts about models, by name; bounded, because any name can be set.
 #[derive(Debug)]
 pub(crate) struct ByModel<T>(Mutex<Vec<(String, T)>>);
 
-/// How many models are remembered.
+/// The maximum number of models.
 const MOST: usize = 64;
 
 impl<T: Copy> ByModel<T> {
@@ -89,7 +89,7 @@ impl<T: Copy> ByModel<T> {
         known.iter().find(|(name, _)| name == model).map(|(_, what)| *what)
     }
 
-    /// Remembers it in place of what was known.
+    /// Records a fact, replacing an earlier one.
     pub(crate) fn note(&self, model: &str, what: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(name, _)| name != model);

@@ -1,8 +1,8 @@
-//! One chat-completions server as a tower service: a [`ChatRequest`] goes in, an [`AnswerStream`] comes out.
+//! One chat-completions server as a tower service from [`ChatRequest`] to [`AnswerStream`].
 //!
-//! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, asks in another way
-//! what the server refuses, and reads whatever comes back. [`Retry`] is a layer around it, a router chooses among
-//! several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can take its place.
+//! An [`Endpoint`] is such a service. It knows the quirks of its [`Provider`], writes the request, falls back
+//! when the server rejects a part of it, and reads the response. [`Retry`] is a layer around it, a router chooses
+//! among several, and anything that implements `Service<ChatRequest, Response = AnswerStream>` can replace it.
 //!
 //! ```
 //! use oa_chat::{ChatRequest, Endpoint};
@@ -23,9 +23,9 @@
 //! # }
 //! ```
 //!
-//! # A model of your own
+//! # Your own model
 //!
-//! A function is a chat service. It answers by [`AnswerStream::from_deltas`]:
+//! A function is a chat service. It answers with [`AnswerStream::from_deltas`]:
 //!
 //! ```
 //! use futures_util::stream;
@@ -47,9 +47,9 @@
 //! # }
 //! ```
 //!
-//! # A middleware
+//! # Middleware
 //!
-//! A layer may change a request, and is told the outcome of its answer:
+//! A layer can change a request and observe the outcome of its answer:
 //!
 //! ```
 //! use oa_chat::{AnyChat, ChatRequest, Endpoint};
@@ -82,9 +82,9 @@
 //! # }
 //! ```
 //!
-//! # A recording and its replay
+//! # Record and replay
 //!
-//! Deltas are data, so an answer can be stored as JSON and played again:
+//! Deltas are data, so an answer can be stored as JSON and replayed:
 //!
 //! ```
 //! use futures_util::stream;
@@ -115,8 +115,8 @@
 //!
 //! # Who needs this crate alone
 //!
-//! Authors of middleware, routers and models of their own. To run an agent, take the facade `open-agent`. [`Pipeline`]
-//! is for those who have the bytes of a body and want deltas and blocks of it.
+//! Authors of middleware, routers and their own models. To run an agent, use the facade `open-agent`.
+//! [`Pipeline`] is for programs that have the bytes of a body and want deltas and blocks.
 //!
 //! # Features
 //!

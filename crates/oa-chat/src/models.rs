@@ -14,15 +14,15 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// `Connect`, `Timeout`, `Api`, and `Stream` if the answer is no list of models.
+    /// `Connect`, `Timeout`, `Api`, and `Stream` if the response is not a list of models.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: the list can be requested again.
+    /// Dropping the future loses nothing: you can request the list again.
     pub async fn list_models(&self, timeouts: Timeouts) -> Result<Vec<String>> {
         let mut watch = Watch::new(timeouts);
         let response = send(&self.0, request(&self.0)?, &mut watch).await?;
@@ -33,7 +33,7 @@ impl Endpoint {
     }
 }
 
-/// Makes the request for a list of models.
+/// Creates the request for a list of models.
 pub(crate) fn request(destination: &Destination) -> Result<Request<RequestBody>> {
     let mut request = Request::new(RequestBody::empty());
     *request.method_mut() = Method::GET;
@@ -42,7 +42,7 @@ pub(crate) fn request(destination: &Destination) -> Result<Request<RequestBody>>
     Ok(request)
 }
 
-/// Returns the names in a list of models, whichever of the known shapes it has.
+/// Returns the names in a list of models, in any known format.
 #[must_use]
 pub fn model_names(body: &[u8]) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(body).ok()?;

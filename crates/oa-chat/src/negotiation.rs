@@ -1,11 +1,11 @@
-//! The answer to a server's refusals: how the same request is made another way.
+//! Fallbacks for requests that a server rejects.
 
 use std::mem;
 
 use crate::error::Error;
 use crate::format_fallback::FormatRequest;
 
-/// The way a request is made, as far as servers differ in what they accept.
+/// The form of a request, as far as servers differ in what they accept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Way {
     /// True if usage is requested.
@@ -16,17 +16,17 @@ pub(crate) struct Way {
     pub(crate) format: FormatRequest,
 }
 
-/// Something that a server refused, in its words, before it was asked in another way.
+/// A rejected part of a request, with the server's message; the request was then sent without it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The response format, so the next weaker [`FormatRequest`] was sent.
+    /// The response format; the next weaker [`FormatRequest`] was sent.
     Format(String),
-    /// Tools, so calls are text.
+    /// Tools; calls are in text from now on.
     Tools(String),
 }
 
-/// What a request holds that a server may refuse and that has an alternative.
+/// The parts of a request that a server may refuse and that have an alternative.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alternatives {
     /// Tools are offered, and there is a dialect for calls in text.
@@ -35,14 +35,14 @@ pub(crate) struct Alternatives {
     pub(crate) format: bool,
 }
 
-/// Decides how a request is made again after a refusal, without I/O.
+/// Decides how a request is changed after a rejection, without I/O.
 ///
-/// Each refusal takes away one thing and none is tried twice, so a request is sent at most five times: with
-/// everything, without usage, with calls as text, and with each weaker response format. The order is the server's:
-/// whatever it complains about goes first.
+/// Each rejection removes one part and none is tried twice, so a request is sent at most five times: with
+/// everything, without usage, with calls in text, and with each weaker response format. The part that the server
+/// complains about goes first.
 ///
-/// Ask with [`way`](Self::way). On an error, tell it to [`refused`](Self::refused): `true` means to ask once more. On an
-/// answer, [`learned`](Self::learned) tells what to remember of this server.
+/// Send the request as [`way`](Self::way) says. Pass an error to [`refused`](Self::refused): `true` means to send
+/// once more. After an answer, [`learned`](Self::learned) returns what to remember about this server.
 #[derive(Debug)]
 pub(crate) struct Negotiation {
     first: Way,
@@ -51,7 +51,7 @@ pub(crate) struct Negotiation {
     refusals: Vec<Refusal>,
 }
 
-/// The facts to remember of a server once it has answered.
+/// The facts to remember about a server once it has answered.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Lessons {
     pub(crate) refuses_usage: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Lessons {
 }
 
 impl Way {
-    /// Returns the way for a server of which nothing is known.
+    /// Returns the way for a server about which nothing is known.
     pub(crate) fn first(calls_are_text: bool) -> Self {
         Self { usage: true, calls_are_text, format: FormatRequest::default() }
     }
@@ -77,12 +77,12 @@ impl Negotiation {
         Self { first, way: first, alternatives, refusals: Vec::new() }
     }
 
-    /// Returns how to ask.
+    /// Returns the form of the next request.
     pub(crate) fn way(&self) -> Way {
         self.way
     }
 
-    /// Takes an error, and returns whether the request is to be made once more, another way.
+    /// Takes an error; returns `true` if the request should be sent once more, in another form.
     pub(crate) fn refused(&mut self, error: &Error) -> bool {
         let Alternatives { tools, format } = self.alternatives;
         // First the cheapest: without usage nothing is lost but a count (QUIRKS row 74).
@@ -147,8 +147,8 @@ mod tests {
     ];
 
     proptest! {
-        /// Whatever a server refuses, in any order: each refusal changes the way for the weaker, none comes back, and
-        /// an end is reached after at most four.
+        /// Refusals in any order: each weakens the request, none comes back, and an end is reached after at most
+        /// four.
         #[test]
         fn each_refusal_weakens_the_request_once(
             refusals in prop::collection::vec(0..WORDS.len(), 0..20),

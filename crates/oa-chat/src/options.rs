@@ -11,7 +11,7 @@ use crate::format_fallback::FormatFallback;
 use crate::pipeline::OnBadChunk;
 use crate::thinking::Thinking;
 
-/// Bounds on what a server can make the client hold.
+/// Limits on the memory that a server's answer may take.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -28,14 +28,13 @@ pub enum SystemRole {
     /// As a system message, before all others.
     #[default]
     System,
-    /// At the beginning of the first user message, for models whose templates have no system role
-    /// (QUIRKS row 95).
+    /// At the start of the first user message, for models whose templates have no system role (QUIRKS row 95).
     User,
 }
 
 /// Everything about a chat request but its messages: plain data, the same for every server.
 ///
-/// How each of it is written follows from the provider of the [`Endpoint`](crate::Endpoint) that sends the request.
+/// The provider of the [`Endpoint`](crate::Endpoint) that sends the request decides how it is written.
 /// ```
 /// use oa_chat::ChatOptions;
 ///
@@ -46,8 +45,8 @@ pub enum SystemRole {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ChatOptions {
-    /// The model, the tools, the response format, and how the answer is sampled. A server's own name for the model,
-    /// its token limit's name and whether usage is requested are decided by its endpoint.
+    /// The model, the tools, the response format, and sampling. The endpoint sets the server's own name for the
+    /// model, the name of its token limit, and whether usage is requested.
     pub parameters: ChatParameters,
     /// The first message of the request.
     pub system_prompt: Option<Arc<str>>,
@@ -55,13 +54,13 @@ pub struct ChatOptions {
     pub system_role: SystemRole,
     /// How much the model thinks before it answers. It needs an endpoint with a provider.
     pub thinking: Option<Thinking>,
-    /// Where thinking stands in the text; by default as the provider's models write it.
+    /// How think tags in the text are read; by default, as the provider's models use them.
     pub think_tags: Option<ThinkTags>,
-    /// Whether broken argument JSON is repaired; by default as the endpoint's quirks say.
+    /// How broken argument JSON is repaired; by default, as the endpoint's quirks say.
     pub repair: Option<ArgumentRepair>,
     /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,
-    /// Bounds on the answer, as held in memory.
+    /// Limits on the answer, as held in memory.
     pub limits: Limits,
     /// How long to wait for the answer and each part of it.
     pub timeouts: Timeouts,

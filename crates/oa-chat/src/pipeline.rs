@@ -1,5 +1,4 @@
-//! Bytes to deltas and blocks, straight through: parser, aggregator, and a look at what is no event
-//! stream at all.
+//! Converts bytes to deltas and blocks: parser, aggregator, and bodies that are not event streams.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -13,29 +12,29 @@ use oa_aggregate::{
 use oa_sse::{Item, Parser};
 use oa_types::wire::ServerError;
 
-/// The part of a body that could not be understood that is kept, in bytes: more than is shown of it, so that
-/// a key that goes on beyond what is shown is whole for whoever masks it.
+/// The part of an unreadable body that is kept, in bytes: more than is shown, so that a key that extends beyond
+/// the shown part is complete and can be masked.
 const EXCERPT: usize = 4096;
 
-/// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers
-/// never close.
+/// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers never
+/// close.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
-/// How long to wait for what follows an error that the server reported inside the stream: mostly nothing.
+/// How long to wait for more after an error inside the stream: usually nothing follows.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Decides about a chunk of an answer that cannot be read because it is not JSON.
+/// The policy for a chunk of an answer that is not JSON.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OnBadChunk {
     /// End the answer with an error of kind `Stream`. What came before stays.
     Fail,
-    /// Report it as a [`Problem`] and in the log, and go on: proxies put lines of their own into streams.
+    /// Report it as a [`Problem`] and in the log, and continue: proxies put lines of their own into streams.
     #[default]
     Report,
 }
 
-/// What one pipeline is made with.
+/// Options of one pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct PipelineOptions {
@@ -47,20 +46,20 @@ pub struct PipelineOptions {
     pub on_bad_chunk: OnBadChunk,
 }
 
-/// Reads the body of one response, whatever it turns out to be, without I/O.
+/// Reads the body of one response, of any supported form, without I/O.
 ///
-/// A body whose first byte that is not blank is `{` or `[` is one JSON document, whatever its content
-/// type says (QUIRKS row 71); everything else is an event stream. Lines of JSON among the events are
-/// taken as payloads too (row 68), and so is what stands in a field `error`, which the standard ignores
-/// (row 104). That and an event named `error` (row 115) are errors whatever JSON they have.
+/// If the first non-blank byte is `{` or `[`, the body is one JSON document, whatever its content type (QUIRKS
+/// row 71); everything else is an event stream. Lines of JSON among the events are payloads too (row 68), and so
+/// is the value of a field `error`, which the standard ignores (row 104). That field and an event named `error`
+/// (row 115) are errors whatever JSON they have.
 ///
-/// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta)
-/// until it answers `None`, and when the body has ended call [`finish`](Self::finish), take what is
-/// left, and make the answer with [`into_answer`](Self::into_answer).
+/// Push / next / finish: [`push`](Self::push) bytes, take deltas with [`next_delta`](Self::next_delta) until it
+/// returns `None`. At the end of the body call [`finish`](Self::finish), take the remaining deltas, and make the
+/// answer with [`into_answer`](Self::into_answer).
 #[derive(Debug)]
 pub struct Pipeline {
     parser: Parser,
-    /// In a box of its own: a pipeline is moved more than once.
+    /// Boxed, because a pipeline is moved more than once.
     aggregator: Box<Aggregator>,
     form: Form,
     received: u64,
@@ -70,7 +69,7 @@ pub struct Pipeline {
     on_bad_chunk: OnBadChunk,
 }
 
-/// What the body turns out to be.
+/// The form of the body, as far as it is known.
 #[derive(Debug)]
 enum Form {
     /// Only blanks so far, and this much of a byte order mark.
@@ -81,13 +80,13 @@ enum Form {
     Json(Vec<u8>),
 }
 
-/// The body passed a limit, or has a chunk that must not be passed over.
+/// The body exceeds a limit, or has a chunk that must not be skipped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PipelineError {
     /// The answer is too large.
     Answer(oa_aggregate::Error),
-    /// A chunk is not JSON, and [`OnBadChunk::Fail`] was asked for.
+    /// A chunk is not JSON, and [`OnBadChunk::Fail`] is set.
     BadChunk(UnreadablePayload),
     /// A body of plain JSON is larger than this many bytes.
     Document(usize),
@@ -104,7 +103,7 @@ impl Pipeline {
 
     /// Creates a pipeline for one body with the templates of earlier answers of the same server.
     ///
-    /// The answer is the same as without them: see [`TemplateCache`].
+    /// The templates do not change the answer: see [`TemplateCache`].
     #[must_use]
     pub fn with_templates(options: PipelineOptions, templates: TemplateCache) -> Self {
         Self::of(options, Aggregator::with_templates(options.aggregator, templates))
@@ -127,8 +126,8 @@ impl Pipeline {
     ///
     /// # Errors
     ///
-    /// The body passed a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] was asked for. What came before
-    /// can be taken.
+    /// The body exceeds a limit, or a chunk is not JSON and [`OnBadChunk::Fail`] is set. Earlier deltas can still
+    /// be taken.
     #[inline]
     pub fn push(&mut self, bytes: Bytes) -> Result<StreamStatus, PipelineError> {
         self.received += bytes.len() as u64;
@@ -159,7 +158,7 @@ impl Pipeline {
         Ok(progress)
     }
 
-    /// Ends the body: what was held back can be taken.
+    /// Ends the body; the deltas held back can then be taken.
     ///
     /// # Errors
     ///
@@ -183,14 +182,14 @@ impl Pipeline {
         self.aggregator.finish().map_err(PipelineError::Answer)
     }
 
-    /// Ends a body that did not come to its end, and returns whether the answer is complete all the same: it is
-    /// once a finish reason has come, whatever becomes of the connection behind it (QUIRKS row 120).
+    /// Ends a body that broke off; returns `true` if the answer is complete anyway: it is once a finish reason
+    /// has arrived, whatever happens to the connection afterwards (QUIRKS row 120).
     pub fn break_off(&mut self, end: UncleanEnd) -> bool {
         self.aggregator.break_off(end)
     }
 
-    /// Returns how long to wait for the end of the body if nothing of an answer follows, or `None` while the
-    /// answer goes on.
+    /// Returns how long to wait for the end of the body if no more of the answer follows; `None` while the answer
+    /// is in progress.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
         let is_error = |problem: &Problem| matches!(problem, Problem::Server(_));
@@ -206,7 +205,7 @@ impl Pipeline {
         self.aggregator.next_delta()
     }
 
-    /// Takes out the templates that it was given and has learned, for the server's next answer, and leaves it with none.
+    /// Takes the templates that it was given or has learned, for the server's next answer.
     #[must_use = "the templates are for the next answer"]
     pub fn take_templates(&mut self) -> TemplateCache {
         self.aggregator.take_templates()
@@ -218,7 +217,7 @@ impl Pipeline {
         self.aggregator.into_answer()
     }
 
-    /// Makes the answer, of a pipeline that stays where it is: nothing is left in it.
+    /// Makes the answer without consuming the pipeline, which is left empty.
     #[must_use]
     pub fn take_answer(&mut self) -> AggregatedAnswer {
         self.aggregator.take_answer()
@@ -230,26 +229,26 @@ impl Pipeline {
         &self.aggregator
     }
 
-    /// Returns what was wrong inside the stream so far.
+    /// Returns the problems in the stream so far.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         self.aggregator.problems()
     }
 
-    /// Returns how many bytes of the body have come.
+    /// Returns how many bytes of the body have arrived.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Returns how many payloads have come: events with data, lines of JSON, or the document.
+    /// Returns how many payloads have arrived: events with data, lines of JSON, or the document.
     #[must_use]
     pub fn payloads(&self) -> u64 {
         self.payloads
     }
 
-    /// Returns how a body begins in which no payload has come, in at most 4 KiB; for messages about
-    /// bodies that could not be understood. It is as the server wrote it, and may repeat a key.
+    /// Returns the start of a body without payloads, at most 4 KiB; for messages about unreadable bodies. It is
+    /// not masked, so it may repeat a key.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -297,7 +296,7 @@ impl Pipeline {
         chunk.map_or(Ok(()), |chunk| Err(PipelineError::BadChunk(chunk.clone())))
     }
 
-    /// Finds out what the body is by its first byte that is not blank.
+    /// Determines the form of the body by its first non-blank byte.
     #[cold]
     fn look_at(&mut self, bytes: &[u8]) {
         const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
@@ -322,10 +321,10 @@ impl Pipeline {
     }
 }
 
-/// The name by which servers tell events that are errors, and llama.cpp the field of one.
+/// The name of error events, and of llama.cpp's error field.
 const ERROR: &str = "error";
 
-/// Returns what a line that is no event tells, and whether it is an error.
+/// Reads the rare parts of a stream: an error, or JSON that is not an event. `None` for anything else.
 #[cold]
 fn push_unusual(
     aggregator: &mut Aggregator,
@@ -341,7 +340,7 @@ fn push_unusual(
     })
 }
 
-/// The value of a field named `error`.
+/// Returns the value of a field named `error`.
 fn error_field(line: &[u8]) -> Option<&[u8]> {
     let value = line.strip_prefix(ERROR.as_bytes())?.strip_prefix(b":")?;
     Some(value.trim_ascii()).filter(|value| !value.is_empty())

@@ -1,4 +1,4 @@
-//! Options with the parts of requests that follow from them.
+//! Options, with the parts of requests derived from them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,15 +18,15 @@ use crate::options::{ChatOptions, SystemRole};
 use crate::server_traits::ServerTraits;
 use crate::wire_format::WireFormat;
 
-/// [`ChatOptions`] shared by many requests, with the bytes that are the same in each of them. Cheap to clone.
+/// [`ChatOptions`] shared by many requests, with the bytes they have in common. Cheap to clone.
 ///
-/// It reads as the options themselves.
+/// Dereferences to the options.
 #[derive(Clone)]
 pub struct PreparedOptions(Arc<Prepared>);
 
 struct Prepared {
     options: ChatOptions,
-    /// The dialect of calls, where they are text.
+    /// The dialect of calls, where they are in text.
     dialect: Option<Arc<TextDialect>>,
     /// The envelope for the server that is asked first, with its address.
     first: Option<(Arc<Destination>, Arc<Envelope>)>,
@@ -40,11 +40,11 @@ impl PreparedOptions {
         Self(Arc::new(Prepared::new(options)))
     }
 
-    /// Prepares options for a server, and checks that it can be told all they say. The first request is then cheaper.
+    /// Prepares options for a server, and checks that it supports them. This makes the first request cheaper.
     ///
     /// # Errors
     ///
-    /// `Config` if the server cannot be told what the options say, such as how much to think.
+    /// `Config` if the server does not support an option, such as how much to think.
     pub fn for_endpoint(options: ChatOptions, endpoint: &Endpoint) -> Result<Self> {
         let destination = &endpoint.0;
         let mut prepared = Prepared::new(options);
@@ -60,19 +60,19 @@ impl PreparedOptions {
         &self.0.options
     }
 
-    /// Returns whether these are the same shared options, or a clone of them; equal ones that were prepared apart are
-    /// not.
+    /// Returns `true` if these are the same shared options, or a clone; `false` for equal options that were
+    /// prepared separately.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Returns the dialect of calls, where they may become text.
+    /// Returns the dialect of calls, where they may be in text.
     pub(crate) fn dialect(&self) -> Option<&Arc<TextDialect>> {
         self.0.dialect.as_ref()
     }
 
-    /// Returns how the first request to a server is made, by what is known of it.
+    /// Returns how the first request to a server is made, given what is known of it.
     pub(crate) fn first_way(&self, destination: &Destination) -> Way {
         let learned = &destination.learned;
         let model = self.model_at(destination);
@@ -102,7 +102,7 @@ impl PreparedOptions {
         prepared.others.of(destination, way, || prepared.new_envelope(destination, way))
     }
 
-    /// Returns the number of bytes around the messages of a request to the server that is asked first, if one is known.
+    /// Returns the number of bytes around the messages of a request to the first server, if one is known.
     #[must_use]
     pub fn overhead(&self, tools: bool) -> Option<usize> {
         let (_, envelope) = self.0.first.as_ref()?;
@@ -134,13 +134,13 @@ impl PreparedOptions {
         }
     }
 
-    /// Returns how the answers of a server are read; without a server, as far as the options say it.
+    /// Returns the quirks for reading a server's answers; without a server, those of the options alone.
     #[must_use]
     pub fn quirks_at(&self, endpoint: Option<&Endpoint>) -> Quirks {
         self.quirks(endpoint.map(|endpoint| &*endpoint.0))
     }
 
-    /// Returns how the answers of a server are read; without one, as far as the options say it.
+    /// Returns the quirks for reading a server's answers; without a server, those of the options alone.
     pub(crate) fn quirks(&self, destination: Option<&Destination>) -> Quirks {
         let mut quirks = destination.and_then(|it| it.quirks).unwrap_or_default();
         let set = (quirks.think_tags != ThinkTags::default()).then_some(quirks.think_tags);
@@ -167,7 +167,7 @@ impl Prepared {
         destination.traits(self.model_at(destination))
     }
 
-    /// Returns a system prompt with the instructions about the answer's format, where they are needed.
+    /// Returns a system prompt with the format instructions, where they are needed.
     fn with_instructions(
         &self,
         prompt: Option<&Arc<str>>,
@@ -185,7 +185,7 @@ impl Prepared {
         }
     }
 
-    /// Out of line, so that requests which find one need no room for it.
+    /// Out of line, so that the usual case, a cache hit, needs no stack for it.
     #[inline(never)]
     fn new_envelope(&self, destination: &Destination, way: Way) -> Result<Envelope> {
         let traits = self.traits(destination);
@@ -246,7 +246,7 @@ impl fmt::Debug for PreparedOptions {
     }
 }
 
-/// Envelopes for servers that a router has chosen, and for the ways that a server has made necessary.
+/// Envelopes for servers that a router chose, and for fallbacks that a server required.
 #[derive(Default)]
 struct Envelopes(Mutex<Vec<Kept>>);
 
@@ -256,7 +256,7 @@ struct Kept {
     envelope: Arc<Envelope>,
 }
 
-/// The number of envelopes that are kept.
+/// The maximum number of envelopes kept.
 const MOST_ENVELOPES: usize = 64;
 
 impl Envelopes {

@@ -1,5 +1,4 @@
-//! What is known of servers by name, and what the environment says. Nothing else in the workspace
-//! knows either.
+//! Servers by name, and their environment variables. Nothing else in the workspace knows either.
 
 use std::str::FromStr;
 use std::{env, fmt};
@@ -11,11 +10,11 @@ use crate::error::{Error, Result};
 use crate::server_traits::ServerTraits;
 use crate::thinking::ThinkingField;
 
-/// A server, or a service, whose usual address and quirks are known.
+/// A server or service whose default address and quirks are known.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Provider {
-    /// Azure OpenAI. Its address is one's own: set it by `base_url`.
+    /// Azure OpenAI. It has no default address: set `base_url`.
     Azure,
     /// DeepSeek's service.
     DeepSeek,
@@ -44,7 +43,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them, by the alphabet.
+    /// All providers, in alphabetical order.
     pub const ALL: &'static [Self] = &[
         Self::Azure,
         Self::DeepSeek,
@@ -61,7 +60,7 @@ impl Provider {
         Self::Vllm,
     ];
 
-    /// The providers that run on one's own machine, in the order in which one is looked for.
+    /// The providers that run locally, in the order in which they are looked for.
     pub const LOCAL: &'static [Self] = &[
         Self::LmStudio,
         Self::Ollama,
@@ -71,13 +70,13 @@ impl Provider {
         Self::LiteLlm,
     ];
 
-    /// Returns the name that its makers use.
+    /// Returns the name, as its vendor writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Returns the address that it has unless told otherwise, if there is one.
+    /// Returns the default address, if there is one.
     #[must_use]
     pub fn base_url(self) -> Option<&'static str> {
         self.row().base_url
@@ -89,7 +88,7 @@ impl Provider {
         self.row().traits
     }
 
-    /// Returns where it counts tokens, if it does.
+    /// Returns the page that counts tokens, if there is one.
     pub(crate) fn tokenizer(self) -> Option<Tokenizer> {
         match self {
             Self::LlamaCpp => {
@@ -100,7 +99,7 @@ impl Provider {
         }
     }
 
-    /// The table: one arm each, and what is not said is as everywhere.
+    /// Returns the row of the table: one arm each; the rest is the default.
     fn row(self) -> Row {
         let row = |name, base_url| Row {
             name,
@@ -162,12 +161,12 @@ impl Provider {
     }
 }
 
-/// Where a server counts tokens by its model's own vocabulary, from its root.
+/// The page where a server counts tokens with its model's vocabulary, from its root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tokenizer {
     /// It accepts texts and conversations alike.
     All { path: &'static str },
-    /// It accepts texts; a conversation is made one by the model's template first.
+    /// It accepts texts; a conversation is rendered by the model's template first.
     Texts { path: &'static str, template: &'static str },
 }
 
@@ -180,11 +179,11 @@ impl fmt::Display for Provider {
 impl FromStr for Provider {
     type Err = Error;
 
-    /// Finds a provider by the name that its makers use, in upper or lower case.
+    /// Finds a provider by its vendor's name for it, in upper or lower case.
     ///
     /// # Errors
     ///
-    /// `Config`, with all names, if there is none.
+    /// `Config`, with all names, if there is no such provider.
     fn from_str(name: &str) -> Result<Self> {
         let is_it = |provider: &&Self| provider.name().eq_ignore_ascii_case(name);
         Self::ALL.iter().find(is_it).copied().ok_or_else(|| {
@@ -201,7 +200,7 @@ struct Row {
 }
 
 impl Row {
-    /// It is told how much to think by this.
+    /// Sets the field that sets how much to think.
     fn told_by(self, field: ThinkingField) -> Self {
         self.with(|traits| traits.thinking = Some(field))
     }
@@ -212,7 +211,7 @@ impl Row {
     }
 }
 
-/// The address used when nothing names one: LM Studio's.
+/// The default address if none is set: LM Studio's.
 pub const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
 
 /// Returns `OPEN_AGENT_MODEL`, if it is set and not blank.

@@ -1,4 +1,4 @@
-//! Quotations of a server, as they may be shown.
+//! Quotations of a server that are safe to show.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::error;
 /// The part of a payload, a code or a type that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// A problem whose texts are excerpts.
+/// Masks and bounds the excerpts in a problem.
 #[cold]
 pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
     match problem {
@@ -30,7 +30,7 @@ pub(crate) fn problem(problem: &Problem, secrets: &Secrets) -> Problem {
     }
 }
 
-/// Masks what broken calls quote: it may be a payload of the server rather than words of the model.
+/// Masks secrets in the quotations of broken calls: they may be a payload of the server rather than model output.
 pub(crate) fn broken_calls(blocks: &mut [ContentBlock], secrets: &Secrets) {
     for block in blocks {
         if let ContentBlock::ToolUseError(error) = block
@@ -41,7 +41,7 @@ pub(crate) fn broken_calls(blocks: &mut [ContentBlock], secrets: &Secrets) {
     }
 }
 
-/// Describes a body that is no answer: its type, and how it begins.
+/// Describes a body that is not an answer: its type, and how it begins.
 pub(crate) fn no_event_stream(
     content_type: Option<&str>,
     head: &[u8],

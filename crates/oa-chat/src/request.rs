@@ -19,11 +19,11 @@ use crate::wire_format::WireFormat;
 /// One request for an answer: a conversation, and the options to answer it with.
 ///
 /// It is plain data that any service in between may read, compare and change: [`with_model`](Self::with_model),
-/// [`with_messages`](Self::with_messages), [`with_tools`](Self::with_tools), [`with_options`](Self::with_options). An
-/// agent's requests carry messages that are written as bytes already; after a change those are written anew where they
-/// no longer fit, so a changed request is right, only slower. Cloning shares everything.
+/// [`with_messages`](Self::with_messages), [`with_tools`](Self::with_tools),
+/// [`with_options`](Self::with_options). An agent's requests carry messages already serialized; those that no
+/// longer fit after a change are serialized again, so a changed request is only slower. Clones share everything.
 ///
-/// Two requests are equal if they ask for the same: their options, messages, tools and conversation.
+/// Two requests are equal if their options, messages, tools and conversation are.
 ///
 /// ```
 /// use oa_chat::ChatRequest;
@@ -39,45 +39,45 @@ use crate::wire_format::WireFormat;
 pub struct ChatRequest {
     options: PreparedOptions,
     messages: History,
-    /// The messages as bytes, if they were written before.
+    /// The serialized messages, if there are any yet.
     written: Option<Written>,
     offers_tools: bool,
-    /// True if text behind a call is held back.
+    /// True if text after a call is held back.
     holds_text: bool,
-    /// The seed of ids for calls that come without.
+    /// The seed for generated call ids.
     id_seed: u64,
     conversation: u64,
-    /// The time when it was made, however often it is sent.
+    /// When the request was created; retries do not change it.
     began: Instant,
 }
 
-/// Messages written for servers of one format.
+/// Messages serialized for servers of one format.
 #[derive(Clone)]
 pub(crate) struct Written {
     pub(crate) format: WireFormat,
     /// The messages, each with a comma before it.
     pub(crate) segments: Arc<[Bytes]>,
-    /// Those that are in no segment yet.
+    /// Those that are not in a segment yet.
     pub(crate) last: Bytes,
 }
 
 impl ChatRequest {
-    /// Creates a request with default options: the model answers the messages.
+    /// Creates a request with default options.
     #[must_use]
     pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
         Self::from_options(ChatOptions::new(model), messages)
     }
 
-    /// Creates a request. The messages are made a conversation that strict servers accept: one system message at the
-    /// front, each call followed by one result, no call id twice.
+    /// Creates a request. The messages are made a conversation that strict servers accept: one system message at
+    /// the front, one result after each call, unique call ids.
     ///
-    /// Its total timeout counts from now.
+    /// Its total timeout starts now.
     #[must_use]
     pub fn from_options(options: impl Into<PreparedOptions>, messages: Vec<Message>) -> Self {
         Self::of(options.into(), repair(messages).into(), 0)
     }
 
-    /// Creates a request of a conversation that is valid already.
+    /// Creates a request from a conversation that is already valid.
     pub(crate) fn of(options: PreparedOptions, messages: History, conversation: u64) -> Self {
         Self {
             options,
@@ -95,7 +95,7 @@ impl ChatRequest {
         Self { written: Some(written), ..self }
     }
 
-    /// Asks another model.
+    /// Replaces the model.
     #[must_use]
     pub fn with_model(self, model: impl Into<String>) -> Self {
         self.with_options(|options| {
@@ -105,13 +105,13 @@ impl ChatRequest {
         })
     }
 
-    /// Replaces the conversation, which is made valid as by [`from_options`](Self::from_options).
+    /// Replaces the conversation, made valid as by [`from_options`](Self::from_options).
     #[must_use]
     pub fn with_messages(self, messages: Vec<Message>) -> Self {
         Self { messages: repair(messages).into(), written: None, ..self }
     }
 
-    /// Replaces the tools, and offers them. A tool choice that names none of them is dropped.
+    /// Replaces the tools, and offers them. A tool choice that matches none of them is dropped.
     #[must_use]
     pub fn with_tools(self, tools: Vec<ToolSpec>) -> Self {
         let changed = self.with_options(|options| {
@@ -128,7 +128,7 @@ impl ChatRequest {
         Self { offers_tools: true, ..changed }
     }
 
-    /// Offers no tools, though the options have some. Calls in the conversation stay.
+    /// Offers no tools, even if the options have some. Calls in the conversation stay.
     #[must_use]
     pub fn without_tools(self) -> Self {
         Self { offers_tools: false, ..self }
@@ -142,27 +142,27 @@ impl ChatRequest {
         Self { options: PreparedOptions::new(options), ..self }
     }
 
-    /// Names the conversation that this is a request of, by a number of your own.
+    /// Sets the number of the conversation, one of your own choice.
     #[must_use]
     pub fn with_conversation(self, conversation: u64) -> Self {
         Self { conversation, ..self }
     }
 
-    /// Sets the seed of the ids that are made up for calls which come without one. Requests of one conversation should
-    /// have different ones.
+    /// Sets the seed for ids of calls that come without one. Use a different seed for each request of a
+    /// conversation.
     #[must_use]
     pub fn with_id_seed(self, id_seed: u64) -> Self {
         Self { id_seed, ..self }
     }
 
-    /// Sets whether text behind a call is held back: for tools whose results replace their calls in the text.
+    /// Sets whether text after a call is held back: for tools whose results replace their calls in the text.
     #[must_use]
     pub fn hold_text(self, hold: bool) -> Self {
         Self { holds_text: hold, ..self }
     }
 
-    /// Returns a number that is the same for all requests of one conversation, and differs from that of any other: a
-    /// server that has answered one has most of the next in its prompt cache. 0 for a request without a conversation.
+    /// Returns the number of the conversation: equal for all its requests, unique among conversations, 0 without
+    /// one. A server that answered one request has most of the next in its prompt cache.
     #[must_use]
     pub fn conversation(&self) -> u64 {
         self.conversation
@@ -180,7 +180,7 @@ impl ChatRequest {
         &self.messages
     }
 
-    /// Returns the model's name. A server may have another one of its own.
+    /// Returns the model's name. A server may have its own name for it.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.options.parameters.model
@@ -192,41 +192,41 @@ impl ChatRequest {
         &self.options
     }
 
-    /// Returns the tools that are offered to the model.
+    /// Returns the tools offered to the model.
     #[must_use]
     pub fn tools(&self) -> &[ToolSpec] {
         if self.offers_tools { &self.options.parameters.tools } else { &[] }
     }
 
-    /// Returns whether tools may be offered: `false` in a request that is to be answered without any.
+    /// Returns `true` if tools may be offered, `false` if the request is to be answered without them.
     #[must_use]
     pub fn offers_tools(&self) -> bool {
         self.offers_tools
     }
 
-    /// Returns the seed of call ids.
+    /// Returns the seed for generated call ids.
     #[must_use]
     pub fn id_seed(&self) -> u64 {
         self.id_seed
     }
 
-    /// Returns whether text behind a call is held back.
+    /// Returns `true` if text after a call is held back.
     #[must_use]
     pub fn holds_text(&self) -> bool {
         self.holds_text
     }
 
-    /// Returns when it was made, however often it is sent.
+    /// Returns when the request was created; retries do not change it.
     pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    /// Returns when its time is up, wherever it is by then.
+    /// Returns the deadline of the total timeout.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.began.checked_add(self.options.timeouts.total?)
     }
 
-    /// Writes the body for servers of this format. Messages that were written before are used if they fit.
+    /// Writes the body for servers of this format, reusing serialized messages that fit.
     pub(crate) fn body(
         &self,
         format: WireFormat,

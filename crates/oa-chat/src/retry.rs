@@ -17,14 +17,14 @@ use crate::retry_budget::RetryBudget;
 use crate::retry_config::{RetryConfig, random};
 use crate::service::BoxFuture;
 
-/// A chat service that retries: a request that fails, and an answer that breaks before its first delta. Clones share
-/// one budget of retries.
+/// A chat service that retries: a request that fails, and an answer that breaks before its first delta. Clones
+/// share one retry budget.
 ///
-/// An agent has one around its own server; build one for a service of your own that is used without an agent.
+/// An agent has one around its own server; build one for your own service that is used without an agent.
 ///
 /// # Cancel safety
 ///
-/// Dropping a call drops the request, or ends the pause.
+/// Dropping a call drops the request, or ends the delay.
 #[derive(Clone)]
 pub struct Retry {
     service: AnyChat,
@@ -44,13 +44,13 @@ impl Retry {
         Self { service, policy: Arc::new(Policy { config, budget }) }
     }
 
-    /// Returns the service that is asked.
+    /// Returns the inner service.
     #[must_use]
     pub fn service(&self) -> &AnyChat {
         &self.service
     }
 
-    /// Returns when it retries.
+    /// Returns the retry settings.
     #[must_use]
     pub fn config(&self) -> &RetryConfig {
         &self.policy.config
@@ -70,13 +70,13 @@ impl Retry {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the request, or ends the pause.
+    /// Dropping the future drops the request, or ends the delay.
     #[must_use = "futures do nothing unless polled"]
     pub fn ask(&self, request: ChatRequest) -> BoxFuture<Result<AnswerStream>> {
         self.clone().ask_after(None, request, 0)
     }
 
-    /// Asks after a pause, if there is to be one. `retry` is the number of the next retry, from 0.
+    /// Retries after a delay, if a retry is due. `retry` is its number, from 0.
     fn ask_after(
         self,
         wait: Option<Duration>,
@@ -117,7 +117,7 @@ impl Retry {
         }
     }
 
-    /// Has an answer asked for again if it breaks before it has begun.
+    /// Retries an answer if it breaks before it has begun.
     fn watched(self, mut answer: AnswerStream, request: ChatRequest, retry: u32) -> AnswerStream {
         answer.credit(Arc::clone(&self.policy.budget));
         if retry < self.policy.config.max_retries {
@@ -129,7 +129,7 @@ impl Retry {
         answer
     }
 
-    /// Returns the pause before a retry after this error, if there is to be one and it ends in time.
+    /// Returns the delay before a retry after this error, if one is due and it fits the total timeout.
     fn pause(&self, request: &ChatRequest, error: &Error, retry: u32) -> Option<Duration> {
         let is_in_time = |pause: &Duration| {
             let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The retries that are left to the requests of one agent.
+/// The retries left for the requests of one agent.
 pub(crate) struct RetryBudget {
     most: u32,
     left: AtomicU32,
@@ -17,7 +17,7 @@ impl RetryBudget {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Gives a retry back, for an answer that has begun.
+    /// Returns a retry, for an answer that has begun.
     pub(crate) fn give_back(&self) {
         let more = |left: u32| (left < self.most).then_some(left + 1);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

@@ -1,4 +1,4 @@
-//! When a request is retried, and after which pause.
+//! When a request is retried, and after which delay.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -7,12 +7,11 @@ use tokio::time::sleep;
 
 use crate::error::{Error, Result};
 
-/// How failed requests are tried again, as long as nothing of an answer was delivered.
+/// How failed requests are retried, before any output was delivered.
 ///
-/// What is tried again: connections that do not come about or break before the first delta, and the
-/// statuses 408, 409, 425, 429, 500, 502, 503, 504 and 529, unless the server's words say that it
-/// will be the same next time. The pause before a try is a random part of a time that doubles with
-/// each (full jitter), or what the server asked for by `Retry-After`.
+/// Retried are connections that fail or break before the first delta, and the statuses 408, 409, 425, 429, 500,
+/// 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is random, up to
+/// a bound that doubles with each retry (full jitter), or the server's `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,22 +25,22 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct RetryConfig {
-    /// How often a request is sent again at most. 2 by default.
+    /// The maximum number of retries; 2 by default.
     pub max_retries: u32,
-    /// The longest pause before the first retry; it doubles with each. 500 ms by default.
+    /// The upper bound of the delay before the first retry; it doubles with each. 500 ms by default.
     pub initial_delay: Duration,
-    /// The longest pause of all. 8 seconds by default.
+    /// The upper bound of any delay; 8 seconds by default.
     pub max_delay: Duration,
-    /// The longest `Retry-After` that is waited for; a longer one ends the tries. 60 seconds by default.
+    /// The longest `Retry-After` that is honored; a longer one ends the retries. 60 seconds by default.
     pub max_retry_after: Duration,
-    /// How many retries all requests of one agent's options, and of their clones, may have beyond their
-    /// successes, so that a server in trouble is not buried. An answer that begins gives one back, and a
-    /// head alone none. 50 by default.
+    /// The number of retries that all requests of one agent's options, and of their clones, may have beyond their
+    /// successes, so that a failing server is not overloaded. An answer that begins returns one; the head of a
+    /// response does not. 50 by default.
     pub budget: u32,
 }
 
 impl RetryConfig {
-    /// Retries this often; the rest is as by default.
+    /// Creates a policy with this many retries and other defaults.
     #[must_use]
     pub fn new(max_retries: u32) -> Self {
         Self {
@@ -53,27 +52,27 @@ impl RetryConfig {
         }
     }
 
-    /// Never retries.
+    /// Creates a policy that never retries.
     #[must_use]
     pub fn none() -> Self {
         Self::new(0)
     }
 
-    /// Sets the longest pause before the first retry.
+    /// Sets the upper bound of the delay before the first retry.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
         self.initial_delay = delay;
         self
     }
 
-    /// Sets the longest pause of all.
+    /// Sets the upper bound of any delay.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
         self.max_delay = delay;
         self
     }
 
-    /// Sets the longest `Retry-After` that is waited for.
+    /// Sets the longest `Retry-After` that is honored.
     #[must_use]
     pub fn max_retry_after(mut self, wait: Duration) -> Self {
         self.max_retry_after = wait;
@@ -87,7 +86,7 @@ impl RetryConfig {
         self
     }
 
-    /// Returns the pause before a retry, counted from 0: the same for the same seed.
+    /// Returns the delay before a retry, counted from 0; equal seeds give equal delays.
     #[must_use]
     pub fn delay(&self, retry: u32, seed: u64) -> Duration {
         let doubled = self.initial_delay.saturating_mul(2_u32.saturating_pow(retry));
@@ -101,7 +100,7 @@ impl RetryConfig {
         longest.mul_f64((bits >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    /// Returns the pause before a retry after this error; `None` if it is not to be retried.
+    /// Returns the delay before a retry after this error; `None` if it is not retried.
     #[must_use]
     pub fn pause(&self, error: &Error, retry: u32, seed: u64) -> Option<Duration> {
         if retry >= self.max_retries || !error.is_retryable() {
@@ -121,8 +120,8 @@ impl Default for RetryConfig {
     }
 }
 
-/// Performs an operation until it succeeds, fails by an error for which trying again makes no sense,
-/// or was tried often enough. A client does this for its requests itself: do not wrap those.
+/// Runs an operation until it succeeds, fails with an error that cannot be retried, or has no retries left. A
+/// client retries its own requests: do not wrap those.
 ///
 /// # Errors
 ///
@@ -134,7 +133,7 @@ impl Default for RetryConfig {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the operation, or ends the pause.
+/// Dropping the future drops the operation, or ends the delay.
 ///
 /// ```
 /// use oa_chat::{Endpoint, RetryConfig, retry_with_backoff};
@@ -172,7 +171,7 @@ where
     }
 }
 
-/// Returns a number that nobody can foresee.
+/// Returns an unpredictable number.
 pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }

@@ -4,20 +4,20 @@ use oa_aggregate::{Delta, MadeUpIds};
 use oa_fallback::{Scanned, Scanner};
 use oa_types::{ContentBlock, TextBlock, ThinkingBlock};
 
-/// Finds the calls in a text, and keeps the blocks of the answer that it comes to.
+/// Finds the calls in a text, and collects the blocks of the answer.
 pub(crate) struct Scan {
     scanner: Scanner,
     ids: MadeUpIds,
-    /// What was found, in order.
+    /// The blocks that were found, in order.
     blocks: Vec<ContentBlock>,
     calls: usize,
-    /// The arguments of the last call, which nobody was told yet.
+    /// The arguments of the last call, not reported yet.
     arguments: Option<String>,
     told: String,
     is_finished: bool,
-    /// Whether text behind a call is told to nobody.
+    /// True if text behind a call is not reported.
     holds_text: bool,
-    /// How many blocks stand before the first such call.
+    /// The number of blocks before the first such call.
     before: Option<usize>,
 }
 
@@ -41,7 +41,7 @@ impl Scan {
         self.scanner.push(text);
     }
 
-    /// Takes note of what is no text to be looked at.
+    /// Records a delta that is not text to be scanned.
     pub(crate) fn pass(&mut self, delta: &Delta<'_>) {
         match delta {
             Delta::Thinking(thinking) => match self.blocks.last_mut() {
@@ -54,7 +54,7 @@ impl Scan {
         }
     }
 
-    /// Returns the next thing that was found.
+    /// Returns the next delta that was found.
     pub(crate) fn next_delta(&mut self) -> Option<Delta<'_>> {
         if let Some(arguments) = self.arguments.take() {
             self.told = arguments;
@@ -96,7 +96,7 @@ impl Scan {
         }
     }
 
-    /// Whether what follows in this answer is of no use.
+    /// True if the rest of this answer is of no use.
     pub(crate) fn is_done(&self) -> bool {
         self.scanner.is_done()
     }
@@ -105,7 +105,7 @@ impl Scan {
         self.is_finished
     }
 
-    /// The text is at its end, or was cut off there.
+    /// Ends the text, which may have been cut off there.
     pub(crate) fn finish(&mut self, is_cut_off: bool) {
         self.is_finished = true;
         if is_cut_off {
@@ -115,13 +115,13 @@ impl Scan {
         }
     }
 
-    /// What was handed out, but for what was told to nobody.
+    /// Returns the blocks that were reported.
     pub(crate) fn into_told(mut self) -> Vec<ContentBlock> {
         self.blocks.truncate(self.before.unwrap_or(usize::MAX));
         self.blocks
     }
 
-    /// What was found, in order.
+    /// Returns the blocks that were found, in order.
     pub(crate) fn into_blocks(self) -> Vec<ContentBlock> {
         self.blocks
     }

@@ -13,18 +13,17 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::provider::Provider;
 
-/// The form of profiles that is written, and the only one that is read.
+/// The version of profiles that is written and read.
 const VERSION: u64 = 1;
-/// The member that has it.
+/// The member that holds the version.
 const MARK: &str = "open_agent_profile";
-/// Larger files are no profiles.
+/// Larger files are not profiles.
 const LARGEST_FILE: u64 = 64 * 1024;
 
 /// The facts about a server and a model: a file that the doctor writes, and endpoints
 /// [use](crate::EndpointBuilder::profile).
 ///
-/// It is JSON that people can read and change; what is absent is not known. Keys and headers are never
-/// part of it.
+/// It is JSON that people can read and edit; absent members are unknown. It never holds keys or headers.
 ///
 /// ```
 /// use oa_chat::{Endpoint, Provider, ServerProfile};
@@ -52,41 +51,41 @@ pub struct ServerProfile {
     version: u64,
     /// The address that paths are appended to.
     pub base_url: String,
-    /// The model that all of this is about.
+    /// The model that the facts are about.
     pub model: String,
-    /// Which server it is.
+    /// The provider, if it was recognized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// What the longest answer is called.
+    /// The member that bounds the length of an answer.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "token_limit")]
     pub token_limit: Option<TokenLimit>,
-    /// Whether it may be asked for usage.
+    /// `false` if the server refuses requests for usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_for_usage: Option<bool>,
-    /// Where thinking stands in text.
+    /// How think tags in the text are read.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "think_tags")]
     pub think_tags: Option<ThinkTags>,
-    /// Whether the model calls tools; `false` if the server refuses requests that have some. Calls are
-    /// text then, and [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
+    /// `false` if the server refuses requests with tools. Calls are then made in text, and
+    /// [`ToolMode::Native`](crate::ToolMode::Native) with tools is an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// Whether it calls one where it must.
+    /// `true` if a forced tool call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_calls: Option<bool>,
-    /// Whether it makes several calls in one answer.
+    /// `true` if the model makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// Whether answers keep to a schema. Where they do not, [`OutputMode::Auto`](crate::OutputMode::Auto) tells it in
-    /// words from the start.
+    /// `true` if answers keep to a schema. If `false`, [`OutputMode::Auto`](crate::OutputMode::Auto) puts the
+    /// schema into the prompt from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
-    /// How many tokens a conversation may have.
+    /// The size of the model's context, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
 }
 
 impl ServerProfile {
-    /// Begins with what must be known.
+    /// Creates a profile with the required facts.
     #[must_use]
     pub fn new(base_url: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -105,11 +104,11 @@ impl ServerProfile {
         }
     }
 
-    /// Reads the JSON of a profile.
+    /// Parses the JSON of a profile.
     ///
     /// # Errors
     ///
-    /// `Config` if it is no profile, one of a newer version, or one that contradicts itself.
+    /// `Config` if it is not a profile, has a newer version, or contradicts itself.
     pub fn from_json(json: &str) -> Result<Self> {
         let refuse = |why: fmt::Arguments<'_>| Err(Error::config(format!("the profile {why}")));
         let value: Value = match serde_json::from_str(json) {
@@ -135,18 +134,18 @@ impl ServerProfile {
         Ok(profile)
     }
 
-    /// Returns the JSON, in lines for people.
+    /// Returns the JSON, formatted for people.
     #[must_use]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_string_pretty(self);
         json.expect("texts, numbers and truth values always serialise") + "\n"
     }
 
-    /// Reads a file.
+    /// Reads a profile from a file.
     ///
     /// # Errors
     ///
-    /// `Config` if it cannot be read, and as [`from_json`](Self::from_json).
+    /// `Config` if the file cannot be read, and as [`from_json`](Self::from_json).
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut json = String::new();
@@ -162,18 +161,18 @@ impl ServerProfile {
         }
     }
 
-    /// Writes a file, in place of what is there.
+    /// Writes the profile to a file, replacing an existing one.
     ///
     /// # Errors
     ///
-    /// `Config` if it cannot be written.
+    /// `Config` if the file cannot be written.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         fs::write(path, self.to_json())
             .map_err(|error| Error::config(format!("{}: {error}", path.display())))
     }
 
-    /// Refuses what cannot be true.
+    /// Rejects facts that contradict each other.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |why: String| Err(Error::config(format!("the profile {why}")));
         if let Err(error) = BaseUrl::new(&self.base_url) {
@@ -211,7 +210,7 @@ impl<'de> Deserialize<'de> for Provider {
     }
 }
 
-/// Words for values of other crates, and back.
+/// Names for values of other crates, and back.
 macro_rules! words {
     ($name:ident: $type:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         mod $name {

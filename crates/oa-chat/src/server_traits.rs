@@ -3,19 +3,19 @@ use oa_types::wire::{MessageFormat, TokenLimit};
 
 use crate::thinking::ThinkingField;
 
-/// The quirks of a server about requests and thinking; the defaults are what every local server accepts.
+/// A server's quirks in requests and thinking; every local server accepts the defaults.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServerTraits {
-    /// The way messages are written.
+    /// How messages are written.
     pub format: MessageFormat,
     /// The name of the token limit.
     pub token_limit: TokenLimit,
     /// True if usage is requested.
     pub asks_for_usage: bool,
-    /// Where thinking stands in the text.
+    /// How think tags in the text are read.
     pub think_tags: ThinkTags,
-    /// True if an assistant message has to stand between a tool message and a user message (QUIRKS row 89).
+    /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub bridges_tool_and_user: bool,
     /// True if a conversation may begin with the assistant (QUIRKS row 88).
     pub lets_assistant_begin: bool,
@@ -42,7 +42,7 @@ impl Default for ServerTraits {
 pub(crate) struct KnownModel {
     pub(crate) name: String,
     pub(crate) traits: ServerTraits,
-    /// The server rejects requests for it that have tools.
+    /// The server rejects requests for it with tools.
     pub(crate) lacks_tools: bool,
     /// Its answers do not keep to a schema.
     pub(crate) lacks_schema: bool,

@@ -1,4 +1,4 @@
-//! Any transport, behind one type.
+//! Any transport, type-erased.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,25 +16,25 @@ use tower::Service as _;
 use crate::body::{AnyBody, BoxError};
 use crate::error::{Error, Result};
 
-/// A future that an agent waits for.
+/// A boxed future that can be sent to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Any transport, erased once so that no type parameter reaches the user.
+/// Any transport, type-erased so that no type parameter reaches the user.
 #[derive(Clone)]
 pub(crate) enum AnyService {
     Other(Arc<dyn Deliver>),
-    /// The library's own, which needs no erasing.
+    /// The library's own, which needs no erasure.
     Own(Transport),
 }
 
-/// What is left of a service: each request has a clone of its own.
+/// A type-erased service: each request has a clone of its own.
 pub(crate) trait Deliver: Send + Sync {
     fn deliver(&self, request: Request<RequestBody>) -> OtherHead;
 }
 
 type OtherHead = Pin<Box<dyn Future<Output = Result<Response<AnyBody>, BoxError>> + Send>>;
 
-/// The head of a response, while it is waited for.
+/// The head of a response, pending.
 pub(crate) enum ResponseHead {
     Other(OtherHead),
     Own(ResponseFuture),
@@ -56,8 +56,7 @@ impl AnyService {
         Self::Other(Arc::new(service))
     }
 
-    /// Looks through a request without its body, if the own transport is to send it. What is wrong
-    /// with it is told when it is sent.
+    /// Prepares the head of a request if the own transport is to send it. Errors are reported when it is sent.
     pub(crate) fn head(&self, parts: &Parts) -> Option<RequestHead> {
         match self {
             Self::Other(_) => None,
@@ -74,7 +73,7 @@ impl AnyService {
 }
 
 impl ResponseHead {
-    /// Waits for the head, as long as the watch allows.
+    /// Waits for the head, within the watch's timeouts.
     pub(crate) fn poll(
         &mut self,
         watch: &mut Watch,

@@ -1,4 +1,4 @@
-//! The body of an answer, in pieces that one poll can deal with.
+//! The body of an answer, split into pieces that one poll can process.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -10,10 +10,10 @@ use tokio::task::yield_now;
 
 use crate::body::{AnyBody, BoxError};
 
-/// A body that is read piece by piece, and no more of it at once than a [`PollBudget`] allows.
+/// A body that is read piece by piece, at most as much at once as a [`PollBudget`] allows.
 ///
-/// The budget lasts from one `Pending` to the next, however often it is polled in between: callers that skip
-/// what they have no use for, at any layer above, are bounded by it as well.
+/// The budget lasts from one `Pending` to the next, however many polls are in between: callers at any layer that
+/// skip items are bounded by it too.
 pub(crate) struct Source {
     body: AnyBody,
     /// The rest of a frame that was larger than a piece.
@@ -21,7 +21,7 @@ pub(crate) struct Source {
     budget: PollBudget,
 }
 
-/// The outcome of reading.
+/// The outcome of a read.
 pub(crate) enum Piece {
     Broken(BoxError),
     /// Empty for a frame without data.
@@ -35,8 +35,8 @@ impl Source {
         Self { body, rest: Bytes::new(), budget: PollBudget::default() }
     }
 
-    /// Waits for the next piece, as long as the watch allows. It is pending where the budget is spent, too, and
-    /// then the task has been woken already.
+    /// Waits for the next piece, within the watch's timeouts. Also pending when the budget is spent; the task has
+    /// been woken then.
     #[inline]
     pub(crate) fn poll_piece(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
         if self.budget.is_spent() {
@@ -63,7 +63,7 @@ impl Source {
         })
     }
 
-    /// Lets others have their turn. This is the only moment to look at the clock under a flood.
+    /// Yields to other tasks. During a flood this is the only time to check the clock.
     #[cold]
     fn poll_spent(&mut self, watch: &mut Watch, cx: &mut Context<'_>) -> Poll<Piece> {
         self.budget.refill();
@@ -75,7 +75,7 @@ impl Source {
         Poll::Pending
     }
 
-    /// Charges for what was found in the last piece.
+    /// Charges the budget for what was found in the last piece.
     #[inline]
     pub(crate) fn charge(&mut self, events: u64) {
         self.budget.charge(events);

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-/// How much a model is to think before it answers. Each provider is told in a way of its own.
+/// How much a model should think before it answers. Each provider has its own parameter for it.
 ///
 /// ```
 /// use oa_chat::Thinking;
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Thinking {
-    /// With this effort, in a word that the server knows: `low`, `medium`, `high`.
+    /// With this effort, in the server's terms: `low`, `medium`, `high`.
     Effort(Box<str>),
     /// Not at all.
     Off,
-    /// As much as the model does if it thinks.
+    /// With the model's default effort.
     On,
 }
 
@@ -41,13 +41,13 @@ pub enum ThinkingField {
     ReasoningEffort,
     /// Arguments of the chat template.
     TemplateArguments,
-    /// `thinking`, an object with a type, that knows no effort.
+    /// `thinking`, an object with a type, without effort.
     Type,
 }
 
 impl ThinkingField {
-    /// Sets how much to think in a request's members; `None` if this field cannot say it. A member that is set
-    /// already wins.
+    /// Sets how much to think in a request's members; `None` if this field does not support it. A member that is
+    /// already set is kept.
     pub fn set(self, thinking: &Thinking, members: &mut Map<String, Value>) -> Option<()> {
         let (name, said) = self.member(thinking)?;
         match (members.get_mut(name), said) {

@@ -5,25 +5,25 @@ use std::time::Duration;
 pub struct Timeout(Option<Duration>);
 
 impl Timeout {
-    /// Returns how long to wait; `None` is no limit.
+    /// Returns the duration; `None` is no limit.
     #[must_use]
     pub fn duration(self) -> Option<Duration> {
         self.0
     }
 
-    /// Returns whether it is no time at all, in which nothing could happen.
+    /// Returns `true` for a duration of zero, in which nothing could happen.
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.0 == Some(Duration::ZERO)
     }
 
-    /// Returns a timeout that was set, or the default.
+    /// Returns the value that was set, or the default.
     #[must_use]
     pub fn or(timeout: Option<Self>, default: Option<Duration>) -> Option<Duration> {
         timeout.map_or(default, |Self(timeout)| timeout)
     }
 
-    /// Returns the error message for an option that was set to no time at all.
+    /// Returns the error message for an option that was set to zero.
     pub fn zero(option: &str) -> String {
         format!("{option} must be above 0; use None for no limit")
     }
@@ -48,7 +48,7 @@ impl From<u64> for Timeout {
 }
 
 impl From<i32> for Timeout {
-    /// What an integer literal is; less than nothing is nothing.
+    /// Converts an integer literal; negative values become 0.
     fn from(seconds: i32) -> Self {
         Self::from(u64::try_from(seconds).unwrap_or(0))
     }

@@ -1,4 +1,4 @@
-//! Tokens as the server itself counts them.
+//! Token counts by the server's own tokenizer.
 
 use std::borrow::Cow;
 
@@ -17,23 +17,23 @@ use crate::request::ChatRequest;
 use crate::transcript::Transcript;
 
 impl Endpoint {
-    /// Asks the server how many tokens a request has: with its system prompt and tools, in the model's template, as it
-    /// would be sent. Nothing is generated.
+    /// Asks the server how many tokens a request has, with its system prompt and tools, rendered by the model's
+    /// template. Nothing is generated.
     ///
-    /// llama.cpp and vLLM count tokens, and the provider has to be set to one of them.
+    /// llama.cpp and vLLM support this; set the provider to one of them.
     ///
     /// # Errors
     ///
-    /// `Config` for a server that counts no tokens, or that is not known; `Connect`, `Timeout`, `Api`, and `Stream` if
-    /// the answer is no count or longer than 1 MiB: it lists each token.
+    /// `Config` if the provider is not set or does not count tokens; `Connect`, `Timeout`, `Api`, and `Stream` if
+    /// the response is not a count or longer than 1 MiB: it lists each token.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
-    /// Nothing is lost: it can be asked again.
+    /// Dropping the future loses nothing: you can ask again.
     pub async fn count_tokens(&self, request: &ChatRequest) -> Result<u64> {
         match self.tokenizer()? {
             Tokenizer::All { path } => count(&self.post(path, request, None).await?),
@@ -48,7 +48,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the server how many tokens a text alone has; otherwise as [`count_tokens`](Self::count_tokens).
+    /// Asks the server how many tokens a text alone has; otherwise like [`count_tokens`](Self::count_tokens).
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends the request as a chat would be, or with a body of its own, to another page of the server.
+    /// Sends the request like a chat, or another body, to another page of the server.
     async fn post(&self, path: &str, request: &ChatRequest, body: Option<Value>) -> Result<Value> {
         let options = request.options();
         let mut http = self.as_chat(options, request)?;

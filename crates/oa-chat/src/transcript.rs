@@ -1,4 +1,4 @@
-//! The conversation as bytes of requests.
+//! The conversation, serialized for requests.
 
 use std::collections::HashMap;
 use std::mem;
@@ -12,44 +12,42 @@ use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::wire_format::{WireFormat, instructions_of};
 
-/// How many bytes of messages are copied together into one segment. What is younger is copied into each
-/// request.
+/// How many bytes of messages are copied together into one segment. Newer ones are copied into each request.
 const SEGMENT: usize = 16 * 1024;
 
-/// Writes each message once, however many requests it is sent with.
+/// Serializes each message once, however many requests it is sent with.
 ///
-/// A message's bytes begin with the comma before it. Neighbouring messages of one role are one message
-/// here, because many servers want roles to alternate (QUIRKS row 88): those of the user, and answers
-/// without calls with what the model says next, which may be neighbours where a program has changed the
-/// conversation.
+/// A message's bytes begin with the comma before it. Adjacent messages of one role are merged here, because many
+/// servers require roles to alternate (QUIRKS row 88): those of the user, and answers without calls with the
+/// answer that follows, which may be adjacent if a program has changed the conversation.
 ///
-/// The system message of a conversation, which stands first, has no bytes here: it is sent with the system
-/// prompt, or the first message of the user begins with it.
+/// The system message of a conversation, which comes first, has no bytes here: it is sent with the system prompt,
+/// or the first user message begins with it.
 #[derive(Debug)]
 pub(crate) struct Transcript {
     format: WireFormat,
     /// One for each message.
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
-    /// The bytes of the pieces behind the last segment.
+    /// The bytes of the pieces after the last segment.
     open: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct Piece {
     revision: u64,
-    /// How many bytes it has, behind those of the piece before.
+    /// Its length in bytes.
     length: usize,
-    /// Whether these are the bytes of this message, and not of several.
+    /// True if these are the bytes of this message alone.
     alone: bool,
-    /// Whether it is the last of those that are one.
+    /// True for the last message of those that are merged into one.
     is_last: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     bytes: Bytes,
-    /// The place of the first piece behind it.
+    /// The index of the first piece after it.
     end: usize,
 }
 
@@ -58,7 +56,7 @@ impl Transcript {
         Self { format, pieces: Vec::new(), segments: Vec::new(), open: Vec::new() }
     }
 
-    /// Writes a conversation that is not followed.
+    /// Serializes a conversation once, without following it.
     pub(crate) fn of(format: WireFormat, history: &[Message]) -> Self {
         let revisions: Vec<u64> = (0..).take(history.len()).collect();
         let mut this = Self::new(format);
@@ -70,7 +68,7 @@ impl Transcript {
         &self.format
     }
 
-    /// Follows the conversation: writes what is new or has changed since the last time.
+    /// Follows the conversation: serializes what is new or has changed since the last time.
     pub(crate) fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         // In a dialect results are the user's words.
         let in_text = self.format.dialect.is_some();
@@ -130,7 +128,7 @@ impl Transcript {
         }
     }
 
-    /// Returns the messages as segments to be shared, and what is younger.
+    /// Returns the messages as shared segments, and the newer bytes.
     pub(crate) fn bytes(&self) -> (Arc<[Bytes]>, Bytes) {
         let segments = match &self.segments[..] {
             [] => Arc::default(),
@@ -139,8 +137,8 @@ impl Transcript {
         (segments, Bytes::copy_from_slice(&self.open))
     }
 
-    /// Returns what is put before the first message: the instructions, where the user says them, and otherwise a word
-    /// of the user if one has to come first.
+    /// Returns what goes before the first message: the instructions, if the user message carries them, or else a
+    /// short user message if one has to come first.
     fn before_all(&self, history: &[Message], is_user: bool) -> Option<Before> {
         let WireFormat { opening, user_instructs, lets_assistant_begin, .. } = &self.format;
         let brought = history.first().filter(|_| *user_instructs).and_then(instructions_of);
@@ -157,7 +155,7 @@ impl Transcript {
         }
     }
 
-    /// Writes a message, or several of one role as one, behind what is to stand before it.
+    /// Writes a message, or several of one role as one, with what goes before it.
     fn write(&mut self, history: &[Message], places: Range<usize>, before: Option<Before>) {
         let Self { format, open, .. } = self;
         if history[places.start].role == MessageRole::System {
@@ -202,7 +200,7 @@ impl Transcript {
         }
     }
 
-    /// Takes away all pieces from a place on, and returns what they were, by their numbers.
+    /// Removes all pieces from an index on, and returns them by revision.
     #[cold]
     fn cut(&mut self, place: usize) -> HashMap<u64, Bytes> {
         let mut dropped = HashMap::new();
@@ -228,7 +226,7 @@ impl Transcript {
     }
 }
 
-/// Messages of one role as one, behind a system prompt that is said by the user.
+/// Merges messages of one role, after a system prompt that the user message carries.
 fn joined(messages: &[Message], opening: Option<&str>) -> Message {
     let opening = opening.map(|words| TextBlock::new(format!("{words}\n")).into());
     let mut whole = Message::user_with_blocks(opening.into_iter().collect());
@@ -250,11 +248,11 @@ fn has_calls(message: &Message) -> bool {
     message.content.iter().any(|block| matches!(block, ContentBlock::ToolUse(_)))
 }
 
-/// The words before a message, or before several that are one.
+/// The text before a message, or before several that are merged.
 enum Before {
-    /// A message of somebody else.
+    /// A message of another role.
     Message(Message),
-    /// Words that the message begins with.
+    /// Text that the message begins with.
     Words(String),
 }
 
@@ -262,16 +260,16 @@ fn said(role: MessageRole, text: &str) -> Message {
     Message::new(role, vec![TextBlock::new(text).into()])
 }
 
-/// What is put between a tool's message and the user's, where a server wants something there.
+/// The text put between a tool's message and the user's, for servers that require one.
 const BRIDGE: &str = "I was interrupted.";
 
-/// The words of the user before the assistant, where a server wants the user to begin.
+/// The user message before the assistant's, for servers that require one.
 const BEGIN: &str = "Begin.";
 
-/// About how many bytes of JSON there are around a message's content.
+/// The approximate size of the JSON around a message's content, in bytes.
 const FRAME: usize = 64;
 
-/// About how many bytes a message's text has in JSON, if that is most of it.
+/// Returns the approximate size of a message in JSON, in bytes, if it is mostly text.
 fn size(message: &Message) -> usize {
     let sizes = message.content.iter().map(|block| match block {
         ContentBlock::Text(block) => block.text.len(),

@@ -1,4 +1,4 @@
-//! The way a conversation is written for a server.
+//! The format of a conversation in a request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::dialect::TextDialect;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WireFormat {
     pub(crate) messages: MessageFormat,
-    /// True if an assistant message has to stand between a tool message and a user message (QUIRKS row 89).
+    /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub(crate) bridges_tool_and_user: bool,
     /// True if a conversation may begin with the assistant (QUIRKS row 88). Otherwise a short user message is put
     /// before it.
     pub(crate) lets_assistant_begin: bool,
-    /// True if the user says what the system would, because there is no role for it (QUIRKS row 95).
+    /// True if the first user message carries the system prompt, because there is no system role (QUIRKS row 95).
     pub(crate) user_instructs: bool,
-    /// The system prompt, where the user says it: the first user message begins with it.
+    /// The system prompt, if the first user message begins with it.
     pub(crate) opening: Option<Arc<str>>,
-    /// The dialect of calls and results, where they are text.
+    /// The dialect of calls and results, where they are in text.
     pub(crate) dialect: Option<Arc<TextDialect>>,
 }
 
 impl WireFormat {
-    /// Returns the text of a conversation's system message, where it is sent as one: behind the system prompt,
-    /// since servers accept one such message, in the first place.
+    /// Returns the text of a conversation's system message, if it is sent as one: after the system prompt, since
+    /// servers accept one such message, in first place.
     pub(crate) fn instructions<'a>(&self, history: &'a [Message]) -> Option<Cow<'a, str>> {
         history.first().filter(|_| !self.user_instructs).and_then(instructions_of)
     }

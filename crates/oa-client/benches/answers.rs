@@ -1,4 +1,4 @@
-//! What the server answers: events as llama.cpp's server writes them, of some 250 bytes.
+//! The server's answers: events as llama.cpp's server writes them, of some 250 bytes.
 
 use std::sync::LazyLock;
 
@@ -88,7 +88,7 @@ pub(crate) fn round(number: usize) -> Answer {
     call_of("read", &format!("call_{number}"), fragments)
 }
 
-/// What the tool of a round returns: 1 KiB of text, made once.
+/// Returns the result of a round's tool: 1 KiB of text, made once.
 pub(crate) fn page() -> String {
     static PAGE: LazyLock<String> = LazyLock::new(|| {
         let line = "The quick brown fox said \"hello\" to the lazy dog, who did not answer it.\n";

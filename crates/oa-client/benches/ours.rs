@@ -1,4 +1,4 @@
-//! What is measured: `query`, and `Client`.
+//! The code under test: `query` and `Client`.
 
 use std::hint::black_box;
 

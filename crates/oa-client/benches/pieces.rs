@@ -1,4 +1,4 @@
-//! What does each piece of an answer cost: text, and fragments of a call's arguments?
+//! Measures the cost of each piece of an answer: text, and fragments of a call's arguments.
 //!
 //! - A: each event is an HTTP chunk, and the server is ahead of the client.
 //! - A': the same, one chunk a millisecond, so that the client sleeps before each.
@@ -21,9 +21,9 @@ use crate::{PIECES, Who, instructions, ours, runtime};
 /// A row of the tables.
 struct Case {
     name: &'static str,
-    /// Who is compared with the loop.
+    /// The client that is compared with the loop.
     ours: Who,
-    /// What the server is asked for.
+    /// The form of the answer.
     form: usize,
     unit: Unit,
     /// How many units to count: these, and three times as many.

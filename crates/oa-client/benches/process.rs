@@ -1,4 +1,4 @@
-//! What the kernel says of a process: its time on the CPU, its memory, and how many files it may have.
+//! A process as the kernel reports it: CPU time, memory, and its limit of open files.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::instructions::again;
 
-/// Whether the kernel tells: other systems have no `/proc`.
+/// True if the kernel reports it: other systems have no `/proc`.
 pub(crate) const TELLS: bool = cfg!(target_os = "linux");
 
 /// How long the main thread was on a CPU, in the kernel too.

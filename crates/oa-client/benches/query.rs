@@ -1,4 +1,4 @@
-//! What do `query` and `Client` cost, from the socket to the block, against a loop written by hand?
+//! Compares `query` and `Client` with a loop written by hand, from the socket to the block.
 //!
 //! The loop, see `by_hand`, is what one would write in an afternoon. Both read from a server in a
 //! process of its own that replays prepared bytes over a loopback socket, see `replay`. Each question
@@ -60,7 +60,7 @@ const REQUESTS: usize = 1;
 const ROUNDS: usize = 2;
 const STREAMS: usize = 3;
 
-/// Who asks the server.
+/// The client that asks the server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Who {
     Query,
@@ -110,7 +110,7 @@ fn main() {
     }
 }
 
-/// What everything of a child runs on: one thread.
+/// Builds the runtime of a child: one thread.
 fn runtime() -> Runtime {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts")

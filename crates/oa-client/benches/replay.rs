@@ -94,7 +94,7 @@ pub(crate) fn serve() -> ! {
     process::exit(0)
 }
 
-/// What is written one after the other.
+/// Chunks that are written one after the other.
 type Parts = Arc<[Vec<u8>]>;
 
 #[derive(Default)]

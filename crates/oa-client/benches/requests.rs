@@ -23,7 +23,7 @@ const PROCESSES: usize = 7;
 const REQUESTS_EACH: usize = 5_000;
 const REQUESTS_A_TURN: usize = 100;
 
-/// Who asks, and how many times what the loop takes that may take; the loop itself in microseconds.
+/// The name of a row, and its target relative to the loop's time; for the loop itself, microseconds.
 const ROWS: [(&str, &str); 4] =
     [("query", "(1.30x)"), ("Client", "(1.30x)"), ("loop", "(47 us)"), ("loop, a timeout", "")];
 const QUERY: usize = 0;

@@ -19,7 +19,7 @@ use crate::{ROUNDS, Who, ours, runtime};
 
 const LENGTHS: [usize; 3] = [50, 100, 200];
 
-/// Who asks, and what it asks for.
+/// The name of a row, its client, and the form of the answers.
 const ROWS: [(&str, Who, usize); 5] = [
     ("Client", Who::Client, replay::ROUNDS),
     ("  usage 12", Who::Client, replay::ROUNDS_OF_12),

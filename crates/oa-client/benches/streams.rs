@@ -1,5 +1,4 @@
-//! What does a process hold for each of thousands of open streams, and what does an event cost that
-//! comes on one of them?
+//! Measures the memory of a process per open stream, of thousands, and the cost of an event on one of them.
 //!
 //! All streams have a connection and a task of their own, and stay open after a first piece of text:
 //! memory is what the process has grown by since it has asked once. Then each stream gets a piece at

@@ -14,9 +14,8 @@ use crate::options::AgentOptions;
 
 /// An agent as a tower `Service`: a prompt in, a stream of events out.
 ///
-/// Each prompt begins a conversation of its own, on the shared pool of connections. Tower's limits,
-/// timeouts, buffers and balance fit around it. They see a call end when the answer begins; what
-/// follows is the stream's.
+/// Each prompt begins a conversation of its own, on the shared connection pool. Wrap it in tower's limits,
+/// timeouts, buffers and balancers. For them a call ends when the answer begins; the rest is the stream.
 ///
 /// ```
 /// use oa_client::{AgentEvent, AgentOptions, AgentService};
@@ -76,13 +75,13 @@ pub struct AgentService {
 }
 
 impl AgentService {
-    /// Creates a service whose conversations begin with nothing.
+    /// Creates a service whose conversations start empty.
     #[must_use]
     pub fn new(options: AgentOptions) -> Self {
         Self { options, history: Vec::new() }
     }
 
-    /// Has each conversation begin with these messages.
+    /// Sets the messages that each conversation starts with.
     #[must_use]
     pub fn with_history(mut self, messages: Vec<Message>) -> Self {
         self.history = messages;
@@ -109,14 +108,14 @@ impl Service<Message> for AgentService {
     }
 }
 
-/// The events of one turn of an agent, and its conversation: what [`AgentService`] answers.
+/// The events of one turn of an agent, and its conversation; the response of [`AgentService`].
 ///
 /// It ends with the turn, or after an error.
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection and
-/// cancels what runs.
+/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection and cancels
+/// running tools.
 #[must_use = "streams do nothing unless polled"]
 pub struct AgentStream {
     client: Client,
@@ -128,7 +127,7 @@ impl AgentStream {
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
@@ -137,13 +136,13 @@ impl AgentStream {
         poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Returns the client whose turn this is.
+    /// Returns the client that runs this turn.
     #[must_use]
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Returns the client, to read on or to go on with the conversation.
+    /// Returns the client, to read on or to continue the conversation.
     #[must_use]
     pub fn into_client(self) -> Client {
         self.client

@@ -9,14 +9,13 @@ use crate::reply::is_whole;
 
 /// An agent as a tool of another agent.
 ///
-/// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of
-/// the last answer. While it runs it emits `text` as it is generated, and a status for each call that it
-/// makes. Interrupting the outer agent stops it, whatever it is doing.
+/// The model calls it with a prompt. Each call is a conversation of its own; its result is the text of the last
+/// answer. While it runs it emits `text` as it is generated, and a status for each call it makes. Interrupting
+/// the outer agent stops it at once.
 ///
-/// Text that may be a part only says so: where the agent ended by anything but a word of its server that it was
-/// done, the result is `{"text": "..", "incomplete": "<reason>"}`, with the reason as
-/// [`FinishReason::as_str`] has it: `length`, `max_tool_iterations`, `max_run_time`, or `unspecified` if nobody
-/// told. Without any text it is an error.
+/// An answer that may be incomplete says so: unless the server reported a normal end, the result is `{"text":
+/// "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`, `max_tool_iterations`,
+/// `max_run_time`, or `unspecified` if there is none. Without any text it is an error.
 ///
 /// ```
 /// use oa_client::{AgentOptions, AgentTool, Client};
@@ -56,12 +55,12 @@ pub struct AgentTool {
 }
 
 impl AgentTool {
-    /// Creates a tool that asks an agent of these options.
+    /// Creates a tool that asks an agent with these options.
     ///
     /// # Errors
     ///
-    /// `Config` if the options cannot be used, or if nobody would run the agent's own tools: it has some,
-    /// and no `auto_execute_tools`.
+    /// `Config` if the options cannot be used, or if the agent has tools but not `auto_execute_tools`, so that
+    /// nobody would run them.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,

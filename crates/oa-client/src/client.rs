@@ -36,19 +36,18 @@ pub use self::history::HistoryMut;
 
 /// A conversation with a model, with tools.
 ///
-/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) blocks until it returns `None`: text as
-/// it is generated, calls, results. With
-/// [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools) the client runs the calls and
-/// goes on; without it the caller answers them with [`add_tool_result`](Self::add_tool_result) and goes
-/// on with [`continue_turn`](Self::continue_turn).
+/// [`send`](Self::send) a prompt, then [`receive`](Self::receive) blocks until it returns `None`: text as it is
+/// generated, tool calls, results. With [`auto_execute_tools`](crate::AgentOptionsBuilder::auto_execute_tools)
+/// the client runs the calls and continues; otherwise add results with [`add_tool_result`](Self::add_tool_result)
+/// and continue with [`continue_turn`](Self::continue_turn).
 ///
-/// Whatever happens, [`history`](Self::history) is a conversation that the next request can be made of:
-/// each call in it has exactly one result, unless the caller is still to give it.
+/// [`history`](Self::history) is always valid for the next request: each call in it has exactly one result,
+/// unless the caller has yet to add it.
 ///
 /// # Cancel safety
 ///
-/// Every future of a client may be dropped. Dropping `send` takes the prompt back; dropping `receive`
-/// loses nothing. Dropping the client closes its connection and cancels its tools.
+/// Every future of a client may be dropped. Dropping `send` takes the prompt back; dropping `receive` loses
+/// nothing. Dropping the client closes its connection and cancels its tools.
 ///
 /// ```
 /// use oa_client::{AgentOptions, Client};
@@ -84,10 +83,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client without a conversation.
+    /// Creates a client with an empty history.
     ///
-    /// Options without a model, which [`AgentOptions::default`] may be, are taken too: the first request is an error of
-    /// kind `Config` that says what is missing, unless [`set_model`](Self::set_model) comes before.
+    /// The options may lack a model, as [`AgentOptions::default`] may: then the first request fails with kind
+    /// `Config`, unless [`set_model`](Self::set_model) is called before.
     ///
     /// # Errors
     ///
@@ -97,8 +96,8 @@ impl Client {
         Ok(Self { driver, options })
     }
 
-    /// Creates a client that sends its requests over a service of your own: one with middleware, or a
-    /// model in memory.
+    /// Creates a client that sends its requests through your own service: one with middleware, or a model in
+    /// memory.
     ///
     /// See [`AgentOptionsBuilder::transport`](crate::AgentOptionsBuilder::transport) for an example with tower's limits.
     ///
@@ -125,8 +124,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Creates a client that goes on with a conversation, made valid first (see
-    /// [`history_mut`](Self::history_mut)). Results in it are taken as they stand: no hook is asked about them.
+    /// Creates a client that continues a conversation, which is made valid first (see
+    /// [`history_mut`](Self::history_mut)). Its results are taken as they are: no hook sees them.
     ///
     /// # Errors
     ///
@@ -138,11 +137,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Creates a client that goes on with a conversation which waits: made valid first, but for calls at
-    /// its end without a result. In auto mode all of these wait for [`approve`](Self::approve) or
-    /// [`deny`](Self::deny), also those that a rule allows, with the input that the model gave, completed by the tool's
-    /// defaults: what was decided before is not stored. Hooks and rules decide about them anew when the turn goes on. In manual mode they wait for their results. Hooks are asked about
-    /// results at its end before the next request, since nobody knows whether they were.
+    /// Creates a client that continues a suspended conversation: calls at its end without a result stay open; the
+    /// rest is made valid first.
+    ///
+    /// In auto mode all open calls wait for [`approve`](Self::approve) or [`deny`](Self::deny), also those that a
+    /// rule allows, with the model's input and the tool's defaults. Earlier decisions are not stored: hooks and
+    /// rules decide again when the turn continues. In manual mode open calls wait for their results. Hooks see
+    /// the results at the end of the conversation before the next request, since they may not have seen them yet.
     ///
     /// # Errors
     ///
@@ -155,29 +156,29 @@ impl Client {
         Ok(client)
     }
 
-    /// Sends a prompt, and waits for the head of its answer.
+    /// Sends a prompt and waits for the head of its answer.
     ///
-    /// An answer that was not read to its end is ended first, and calls that are open are answered with
-    /// "not run". `send("")` is [`continue_turn`](Self::continue_turn); in the middle of several calls it
-    /// marks that the turn is to go on once the last of them is answered.
+    /// An answer in progress is ended first, and open calls are answered with "not run". `send("")` is
+    /// [`continue_turn`](Self::continue_turn); while calls are open, it continues the turn once the last of them
+    /// has a result.
     ///
-    /// The same prompt, sent again after its answer broke, is a retry: the prompt is not recorded twice and
-    /// hooks do not see it again. A different prompt follows the broken answer, whose text is recorded before
-    /// it, marked as interrupted.
+    /// Sending the same prompt again after its answer broke is a retry: the prompt is not recorded twice and
+    /// hooks do not see it again. A different prompt follows the broken answer, whose text is recorded before it,
+    /// marked as interrupted.
+    ///
+    /// An interrupt is not an error: `send` returns `Ok`, [`receive`](Self::receive) returns `None`, and the
+    /// prompt stays.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a prompt that says nothing, an empty one with nothing to continue, or a conversation
-    /// whose system message holds an image; `MaxTurns`; `Blocked` or `Hook` if a hook does not let the prompt
-    /// pass; `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`. The prompt is taken back and history is
-    /// as it was, except that calls which were open stay answered. A retry takes nothing back.
+    /// `InvalidInput` for a blank prompt, an empty one with nothing to continue, or a system message with an
+    /// image in history; `MaxTurns`; `Blocked` or `Hook` if a hook stops the prompt; `Connect`, `Timeout`, `Api`,
+    /// `ContextOverflow`, `Stream`. The prompt is taken back and history restored, except that calls which were
+    /// open stay answered. A retry takes nothing back.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
-    ///
-    /// An interrupt is no error: then it returns `Ok`, [`receive`](Self::receive) returns `None`, and the prompt
-    /// stays.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
@@ -189,11 +190,11 @@ impl Client {
         self.driver.submit(Message::user(prompt)).await
     }
 
-    /// Sends a prompt of text and images; otherwise as [`send`](Self::send).
+    /// Sends a prompt of text and images; otherwise like [`send`](Self::send).
     ///
     /// # Errors
     ///
-    /// As [`send`](Self::send), and `InvalidInput` unless it is a message of the user.
+    /// As [`send`](Self::send), and `InvalidInput` if it is not a user message.
     ///
     /// # Panics
     ///
@@ -206,15 +207,15 @@ impl Client {
         self.driver.submit(prompt).await
     }
 
-    /// Goes on from the conversation as it stands, with fresh budgets: after all calls are answered,
-    /// after an error, or after a limit. Waits for the head of the answer; but where calls waited for
-    /// permission it resolves at once, and they run while the caller receives.
+    /// Continues the conversation with fresh budgets: after all calls have results, after an error, or after a
+    /// limit. Waits for the head of the answer; but if calls waited for approval, it returns at once, and they
+    /// run while you receive.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if calls have no result yet, naming their ids, or if neither a message of the user nor
-    /// a result stands last: an answer that was interrupted is never taken up where it stopped, so send a
-    /// prompt instead. Otherwise as [`send`](Self::send) for what the server does.
+    /// `InvalidInput` if calls have no result yet, with their ids, or if the last message is neither the user's
+    /// nor a result: an interrupted answer is never resumed, so send a prompt instead. Otherwise the server
+    /// errors of [`send`](Self::send).
     ///
     /// # Panics
     ///
@@ -222,12 +223,12 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection; history stays, and it can be called again.
+    /// Dropping the future closes the connection; history stays, and you can call it again.
     pub async fn continue_turn(&mut self) -> Result<()> {
         self.driver.go_on().await
     }
 
-    /// Sends a prompt and collects what comes of it.
+    /// Sends a prompt and collects the answer.
     ///
     /// # Errors
     ///
@@ -239,8 +240,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses the text read so far, except what stands in history; the rest of the
-    /// turn can still be read.
+    /// Dropping the future loses the text read so far, except what is in history; the rest of the turn can still
+    /// be received.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
         let mut text = String::new();
@@ -257,31 +258,31 @@ impl Client {
         })
     }
 
-    /// Waits for the next block; `None` when the turn is over, was interrupted, or waits for the
-    /// caller to answer calls. [`finish_reason`](Self::finish_reason) tells which.
+    /// Waits for the next block; `None` if the turn is over, was interrupted, or waits for results of calls.
+    /// [`finish_reason`](Self::finish_reason) says which.
     ///
     /// # Errors
     ///
-    /// Whatever ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds all that
-    /// [`send`](Self::send) tells of the server. What was completed stays in history, and so does the prompt
-    /// once an answer to it has begun; the text of the answer that broke does not. [`continue_turn`] asks
-    /// again, and so does [`send`](Self::send) with the same prompt.
+    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds the server
+    /// errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
+    /// it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and so does
+    /// [`send`](Self::send) with the same prompt.
     ///
     /// [`continue_turn`]: Self::continue_turn
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing: what is in progress goes on with the next call.
+    /// Dropping the future loses nothing: the next call continues the work in progress.
     pub async fn receive(&mut self) -> Result<Option<ContentBlock>> {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Waits for the next event; `None` as for [`receive`](Self::receive), which is this with only the
-    /// blocks let through.
+    /// Waits for the next event; `None` as for [`receive`](Self::receive), which returns only the blocks among
+    /// them.
     ///
     /// # Errors
     ///
@@ -307,16 +308,16 @@ impl Client {
         ClientStream { client: self, is_over: false }
     }
 
-    /// Answers a call, in manual mode. A string reaches the model as it is, anything else as JSON.
+    /// Adds the result of a call, in manual mode. A string reaches the model as it is, any other value as JSON.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if no call of the last answer has this id, or it has a result.
+    /// `InvalidInput` if no call of the last answer has this id, or it already has a result.
     pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
         self.driver.add_result(id, content, Outcome::Ok)
     }
 
-    /// Answers a call with an error that the model reads, in manual mode.
+    /// Adds an error as the result of a call, in manual mode; the model reads it.
     ///
     /// # Errors
     ///
@@ -329,8 +330,8 @@ impl Client {
         self.driver.add_result(id, content, Outcome::Failed)
     }
 
-    /// Returns the calls that wait for permission, with what they would run with. There are some after a
-    /// turn has ended by [`FinishReason::ApprovalPending`].
+    /// Returns the calls that wait for approval, with the input they would run with. There are some after a turn
+    /// ended with [`FinishReason::ApprovalPending`].
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
         let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
@@ -342,32 +343,32 @@ impl Client {
         pending.collect()
     }
 
-    /// Permits a call that waits. Once none waits any more, [`continue_turn`](Self::continue_turn) runs
-    /// what was permitted.
+    /// Approves a waiting call. When none waits any more, [`continue_turn`](Self::continue_turn) runs the
+    /// approved calls.
     ///
-    /// Rules and mode are asked again when the call is about to run: a rule that denies it and
-    /// [`PermissionMode::Plan`] win over an approval.
+    /// Rules and the mode are checked again before the call runs: a deny rule and [`PermissionMode::Plan`]
+    /// override an approval.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if no call of the last answer has this id, or it does not wait.
+    /// `InvalidInput` if no call of the last answer has this id, or it is not waiting.
     pub fn approve(&mut self, id: &str) -> Result<()> {
         let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
         let input = call.map(|call| call.input.clone()).unwrap_or_default();
         self.driver.turn.approve(id, Decision::Run(input)).map_err(error::turn)
     }
 
-    /// Permits a call that waits, with another input, which is completed by the tool's defaults.
+    /// Approves a waiting call with a different input, to which the tool's defaults are added.
     ///
     /// # Errors
     ///
-    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not fit the tool's schema: then the call
-    /// still waits.
+    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not match the tool's schema: then the
+    /// call still waits.
     pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
         self.driver.approve_with(id, input)
     }
 
-    /// Denies a call that waits; the model reads why.
+    /// Denies a waiting call; the model reads the reason.
     ///
     /// # Errors
     ///
@@ -379,14 +380,14 @@ impl Client {
         self.driver.turn.approve(id, Decision::Refuse(content)).map_err(error::turn)
     }
 
-    /// Returns a tool by its name, for those who run calls themselves.
+    /// Returns a tool by name, for callers that run calls themselves.
     #[must_use]
     pub fn get_tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.driver.settings.config.tools.get(name)
     }
 
-    /// Returns the context to run a call with, for those who run calls themselves: the call's id and
-    /// name, and what the options share with tools. It is cancelled by nobody but the caller.
+    /// Returns the context to run a call with, for callers that run calls themselves: the call's id and name, and
+    /// the state that the options share with tools. Only the caller can cancel it.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
         ToolContext::new(&*call.id, &*call.name)
@@ -399,29 +400,29 @@ impl Client {
         self.driver.turn.history()
     }
 
-    /// Forgets the conversation. A turn in progress is ended; options and counts stay.
+    /// Clears the conversation. A turn in progress is ended; options and counts stay.
     pub fn clear_history(&mut self) {
         self.driver.abandon();
         self.set_history(Vec::new());
     }
 
-    /// Returns the options, with what was changed since.
+    /// Returns the options, including later changes.
     #[must_use]
     pub fn options(&self) -> &AgentOptions {
         &self.options
     }
 
-    /// Names another model, from the next request on.
+    /// Sets the model, from the next request on.
     ///
     /// # Errors
     ///
-    /// `Config` if the name is empty or holds control characters.
+    /// `Config` if the name is empty or has control characters.
     pub fn set_model(&mut self, model: impl AsRef<str>) -> Result<()> {
         let model = ModelName::new(model)?;
         self.change(|settings| settings.set_model(&model))
     }
 
-    /// Sets the first message of every request, from the next one on. An empty text means no system prompt.
+    /// Sets the system prompt, from the next request on. An empty text means none.
     ///
     /// # Errors
     ///
@@ -433,11 +434,11 @@ impl Client {
         })
     }
 
-    /// Offers these tools in place of others, from the next request on.
+    /// Replaces the tools, from the next request on.
     ///
     /// # Errors
     ///
-    /// `Config` for a tool that cannot be offered, or two of one name; nothing changes then.
+    /// `Config` for a tool that cannot be offered, or two of one name; then nothing changes.
     pub fn set_tools<T: Tool + 'static>(
         &mut self,
         tools: impl IntoIterator<Item = T>,
@@ -448,13 +449,14 @@ impl Client {
         Ok(())
     }
 
-    /// Sets what happens to calls that no rule is about, from now on: for example to leave [`PermissionMode::Plan`],
-    /// which also stops calls that were permitted before, unless those of their answer have started.
+    /// Sets what happens to calls that no rule matches, from now on: for example, to leave
+    /// [`PermissionMode::Plan`]. Switching to `Plan` also stops calls approved before, unless the calls of their
+    /// answer have started.
     ///
     /// # Errors
     ///
-    /// `Config` in manual mode, in which the caller decides, and if `can_use_tool` is set but would never be
-    /// asked in this mode.
+    /// `Config` in manual mode, where the caller decides, and if `can_use_tool` is set but would never be called
+    /// in this mode.
     pub fn set_permission_mode(&mut self, mode: PermissionMode) -> Result<()> {
         if !self.options.auto_execute_tools() {
             return Err(Error::config(
@@ -468,7 +470,7 @@ impl Client {
         })
     }
 
-    /// Returns what is known of the turns so far.
+    /// Returns metadata of the turns so far.
     #[must_use]
     pub fn turn_metadata(&self) -> TurnMetadata {
         let turn = &self.driver.turn;
@@ -477,34 +479,34 @@ impl Client {
         metadata
     }
 
-    /// Returns why the last turn ended; `None` while it goes on, and if it failed.
+    /// Returns why the last turn ended; `None` while it is in progress, and if it failed.
     #[must_use]
     pub fn finish_reason(&self) -> Option<&FinishReason> {
         self.driver.metadata.finish_reason.as_ref()
     }
 
-    /// Returns what the last answer of this turn cost: tokens if the server said so, and time; `None` until one
-    /// has ended. Of an interrupted answer, this is what the server had reported by then, or `None`.
+    /// Returns the usage of the last answer of this turn: tokens if the server reported them, and time; `None`
+    /// until one has ended. For an interrupted answer, what the server had reported by then, or `None`.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage
     }
 
-    /// Returns the last answer of this turn, once it has ended; what had come of it if it failed.
+    /// Returns the last answer of this turn once it has ended; if it failed, the part that arrived.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()
     }
 
-    /// Ends the run in progress at once. Without one this does nothing.
+    /// Ends the run in progress at once; does nothing without one.
     ///
-    /// [`receive`](Self::receive) then returns `None`. Text that was received stays in history, marked;
-    /// open calls are answered as cancelled.
+    /// [`receive`](Self::receive) then returns `None`. Text received so far stays in history, marked; open calls
+    /// are answered as cancelled.
     pub fn interrupt(&self) {
         self.driver.interrupt.interrupt();
     }
 
-    /// Returns a handle that interrupts from elsewhere: another task, a signal handler.
+    /// Returns a handle to interrupt from elsewhere: another task, a signal handler.
     #[must_use]
     pub fn interrupt_handle(&self) -> InterruptHandle {
         self.driver.interrupt.clone()
@@ -547,7 +549,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// The blocks of a turn: what [`Client::stream`] returns.
+/// A stream of a turn's blocks, returned by [`Client::stream`].
 #[derive(Debug)]
 #[must_use = "streams do nothing unless polled"]
 pub struct ClientStream<'a> {

@@ -29,7 +29,7 @@ pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
     pub(crate) interrupt: InterruptHandle,
-    /// What happened while nobody listened.
+    /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// And then an answer began.
     began: bool,
@@ -330,12 +330,12 @@ impl Driver {
         self.metadata.finish_reason = reason;
     }
 
-    /// Whether the run is interrupted, and that was not acted upon.
+    /// True if the run is interrupted and the interrupt was not handled yet.
     fn is_interrupted(&self) -> bool {
         self.run.is_some() && self.interrupt.is_interrupted()
     }
 
-    /// Whether the run is cut, as far as that is known without waiting.
+    /// Returns why the run is cut, as far as that is known without waiting.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> Option<Cut> {
         if self.is_interrupted() {
             return Some(Cut::Interrupted);
@@ -398,7 +398,7 @@ impl Driver {
         }
     }
 
-    /// What nobody has received of an earlier turn is no event of the next.
+    /// Drops events of an earlier turn that nobody received.
     pub(crate) fn forget_events(&mut self) {
         self.events.clear();
         self.began = false;

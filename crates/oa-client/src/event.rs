@@ -6,36 +6,35 @@ use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock};
 use serde_json::Value;
 
-/// Anything that happens in a turn: what [`Client::next_event`](crate::Client::next_event) returns.
+/// An event of a turn, returned by [`Client::next_event`](crate::Client::next_event).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// An answer of the model has ended, and stands in history.
+    /// An answer of the model has ended and is in history.
     AnswerEnd(Arc<AssistantMessage>),
-    /// An answer begins: the head of the response is there.
+    /// An answer begins: the head of the response has arrived.
     AnswerStart,
-    /// What [`Client::receive`](crate::Client::receive) returns: text and thinking as they are
-    /// generated, calls, what was wrong with them, and their results.
+    /// A block, as [`Client::receive`](crate::Client::receive) returns it: text and thinking as they are
+    /// generated, calls, invalid calls, and results.
     Block(ContentBlock),
-    /// A call was denied by a hook, a rule, the mode or whoever was asked. It comes when that is decided, before any
-    /// call of the answer starts; the error and the result that the model reads follow as blocks, in call order.
+    /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
+    /// answer starts; the error and the result that the model reads follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
-    /// The server does not take the form that an answer is to have, in these words: it was asked once more,
-    /// and is from now on, for any JSON object or in words alone, as
-    /// [`OutputMode::Auto`](crate::OutputMode::Auto) has it.
+    /// The server rejected the response format, with this message. The client falls back for this and later
+    /// requests, as described at [`OutputMode::Auto`](crate::OutputMode::Auto).
     FormatRefused(String),
-    /// Something in the stream was wrong, and the stream went on.
+    /// The stream was malformed somewhere, and continued.
     Problem(Problem),
-    /// The server seems to have cut the prompt of the answer that has just ended, without saying so.
+    /// The server seems to have silently cut the prompt of the answer that has just ended.
     PromptCut(PromptCut),
-    /// What happens while tools run: starts, what they say, completions.
+    /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
-    /// The server says that the model has no tools, in these words: from now on calls are text, as
-    /// [`ToolMode::Auto`](crate::ToolMode::Auto) has it.
+    /// The server says that the model does not support tools, with its message: from now on calls are made in
+    /// text; see [`ToolMode::Auto`](crate::ToolMode::Auto).
     ToolsRefused(String),
-    /// A piece of a call that is not complete yet.
+    /// A fragment of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),
-    /// The turn is over, or waits for the caller to answer calls.
+    /// The turn is over, or waits for results of calls.
     TurnEnd(FinishReason),
 }
 
@@ -47,46 +46,45 @@ pub struct CallDenied {
     pub call_id: String,
     /// The name of the tool.
     pub tool_name: String,
-    /// The input that was denied: the one that would have run.
+    /// The denied input: the one that would have run.
     pub input: Value,
-    /// Why it was denied, as the model reads it.
+    /// The reason, as the model reads it.
     pub reason: String,
 }
 
-/// A prompt that the model has not seen all of: the server reports far fewer tokens than were sent (QUIRKS
-/// row 101).
+/// A prompt that the server seems to have cut: it reports far fewer tokens than were sent (QUIRKS row 101).
 ///
-/// Some servers leave out of a prompt what does not fit into the model's context, and answer as if nothing
-/// had happened: the model then has never seen its tools, or the system prompt. Have the server load the model
-/// with more context, or shorten what is sent.
+/// Some servers drop the part of a prompt that does not fit into the model's context, and answer as if nothing
+/// had happened: the model never saw its tools, or the system prompt. Load the model with more context, or send
+/// less.
 ///
-/// # What can be told, and what not
+/// # Accuracy
 ///
-/// A prompt counts as cut when the server reports less than half of an estimate that leaves out pictures, and
-/// takes tools for half of what they are, because templates write them in many ways. A cut that leaves more
-/// than half of a prompt is not seen, nor one by a server that counts what it was sent rather than what the
-/// model has read, or that reports no usage.
+/// A prompt counts as cut if the server reports less than half of an estimate that ignores images and counts
+/// tools at half their size, since templates vary. Not detected: a cut that leaves more than half of the prompt,
+/// a server that counts the tokens it was sent rather than those the model read, and a server that reports no
+/// usage.
 ///
-/// Some servers count only what was not in their prompt cache. What they say was cached is added to
-/// what they report. Where they say nothing of it, nothing is told as long as the report may be what is new since
-/// the last answer, or all of a conversation whose tools and system prompt were cached. Of such a server a
-/// long prompt that begins like one of another conversation can still look cut.
+/// Some servers count only tokens outside of their prompt cache. Cached tokens that they report are added. If
+/// they report none, nothing is flagged while the report may be the part that is new since the last answer, or a
+/// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares
+/// its beginning with another conversation can still look cut.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct PromptCut {
-    /// About how many tokens were sent, at least.
+    /// A lower estimate of the tokens sent.
     pub estimated: u64,
-    /// How many the server says that it has read, with those that it had in its cache.
+    /// The tokens that the server reports as read, cached ones included.
     pub reported: u64,
 }
 
-/// A piece of a call, as the server sent it.
+/// A fragment of a call, as the server sent it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ToolUseDelta {
-    /// Which call of the answer, counted from 0 in the order in which they began.
+    /// The index of the call in the answer, from 0, in the order in which calls began.
     pub call: usize,
-    /// The tool's name, with the first piece if it is known then.
+    /// The tool's name, in the first fragment if it is known then.
     pub name: Option<String>,
     /// More of the arguments: a fragment of JSON text.
     pub arguments: String,
@@ -104,7 +102,7 @@ impl From<Refusal> for AgentEvent {
 }
 
 impl AgentEvent {
-    /// What a change of the answer is to whoever watches; text only if it is to be shown now.
+    /// Returns the event for a delta; text only if it is to be shown now.
     #[inline]
     pub(crate) fn of(delta: Delta<'_>, shows_text: bool) -> Option<Self> {
         let piece = |call, name: Option<&str>, arguments: &str| {

@@ -1,4 +1,4 @@
-//! Whether a server has read all that it was sent.
+//! Detects whether a server cut the prompt.
 
 mod estimates;
 
@@ -26,7 +26,7 @@ pub(crate) struct Gauge {
     known: Option<Box<Known>>,
 }
 
-/// What is known of the conversation, once its length did not say enough.
+/// State of the conversation, kept once its length alone did not decide.
 #[derive(Debug, Default)]
 struct Known {
     /// The numbers of the messages whose lengths are known, and the sum up to each.
@@ -64,7 +64,7 @@ struct Sum {
     with_answer: usize,
 }
 
-/// What was found out last, of the conversation that is still going on.
+/// The last finding about the current conversation.
 #[derive(Clone, Copy, Debug, Default)]
 enum Verdict {
     /// It was cut.
@@ -90,7 +90,7 @@ impl Size {
         (self.tokens as u128 * length as u128 / self.length.max(1) as u128) as usize
     }
 
-    /// Whether it is time to estimate again: when it has grown enough, and may have become too much.
+    /// True if the conversation has grown enough to be estimated again, and may be too long by now.
     fn is_outgrown(self, length: usize, reported: u64) -> bool {
         length > self.length + self.length / 4
             && self.grown_to(length) as u64 > reported.saturating_mul(2)
@@ -209,7 +209,7 @@ impl Parts {
         self.before_answer + self.answer + self.since
     }
 
-    /// Whether so few may have been read because the server had the others in its cache.
+    /// True if the report may be low because the rest of the prompt was cached.
     fn may_be_uncached(&self, reported: u64) -> bool {
         let may_be = |least: usize, most: usize, images: usize| {
             let most = most * DENSEST + images * LARGEST_IMAGE + TEMPLATE;
@@ -223,8 +223,7 @@ impl Parts {
     }
 }
 
-/// Whether a report is so near to these numbers, of which the smaller comes first, that nothing has to be
-/// estimated.
+/// True if a report is so near to this range that nothing has to be estimated.
 fn is_clearly(reported: u64, [least, most]: [usize; 2]) -> bool {
     (least as u64 * 3 / 4..=(most + most / 2 + TEMPLATE) as u64).contains(&reported)
 }
@@ -272,10 +271,10 @@ const BYTES_PER_TOKEN: u64 = 6;
 /// How many times as many tokens as estimated there may be.
 const DENSEST: usize = Calibration::MAX as usize;
 
-/// What is left to read of a prompt that was sent before just so.
+/// Prompt tokens that remain to be read when the same prompt is sent again.
 const REPEATED: u64 = 16;
 
-/// What templates add to an answer and what follows it.
+/// Tokens that templates add to an answer and what follows it.
 const TEMPLATE: usize = 64;
 
 /// The tokens that an image may take.

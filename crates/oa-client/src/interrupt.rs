@@ -10,14 +10,14 @@ use oa_tools::Cancel;
 
 /// Interrupts the run in progress of one [`Client`](crate::Client), from anywhere.
 ///
-/// Clones are the same handle. When nothing is in progress it does nothing: an interrupt is never kept
-/// for the next prompt.
+/// Clones are the same handle. Does nothing when no run is in progress: an interrupt is never kept for the next
+/// prompt.
 #[derive(Clone, Default)]
 pub struct InterruptHandle(Arc<Signal>);
 
 #[derive(Default)]
 struct Signal {
-    /// Changed under the lock, so that whoever interrupts finds the listeners of this run, not of the next.
+    /// Changed under the lock, so that an interrupt finds the listeners of this run, not of the next.
     state: AtomicU8,
     listeners: Mutex<Listeners>,
 }
@@ -26,10 +26,10 @@ const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
 const INTERRUPTED: u8 = 2;
 
-/// Who is to be told.
+/// The parties to notify.
 #[derive(Default)]
 struct Listeners {
-    /// Whoever waits for the client.
+    /// The task that waits for the client.
     client: Option<Waker>,
     /// The tools of this run, once one has run.
     tools: Option<Cancel>,
@@ -55,38 +55,37 @@ impl InterruptHandle {
         }
     }
 
-    /// Returns whether the run in progress has been interrupted.
+    /// Returns `true` if the run in progress has been interrupted.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.0.state() == INTERRUPTED
     }
 
-    /// Interrupts if `interrupted` is true: for programs that held an `Arc<AtomicBool>` here.
+    /// Interrupts if `interrupted` is true: a drop-in for programs that used an `Arc<AtomicBool>`.
     pub fn store(&self, interrupted: bool, _: Ordering) {
         if interrupted {
             self.interrupt();
         }
     }
 
-    /// Returns whether the run in progress has been interrupted: the counterpart of
-    /// [`store`](Self::store).
+    /// Returns `true` if the run in progress has been interrupted: the counterpart of [`store`](Self::store).
     #[must_use]
     pub fn load(&self, _: Ordering) -> bool {
         self.is_interrupted()
     }
 
-    /// There is something to interrupt as long as this lasts.
+    /// Begins a run, which lasts until the guard is dropped.
     pub(crate) fn running(&self) -> Running {
         self.begin_run();
         Running(self.clone())
     }
 
-    /// From now on there is something to interrupt.
+    /// Begins a run: it can be interrupted from now on.
     pub(crate) fn begin_run(&self) {
         self.turn_to(RUNNING);
     }
 
-    /// From now on there is nothing to interrupt.
+    /// Ends the run: interrupts do nothing from now on.
     pub(crate) fn end_run(&self) {
         self.turn_to(IDLE);
     }
@@ -106,7 +105,7 @@ impl InterruptHandle {
         Poll::Pending
     }
 
-    /// A signal for tools of this run, which is given with an interrupt, at the latest.
+    /// Returns the cancel signal for tools of this run, set by an interrupt at the latest.
     pub(crate) fn for_tools(&self) -> Cancel {
         let mut listeners = self.0.lock();
         let tools = listeners.tools.get_or_insert_default().child();
@@ -133,7 +132,7 @@ impl InterruptHandle {
 pub(crate) struct Running(InterruptHandle);
 
 impl Running {
-    /// Does a part of it; `None` after an interrupt, also one between two parts.
+    /// Runs a part of it; `None` after an interrupt, also one between two parts.
     pub(crate) async fn unless_interrupted<T>(&self, part: impl Future<Output = T>) -> Option<T> {
         let mut part = pin!(part);
         poll_fn(|cx| match self.0.poll_interrupted(cx) {

@@ -1,14 +1,13 @@
 //! Composes parser, aggregator and transport into a client for chat-completions servers.
 //!
-//! [`query`] asks once and streams the answer; a [`Client`] has a conversation, and runs tools;
-//! [`AgentOptions`] say whom and how. Everything goes over
-//! one tower service, so that any transport fits: the default one, one of your own, or a scripted
-//! model in a test.
+//! [`query`] sends one prompt and streams the answer; a [`Client`] has a conversation and runs tools;
+//! [`AgentOptions`] set the server, the model and everything else. Requests go through one tower service, so any
+//! transport fits: the default one, your own, or a scripted model in a test.
 //!
 //! # Who needs this crate alone
 //!
-//! Nobody, usually: the facade `open-agent` is this crate with a list of names. [`Pipeline`] is for
-//! those who have the bytes of a body and want deltas and blocks from it.
+//! Nobody, usually: the facade `open-agent` re-exports this crate. [`Pipeline`] is for programs that have the
+//! bytes of a body and want deltas and blocks.
 //!
 //! ```
 //! use oa_client::{AgentOptions, query};
@@ -28,8 +27,9 @@
 //!
 //! # Features
 //!
-//! `tls` adds https, `tracing` spans and a line in the log when a limit ends a turn; both are off by
-//! default here, on by default in the facade. `schemars` adds answers of a type: `Client::send_for`, `query_for`.
+//! `tls` adds https; `tracing` adds spans, and a line in the log when a limit ends a turn; both are off by
+//! default here, on by default in the facade. `schemars` adds structured output from types: `Client::send_for`,
+//! `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

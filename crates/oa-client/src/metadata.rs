@@ -2,22 +2,22 @@ use oa_types::{FinishReason, Usage};
 
 use crate::event::PromptCut;
 
-/// What is known of the turns of a [`Client`](crate::Client) so far.
+/// Metadata of the turns of a [`Client`](crate::Client) so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TurnMetadata {
-    /// How many prompts were taken; those that failed do not count.
+    /// Number of prompts taken; failed ones do not count.
     pub turns: u32,
-    /// How many rounds of tool calls the last turn has had.
+    /// Number of rounds of tool calls in the last turn.
     pub rounds: u32,
-    /// The cost of the last answer of this turn: tokens if the server said so, and time; `None` until an answer has
-    /// ended. Of an interrupted answer, this is what the server had reported by then.
+    /// Usage of the last answer of this turn: tokens if the server reported them, and time; `None` until an
+    /// answer has ended. For an interrupted answer, what the server had reported by then.
     pub usage: Option<Usage>,
-    /// What all answers cost together, tokens as far as the server said so.
+    /// Usage of all answers together; tokens are counted where the server reports them.
     pub total_usage: Usage,
-    /// What was found out if the server seems to have cut the prompt of the last answer.
+    /// Set if the server seems to have cut the prompt of the last answer.
     pub prompt_cut: Option<PromptCut>,
-    /// Why the last turn ended; `None` while it goes on, and if it failed.
+    /// Why the last turn ended; `None` while it is in progress, and if it failed.
     pub finish_reason: Option<FinishReason>,
 }
 

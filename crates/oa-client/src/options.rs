@@ -20,7 +20,7 @@ use crate::builder::AgentOptionsBuilder;
 use crate::error::Result;
 use crate::settings::Settings;
 
-/// Whom to ask, and how. Cheap to clone; clones share one pool of connections.
+/// Server, model and settings of an agent. Cheap to clone; clones share one connection pool.
 ///
 /// ```
 /// use oa_chat::Provider;
@@ -35,13 +35,13 @@ use crate::settings::Settings;
 /// # Ok::<(), oa_client::Error>(())
 /// ```
 ///
-/// [`AgentOptions::default`] is what the environment says: `OPEN_AGENT_MODEL` and
-/// `OPEN_AGENT_BASE_URL`. A client takes it also without a model; then the first request is an error that says so.
+/// [`AgentOptions::default`] reads `OPEN_AGENT_MODEL` and `OPEN_AGENT_BASE_URL` from the environment. Without a
+/// model, the first request fails and says so.
 #[derive(Clone)]
 pub struct AgentOptions(pub(crate) Arc<Settings>);
 
 impl AgentOptions {
-    /// Begins with nothing set.
+    /// Returns a builder with nothing set.
     pub fn builder() -> AgentOptionsBuilder {
         AgentOptionsBuilder::default()
     }
@@ -50,8 +50,8 @@ impl AgentOptions {
         &self.0
     }
 
-    /// Returns an error if no request can be sent: there is no model, or the environment holds an address that cannot be
-    /// used. Only [`AgentOptions::default`] makes such options.
+    /// Returns an error if no request can be sent: there is no model, or the address in the environment is
+    /// invalid. Only [`AgentOptions::default`] makes such options.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl AgentOptions {
         self.0.endpoint()
     }
 
-    /// Returns the options of requests, as they are sent to any server.
+    /// Returns the options of requests, which apply to any server.
     #[must_use]
     pub fn chat_options(&self) -> &ChatOptions {
         self.0.chat.options()
@@ -85,13 +85,13 @@ impl AgentOptions {
         self.0.endpoint().map_or("", Endpoint::base_url)
     }
 
-    /// Returns the provider, if one was named.
+    /// Returns the provider, if one was set.
     #[must_use]
     pub fn provider(&self) -> Option<Provider> {
         self.0.endpoint()?.provider()
     }
 
-    /// Returns the profile that was read, if one was.
+    /// Returns the server profile, if one was set.
     #[must_use]
     pub fn server_profile(&self) -> Option<&ServerProfile> {
         self.0.config.server_profile.as_ref()
@@ -109,7 +109,7 @@ impl AgentOptions {
         self.0.chat.system_role
     }
 
-    /// Returns the API key, which does not show itself.
+    /// Returns the API key; its `Debug` output hides it.
     #[must_use]
     pub fn api_key(&self) -> Option<&ApiKey> {
         self.0.endpoint()?.api_key()
@@ -139,7 +139,7 @@ impl AgentOptions {
         self.0.chat.parameters.top_p
     }
 
-    /// Returns the texts at which an answer ends.
+    /// Returns the stop sequences.
     #[must_use]
     pub fn stop(&self) -> &[String] {
         &self.0.chat.parameters.stop
@@ -151,49 +151,49 @@ impl AgentOptions {
         self.0.chat.parameters.seed
     }
 
-    /// Returns the tools that the model is offered.
+    /// Returns the tools offered to the model.
     #[must_use]
     pub fn tools(&self) -> &Registry {
         &self.0.config.tools
     }
 
-    /// Returns a tool by its name.
+    /// Returns a tool by name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.config.tools.get(name)
     }
 
-    /// Returns whether the client runs calls itself.
+    /// Returns `true` if the client runs calls itself.
     #[must_use]
     pub fn auto_execute_tools(&self) -> bool {
         self.0.config.turn.mode == Mode::Auto
     }
 
-    /// Returns how many rounds of calls one prompt may have in auto mode.
+    /// Returns the maximum number of rounds of calls for one prompt in auto mode.
     #[must_use]
     pub fn max_tool_iterations(&self) -> u32 {
         self.0.config.turn.max_rounds
     }
 
-    /// Returns how many prompts a client takes.
+    /// Returns the maximum number of prompts of a client.
     #[must_use]
     pub fn max_turns(&self) -> Option<u32> {
         self.0.config.turn.max_turns
     }
 
-    /// Returns how many calls are run for one prompt.
+    /// Returns the maximum number of calls run for one prompt.
     #[must_use]
     pub fn max_tool_calls(&self) -> Option<u32> {
         self.0.config.turn.max_calls
     }
 
-    /// Returns how many tokens one prompt may cost before calls are no longer run.
+    /// Returns the number of tokens of one prompt after which calls are no longer run.
     #[must_use]
     pub fn max_run_tokens(&self) -> Option<u64> {
         self.0.config.turn.max_tokens
     }
 
-    /// Returns how many tool calls may begin in a minute.
+    /// Returns the maximum number of tool calls started per minute.
     #[must_use]
     pub fn max_tool_calls_per_minute(&self) -> Option<u32> {
         self.0.executor.options().rate.as_ref().map(CallRate::calls)
@@ -205,31 +205,31 @@ impl AgentOptions {
         self.0.config.price
     }
 
-    /// Returns what one prompt may cost before calls are no longer run.
+    /// Returns the cost of one prompt after which calls are no longer run.
     #[must_use]
     pub fn max_run_cost(&self) -> Option<Cost> {
         self.0.config.turn.max_cost
     }
 
-    /// Returns how long one prompt may take, tools included.
+    /// Returns the longest time of one prompt, tools included.
     #[must_use]
     pub fn max_run_time(&self) -> Option<Duration> {
         self.0.config.max_run_time
     }
 
-    /// Returns after how many identical calls with identical results the model is told.
+    /// Returns the number of identical calls with identical results after which the model is warned.
     #[must_use]
     pub fn repeat_guard(&self) -> Option<u32> {
         self.0.config.turn.repeat_guard
     }
 
-    /// Returns whether a limit is followed by one last request without tools.
+    /// Returns `true` if a limit is followed by one last request without tools.
     #[must_use]
     pub fn last_answer_without_tools(&self) -> bool {
         self.0.config.turn.last_answer_without_tools
     }
 
-    /// Returns whether only the text of the last answer is received.
+    /// Returns `true` if only the text of the last answer is received.
     #[must_use]
     pub fn final_text_only(&self) -> bool {
         self.0.config.turn.final_text_only
@@ -258,36 +258,36 @@ impl AgentOptions {
         &self.0.chat.tool_mode
     }
 
-    /// Returns whether calls are recognized in text.
+    /// Returns `true` if calls are recognized in text.
     #[must_use]
     pub fn recognize_calls(&self) -> bool {
         self.0.chat.recognize_calls
     }
 
-    /// Returns the names of the tools that are allowed, as they were given; `None` if all are.
+    /// Returns the names of the allowed tools, as they were given; `None` if all are allowed.
     #[must_use]
     pub fn allowed_tools(&self) -> Option<Vec<&str>> {
         self.0.config.permissions.allowed()
     }
 
-    /// Returns the names of the tools that are forbidden, as they were given.
+    /// Returns the names of the disallowed tools, as they were given.
     #[must_use]
     pub fn disallowed_tools(&self) -> Vec<&str> {
         self.0.config.permissions.disallowed()
     }
 
-    /// Returns whether [`can_use_tool`](AgentOptionsBuilder::can_use_tool) is set.
+    /// Returns `true` if [`can_use_tool`](AgentOptionsBuilder::can_use_tool) is set.
     #[must_use]
     pub fn can_use_tool(&self) -> bool {
         self.0.config.permissions.asks()
     }
 
-    /// Returns who may use which tool.
+    /// Returns the permissions for tools.
     pub fn permissions(&self) -> &Permissions {
         &self.0.config.permissions
     }
 
-    /// Returns what holds for calls that no rule is about.
+    /// Returns the permission mode, which applies to calls that no rule matches.
     #[must_use]
     pub fn permission_mode(&self) -> PermissionMode {
         self.0.config.permissions.effective_mode()
@@ -299,7 +299,7 @@ impl AgentOptions {
         self.0.chat.parameters.tool_choice.as_ref()
     }
 
-    /// Returns whether several tools may be called in one answer.
+    /// Returns `true` if several tools may be called in one answer.
     #[must_use]
     pub fn parallel_tool_calls(&self) -> Option<bool> {
         self.0.chat.parameters.parallel_tool_calls
@@ -323,7 +323,7 @@ impl AgentOptions {
         self.0.chat.timeouts.idle
     }
 
-    /// Another name of [`idle_timeout`](Self::idle_timeout).
+    /// Alias of [`idle_timeout`](Self::idle_timeout).
     #[must_use]
     pub fn timeout(&self) -> Option<Duration> {
         self.0.chat.timeouts.idle
@@ -353,43 +353,43 @@ impl AgentOptions {
         self.0.chat.timeouts.total
     }
 
-    /// Returns how failed requests are tried again.
+    /// Returns the retry settings.
     #[must_use]
     pub fn retry(&self) -> &RetryConfig {
         self.0.backend.config()
     }
 
-    /// Returns what a server may make the client hold.
+    /// Returns the limits on the memory that a server's answer may take.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.0.chat.limits
     }
 
-    /// Returns how much the model is told to think.
+    /// Returns how much the model should think.
     #[must_use]
     pub fn thinking(&self) -> Option<&Thinking> {
         self.0.chat.thinking.as_ref()
     }
 
-    /// Returns where thinking stands in text.
+    /// Returns how think tags in the text are read.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {
         self.quirks().think_tags
     }
 
-    /// Returns how answers are read, with what is known of the provider.
+    /// Returns the server's quirks, with those known for the provider.
     #[must_use]
     pub fn quirks(&self) -> Quirks {
         self.0.chat.quirks_at(self.0.endpoint())
     }
 
-    /// Returns what is done about a chunk of an answer that is not JSON.
+    /// Returns how malformed chunks of an answer are handled.
     #[must_use]
     pub fn on_bad_chunk(&self) -> OnBadChunk {
         self.0.chat.on_bad_chunk
     }
 
-    /// Whether broken argument JSON is mended.
+    /// Returns `true` if broken argument JSON is repaired.
     #[must_use]
     pub fn lenient_tool_json(&self) -> bool {
         self.quirks().repair == ArgumentRepair::On
@@ -397,7 +397,7 @@ impl AgentOptions {
 }
 
 impl Default for AgentOptions {
-    /// What the environment says. Where that cannot be used, the first request tells why.
+    /// Reads the environment. If its values cannot be used, the first request fails and says why.
     fn default() -> Self {
         AgentOptionsBuilder::from_environment()
     }

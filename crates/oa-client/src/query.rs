@@ -11,20 +11,20 @@ use crate::response_format::ResponseFormat;
 use crate::stream::BlockStream;
 use crate::structured::{Held, SendFor};
 
-/// Asks once and streams the answer; nothing is remembered and no tool is run.
+/// Sends one prompt and streams the answer; keeps no history and runs no tools.
 ///
-/// Hooks are asked before the prompt is sent, and before each call is handed out.
+/// Hooks see the prompt before it is sent, and each call before it is returned.
 ///
-/// Resolves when the head of the answer is there, so that errors of the server come from here.
+/// Resolves when the head of the answer arrives, so server errors are returned here.
 ///
 /// # Errors
 ///
-/// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook does not
-/// let the prompt pass, `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
+/// `InvalidInput` for an empty prompt, `Config` without a model, `Blocked` and `Hook` if a hook stops the prompt,
+/// `Connect`, `Timeout`, `Api`, `ContextOverflow`, `Stream`.
 ///
 /// # Panics
 ///
-/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+/// When polled outside of a tokio runtime, or in one without time or I/O.
 ///
 /// # Cancel safety
 ///
@@ -35,11 +35,10 @@ pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> 
     Ok(BlockStream::new(driver))
 }
 
-/// Asks once for an answer of a type; nothing is remembered and no tool is run.
+/// Sends one prompt and returns a value of type `T`; keeps no history and runs no tools.
 ///
-/// Awaited it is the answer. Without a conversation it is what
-/// [`Client::send_for`](crate::Client::send_for) is in manual mode: an answer that does not fit is asked for
-/// again, and calls of tools are an error.
+/// Await it for the whole answer. It works like [`Client::send_for`](crate::Client::send_for) in manual mode,
+/// without a conversation: an answer that does not match is retried, and tool calls are an error.
 ///
 /// # Panics
 ///
@@ -66,8 +65,8 @@ where
     ask_in(prompt, options, ResponseFormat::of::<T>())
 }
 
-/// Asks once for an answer that fits a schema of your own, which is JSON then; otherwise as `query_for`,
-/// which takes the schema from a type (feature `schemars`).
+/// Sends one prompt and returns JSON that matches your own schema; otherwise like `query_for`, which takes the
+/// schema from a type (feature `schemars`).
 pub fn query_for_format(
     prompt: &str,
     options: &AgentOptions,

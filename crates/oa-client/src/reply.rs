@@ -1,21 +1,21 @@
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
-/// What came of a prompt: what [`Client::ask`](crate::Client::ask) returns.
+/// The answer to a prompt, as [`Client::ask`](crate::Client::ask) returns it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// All text of the turn, of every round.
+    /// All text of the turn, from every round.
     pub text: String,
     /// The last answer.
     pub message: Option<AssistantMessage>,
-    /// What the last answer cost: tokens if the server said so, and time.
+    /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
     /// Why the turn ended. In manual mode a reply may end with calls that wait for results.
     pub finish_reason: FinishReason,
 }
 
-/// Whether the model said all it had to say, in any server's spelling (QUIRKS row 50). Where nobody has said
-/// why the answer ended, it may have broken off.
+/// True if the model finished its answer, in any server's spelling (QUIRKS row 50). Without a finish reason the
+/// answer may have broken off.
 pub(crate) fn is_whole(reason: &FinishReason) -> bool {
     match reason {
         FinishReason::Stop => true,

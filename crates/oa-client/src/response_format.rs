@@ -7,10 +7,10 @@ use std::fmt;
 use oa_tools::{ArgumentError, check_arguments, complete_arguments};
 use serde_json::{Value, json};
 
-/// The form that an answer is to have: a name and a JSON Schema of an object.
+/// A response format: a name and a JSON Schema of an object.
 ///
-/// For [`response_format`](crate::AgentOptionsBuilder::response_format), and for
-/// [`Client::send_for`](crate::Client::send_for), which makes its own.
+/// For [`response_format`](crate::AgentOptionsBuilder::response_format);
+/// [`Client::send_for`](crate::Client::send_for) makes its own.
 ///
 /// ```
 /// use oa_client::{AgentOptions, ResponseFormat};
@@ -27,21 +27,21 @@ use serde_json::{Value, json};
 #[derive(Clone, PartialEq)]
 pub struct ResponseFormat {
     name: String,
-    /// What an answer is checked by, and what an output tool takes.
+    /// The schema that answers are checked against, and the parameters of an output tool.
     schema: Value,
-    /// What a server is sent, where that differs.
+    /// The schema that is sent, where it differs.
     strict: Option<Value>,
-    /// Whether the value that is wanted is the only member of the object.
+    /// True if the value is wrapped as the only member of an object.
     is_wrapped: bool,
 }
 
-/// The longest name that servers take.
+/// The longest name that servers accept.
 const LONGEST: usize = 64;
 
 impl ResponseFormat {
     /// Creates a format from a JSON Schema of an object, which is sent as it is, without `strict`.
     ///
-    /// Servers take names of 1 to 64 letters, digits, `_` and `-`; other characters become `_`.
+    /// Servers accept names of 1 to 64 letters, digits, `_` and `-`; other characters become `_`.
     #[must_use]
     pub fn new(name: impl AsRef<str>, schema: Value) -> Self {
         let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -53,23 +53,21 @@ impl ResponseFormat {
         Self { name, schema, strict: None, is_wrapped: false }
     }
 
-    /// Creates a format from a type: its fields are the members, the comments on them their
-    /// descriptions.
+    /// Creates a format from a type: its fields are the members, their doc comments the descriptions.
     ///
-    /// A type that is no object (a list, an enum, a number) is asked for as the member `value` of one,
-    /// because OpenAI and those who follow it take nothing else.
+    /// A type that is not an object (a list, an enum, a number) is wrapped as the member `value` of one, because
+    /// OpenAI and compatible servers accept only objects.
     ///
-    /// `strict` is set, and what is sent keeps to the part of JSON Schema that strict servers take, as
-    /// far as a type allows that: no member beyond those named, each of them required, one that may be
-    /// missing can be null instead (and is read as missing), alternatives as `anyOf`, nothing beside a
-    /// `$ref`, and no `default`, no number formats, no ranges that only tell the size of an integer.
-    /// Local servers make a grammar of any schema, and the stricter one keeps small models from
-    /// leaving members out. Ranges, lengths and patterns that a type was given are kept; some strict servers
-    /// refuse them. A map, a tuple or any JSON cannot be strict: then the schema is sent as it is, with
-    /// `strict: false`.
+    /// `strict` is set, and the schema that is sent keeps to the part of JSON Schema that strict servers accept,
+    /// as far as the type allows: no additional members; every member required, with optional ones nullable (null
+    /// is read as missing); alternatives as `anyOf`; nothing beside a `$ref`; no `default`, no number formats, no
+    /// ranges that only repeat the size of an integer. Local servers make a grammar of any schema, and the
+    /// stricter one keeps small models from leaving members out. Your own ranges, lengths and patterns are kept;
+    /// some strict servers reject them. A map, a tuple or any JSON cannot be strict: then the schema is sent as
+    /// it is, with `strict: false`.
     ///
-    /// Members are sent in the order in which the type declares them, and servers with a grammar make the model
-    /// write them in that order. Declare a member for reasoning before the members that depend on it.
+    /// Members are sent in declaration order, and servers with a grammar make the model write them in that order.
+    /// Declare a member for reasoning before the members that depend on it.
     ///
     /// ```
     /// use oa_client::ResponseFormat;
@@ -119,18 +117,18 @@ impl ResponseFormat {
         &self.name
     }
 
-    /// Returns the schema that answers are checked by. What is sent may be a stricter one.
+    /// Returns the schema that answers are checked against. The one that is sent may be stricter.
     #[must_use]
     pub fn schema(&self) -> &Value {
         &self.schema
     }
 
-    /// Checks an object and returns the value in it that is wanted, completed by defaults.
+    /// Checks an object and returns the wanted value in it, with defaults added.
     pub(crate) fn check(&self, object: Value) -> Result<Value, ArgumentError> {
         check_arguments(&self.schema, object).map(|object| self.unwrapped(object))
     }
 
-    /// The value that is wanted of an object which has not all come yet, completed by defaults.
+    /// Returns the wanted value of an incomplete object, with defaults added.
     pub(crate) fn complete(&self, object: &Value) -> Value {
         self.unwrapped(complete_arguments(&self.schema, object.clone()))
     }
@@ -142,18 +140,18 @@ impl ResponseFormat {
         }
     }
 
-    /// The part of a partial object that is wanted.
+    /// Returns the wanted part of a partial object.
     pub(crate) fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         if self.is_wrapped { object.get(wrapped::MEMBER) } else { Some(object) }
     }
 
-    /// Whether there can be an object for it.
+    /// True if the schema is one of an object.
     pub(crate) fn is_of_object(&self) -> bool {
         self.schema.get("type").is_some_and(|of| of == "object")
     }
 }
 
-/// As it stands in a request.
+/// Converts to the JSON of a request.
 impl From<ResponseFormat> for Value {
     fn from(format: ResponseFormat) -> Self {
         let ResponseFormat { name, schema, strict, .. } = format;

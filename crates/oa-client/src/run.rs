@@ -1,4 +1,4 @@
-//! What bounds one run: an interrupt, and the time that it may take.
+//! The bounds of one run: an interrupt and a deadline.
 
 use std::pin::Pin;
 use std::task::Context;
@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 /// From a prompt, or the wish to go on, to the end of its turn.
 pub(crate) struct Run {
     deadline: Option<Pin<Box<Sleep>>>,
-    /// What the executor counts for its caps, once it has run.
+    /// The executor's counters for its caps, once it has run.
     executor: Option<ExecutorRun>,
 }
 
@@ -36,12 +36,12 @@ impl Run {
         Self { deadline: max_time.map(|time| Box::pin(sleep(time))), executor: None }
     }
 
-    /// What the executor counts for its caps.
+    /// Returns the executor's counters for its caps.
     pub(crate) fn executor(&mut self) -> ExecutorRun {
         self.executor.get_or_insert_default().clone()
     }
 
-    /// Whether its time is up; otherwise whoever asks is woken then.
+    /// True if its time is up; otherwise the task is woken then.
     #[inline]
     pub(crate) fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
         self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready())

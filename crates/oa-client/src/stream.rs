@@ -12,18 +12,17 @@ use crate::event::{AgentEvent, PromptCut};
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///
-/// Each piece of text or thinking is a block of its own; tool calls come whole, after the text, with the
-/// input that would run: with the defaults of the tool, or the input that a hook has put in its place. An input that does
-/// not fit the tool's schema comes as it is. A call that a hook blocked comes as
-/// `ToolUseError` and the result that says so. When
-/// it has ended, [`message`](Self::message) has the whole answer, [`usage`](Self::usage) what the server said
-/// about it, and [`finish_reason`](Self::finish_reason) tells whether it is whole: a limit that ends it early,
-/// as `max_run_time`, is no error.
+/// Each piece of text or thinking is a block of its own. Tool calls are complete and come after the text, with
+/// the input to run: the model's with the tool's defaults, or a hook's replacement. An input that does not match
+/// the tool's schema comes as it is. A call that a hook blocked comes as a `ToolUseError`, followed by its
+/// result. At the end, [`message`](Self::message) has the whole answer, [`usage`](Self::usage) what the server
+/// reported, and [`finish_reason`](Self::finish_reason) says if it is complete: a limit that ends it early, such
+/// as `max_run_time`, is not an error.
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection,
-/// and the server stops.
+/// Dropping a pending [`next`](Self::next) loses nothing. Dropping the stream closes the connection, and the
+/// server stops.
 #[must_use = "streams do nothing unless polled"]
 pub struct BlockStream {
     driver: Box<Driver>,
@@ -38,7 +37,7 @@ impl BlockStream {
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
@@ -47,12 +46,12 @@ impl BlockStream {
         poll_fn(|cx| self.poll_block(cx)).await
     }
 
-    /// Reads to the end and returns all text that was not read before, joined. Text that a limit has cut is
-    /// no error: [`finish_reason`](Self::finish_reason) tells.
+    /// Reads to the end and returns all text not read before, joined. Text cut off by a limit is not an error:
+    /// check [`finish_reason`](Self::finish_reason).
     ///
     /// # Errors
     ///
-    /// Whatever ends the stream early; what had come is in [`message`](Self::message).
+    /// Any error that ends the stream early; [`message`](Self::message) has what arrived before.
     ///
     /// # Panics
     ///
@@ -60,7 +59,7 @@ impl BlockStream {
     ///
     /// # Cancel safety
     ///
-    /// Text that was read is lost if the future is dropped, but for [`message`](Self::message).
+    /// Dropping the future loses the text it read, except for [`message`](Self::message).
     pub async fn text(&mut self) -> Result<String> {
         let mut text = String::new();
         while let Some(block) = self.next().await {
@@ -73,29 +72,29 @@ impl BlockStream {
 
     /// Returns why the answer ended, once it has; `Unspecified` if the server did not say.
     ///
-    /// A limit of the caller's ([`FinishReason::is_limit`]) counts for more than what the server said, and is
-    /// told also where it left no [`message`](Self::message).
+    /// A client-side limit ([`FinishReason::is_limit`]) overrides the server's reason, and is reported even
+    /// without a [`message`](Self::message).
     #[must_use]
     pub fn finish_reason(&self) -> Option<&FinishReason> {
         let said = || self.message().map(|message| &message.finish_reason);
         self.driver.metadata.finish_reason.as_ref().or_else(said)
     }
 
-    /// Returns what the answer cost, once it has ended: tokens if the server said so, and time. If a limit has
-    /// cut it, what the server had said by then.
+    /// Returns the usage of the answer, once it has ended: tokens if the server reported them, and time. If a
+    /// limit cut it, what the server had reported by then.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.driver.metadata.usage
     }
 
-    /// Returns what was found out if the server seems to have cut the prompt, once the answer has ended.
+    /// Returns details if the server seems to have cut the prompt, once the answer has ended.
     #[must_use]
     pub fn prompt_cut(&self) -> Option<PromptCut> {
         self.driver.metadata.prompt_cut
     }
 
-    /// Returns the whole answer once it has ended; what had come of it if it failed; `None` if a limit of
-    /// the caller's has cut it.
+    /// Returns the whole answer once it has ended; if it failed, the part that arrived; `None` if a client-side
+    /// limit cut it.
     #[must_use]
     pub fn message(&self) -> Option<&AssistantMessage> {
         self.driver.message.as_deref()

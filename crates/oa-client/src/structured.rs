@@ -1,4 +1,4 @@
-//! Answers of a type: asked for, checked, and asked for again.
+//! Structured output: request, validation, retries.
 
 mod held;
 mod judging;
@@ -26,37 +26,34 @@ pub(crate) use crate::structured::held::Held;
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
-/// How a model is told in what form to answer.
+/// How structured output is requested from the model.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OutputMode {
-    /// [`Tool`](Self::Tool) where other tools are offered, [`Format`](Self::Format) where none are.
+    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not.
     ///
-    /// Many servers cannot do both at once: Groq refuses `response_format` beside `tools` (agno-agi/agno
-    /// #1065), and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the
-    /// model can write no call any more, and makes up what a tool would have told it (ollama/ollama
-    /// #11185, openai/openai-agents-python #3709).
+    /// Many servers cannot do both at once: Groq rejects `response_format` with `tools` (agno-agi/agno #1065),
+    /// and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the model cannot write
+    /// tool calls, and makes up their results (ollama/ollama #11185, openai/openai-agents-python #3709).
     ///
-    /// A server that does not know the format, or its model does not, says so by an error that names it. Then it
-    /// is asked once more: for any JSON object, with the schema in words, and if it refuses that too in
-    /// words alone, as [`Prompt`](Self::Prompt) has it. That is remembered by all who have these options, told by
-    /// [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and by a line in the log. An error
-    /// about the schema itself stays one.
+    /// If the server rejects the format by name, the client falls back to `json_object` with the schema in the
+    /// prompt, then to the prompt alone, as [`Prompt`](Self::Prompt) does. All users of these options share what
+    /// was learned; [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and a line in the log report
+    /// it. An error about the schema itself is returned.
     #[default]
     Auto,
-    /// By `response_format`. Servers that know it make a grammar of it. A refusal is an error.
+    /// Sends `response_format`, which many servers enforce by a grammar. A rejection is an error.
     Format,
-    /// By words in the system prompt, which tell the schema. Nothing but the checks of the answer holds the
-    /// model to it.
+    /// Puts the schema into the system prompt. Only the client's validation enforces it.
     Prompt,
-    /// By a tool whose arguments are the answer, `final_answer` if it is not given another name. It
-    /// is offered beside the others, and no hook sees its calls. `tool_choice` is `required`, unless
-    /// the options say [`Auto`](crate::ToolChoice::Auto).
+    /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
+    /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say
+    /// [`Auto`](crate::ToolChoice::Auto).
     Tool,
 }
 
-/// A prompt whose answer is to be of a type: what [`Client::send_for`](crate::Client::send_for)
-/// and [`query_for`](crate::query_for) return. It is sent when it is awaited.
+/// A prompt with structured output, returned by [`Client::send_for`](crate::Client::send_for) and
+/// [`query_for`](crate::query_for). It is sent when awaited.
 #[must_use = "nothing is sent until it is awaited or streamed"]
 pub struct SendFor<'a, T> {
     driver: Held<'a>,
@@ -70,10 +67,10 @@ pub struct SendFor<'a, T> {
     checks: Vec<Check<T>>,
 }
 
-/// What a caller demands beyond the type.
+/// A caller's check beyond the type.
 type Check<T> = Box<dyn Fn(&T) -> Result<(), String> + Send + Sync>;
 
-/// How many answers are had, without a word of the caller's.
+/// The default number of attempts.
 const TRIES: u32 = 3;
 
 impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
@@ -88,26 +85,26 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         Self { driver, base, mode, prompt, format, tries: TRIES, output, tool, checks: Vec::new() }
     }
 
-    /// Sets how many answers are had at most before it is an error; 3 by default, and at least 1.
+    /// Sets the maximum number of attempts; 3 by default, at least 1.
     pub fn tries(mut self, tries: u32) -> Self {
         self.tries = tries;
         self
     }
 
-    /// Says how the model is told in what form to answer.
+    /// Sets how structured output is requested from the model.
     pub fn mode(mut self, mode: OutputMode) -> Self {
         self.output = mode;
         self
     }
 
-    /// Names the output tool, where there is one. By [`OutputMode::Format`] and [`OutputMode::Prompt`] there
-    /// is none, and it is an error of kind `Config` when the answer is asked for.
+    /// Names the output tool. [`OutputMode::Format`] and [`OutputMode::Prompt`] have none: then the request fails
+    /// with kind `Config`.
     pub fn tool_name(mut self, name: impl Into<String>) -> Self {
         self.tool = Some(name.into());
         self
     }
 
-    /// Demands more of an answer than its type does. What the closure says is wrong is told to the model.
+    /// Adds a check beyond the type. The model reads the error that the closure returns.
     ///
     /// ```
     /// # use oa_client::{AgentOptions, Client, ResponseFormat};
@@ -140,7 +137,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         self
     }
 
-    /// Returns what arrives of the answer while it arrives.
+    /// Streams the answer as partial values.
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {

@@ -26,9 +26,9 @@ use tokio::task::spawn_blocking;
 /// # }
 /// ```
 ///
-/// The call is shown on one line. Characters that a terminal does not show or would act on are escaped as
-/// `\u{202e}` (see [`visible`](oa_redact::visible())). A call longer than 1,000 characters is cut in the middle, and its size and
-/// the size of what is left out are shown.
+/// The call is shown on one line. Invisible and control characters are escaped, such as `\u{202e}` (see
+/// [`visible`](oa_redact::visible())). A call longer than 1,000 characters is cut in the middle, and shown with
+/// its size and the size of the part left out.
 ///
 /// One line is read per question:
 ///
@@ -49,13 +49,13 @@ struct Terminal {
 }
 
 impl TerminalPrompt {
-    /// Asks on standard error and reads from standard input.
+    /// Creates a prompt on standard error and standard input.
     #[must_use]
     pub fn stdio() -> Self {
         Self::new(io::BufReader::new(io::stdin()), io::stderr())
     }
 
-    /// Asks and reads elsewhere.
+    /// Creates a prompt with another input and output.
     #[must_use]
     pub fn new(input: impl BufRead + Send + 'static, output: impl Write + Send + 'static) -> Self {
         Self(Arc::new(Mutex::new(Terminal {
@@ -65,13 +65,12 @@ impl TerminalPrompt {
         })))
     }
 
-    /// Asks about a call. The waiting is done on a thread of its own; questions are asked one after the
-    /// other.
+    /// Asks about a call. Waits on a thread of its own; questions are asked one at a time.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped the question stays on the terminal, and the line that answers it is
-    /// read and thrown away.
+    /// If the future is dropped, the question stays on the terminal, and the line that answers it is read and
+    /// discarded.
     pub fn ask(
         &self,
         request: PermissionRequest,
@@ -123,7 +122,7 @@ impl Terminal {
     }
 }
 
-/// Cuts a long text in the middle, because the end of a command matters as much as its beginning, and returns
+/// Cuts a long text in the middle, because the end of a command matters as much as its beginning; also returns
 /// whether it was cut.
 fn shortened(text: &str) -> (Cow<'_, str>, bool) {
     let size = text.chars().count();
@@ -136,8 +135,8 @@ fn shortened(text: &str) -> (Cow<'_, str>, bool) {
     (format!("{head} {note} {tail}").into(), true)
 }
 
-/// The longest call that is shown in full, in characters: about a dozen lines, so that a screen holds the question
-/// with all that it is about.
+/// The longest call that is shown in full, in characters: about a dozen lines, so that the question and the call
+/// fit on one screen.
 const LONGEST: usize = 1_000;
 
 impl fmt::Debug for TerminalPrompt {

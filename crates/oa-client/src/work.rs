@@ -1,4 +1,4 @@
-//! What is being waited for: a response, an answer, a hook, tools.
+//! The work in progress: a request, an answer, hooks, tools.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,14 +19,14 @@ use crate::event::AgentEvent;
 pub(crate) struct Work {
     pub(crate) request: Option<BoxFuture<Result<AnswerStream>>>,
     pub(crate) answer: Option<AnswerStream>,
-    /// What is decided about a call, or what hooks say to a result: one at a time.
+    /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<BatchStream>>,
     /// The last bytes of the answer before.
     pub(crate) closing: Option<Closing>,
 }
 
-/// What came of it.
+/// A completed piece of work.
 pub(crate) enum Done {
     /// It has ended, and is to be concluded.
     Answer(AnswerStream),

@@ -1,8 +1,8 @@
-//! What to do about what a server lacks, in the words of its makers.
+//! Advice for what a server lacks, in its vendor's terms.
 
 use oa_chat::Provider;
 
-/// What a server, or its model, lacks.
+/// A feature that a server or its model lacks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lack {
     /// Room for a conversation with tools.
@@ -21,7 +21,7 @@ pub(crate) enum Lack {
     Usage,
 }
 
-/// What to do about it; without a provider, what to do with whatever it is.
+/// Returns advice; without a provider, advice that fits any server.
 pub(crate) fn advice(provider: Option<Provider>, lack: Lack) -> &'static str {
     provider.and_then(|provider| specific(provider, lack)).unwrap_or(match lack {
         Lack::Context => {

@@ -1,4 +1,4 @@
-//! Whether tools are called, and whether their results are taken.
+//! Probes of tool calls and their results.
 
 use oa_chat::mask_json;
 use oa_tools::check_arguments;
@@ -190,7 +190,7 @@ fn learn(cx: &mut ProbeContext, called: &[Called]) {
     }
 }
 
-/// What is wrong beyond the number of calls.
+/// Returns a finding for faults beyond the number of calls.
 fn faulty(
     cx: &ProbeContext,
     probe: Probe,

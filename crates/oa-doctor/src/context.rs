@@ -12,7 +12,7 @@ use crate::quote::Quotes;
 use crate::report::Report;
 use crate::target::ProbeTarget;
 
-/// What is known of a server and a model by now, and the way to ask them more.
+/// The server and the model, what was learned about them, and the answers that probes share.
 #[derive(Debug)]
 pub(crate) struct ProbeContext {
     pub(crate) target: ProbeTarget,
@@ -61,7 +61,7 @@ impl ProbeContext {
         }
     }
 
-    /// What to do about something that is lacking.
+    /// Returns advice for something that is lacking.
     pub(crate) fn advice(&self, lack: Lack) -> &'static str {
         advice(self.provider, lack)
     }
@@ -89,7 +89,7 @@ impl ProbeContext {
         if self.is_refusal(error) { finding.advise(self.advice(lack)) } else { finding }
     }
 
-    /// Whether the server took offence at what the plain prompt has not, as far as is known.
+    /// True if the server seems to refuse what the plain prompt does not have.
     pub(crate) fn is_refusal(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Api
             && matches!(error.status(), Some(400 | 404 | 405 | 415 | 422 | 500 | 501))

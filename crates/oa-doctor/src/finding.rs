@@ -2,42 +2,42 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that a doctor looks at.
+/// One probe of a server and a model.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Probe {
-    /// Whether a tool is called where that is left to the model.
+    /// Calls of a tool where the model may choose.
     AutoCalls,
-    /// What is answered to a request that makes no sense.
+    /// The error for a malformed request.
     BadRequest,
     /// How large the model's context is.
     Context,
-    /// Whether a tool is called where one must be, with valid arguments, and in a stream.
+    /// Calls of a tool where one is required: valid arguments, streamed.
     ForcedCalls,
-    /// What comes before the first token: comments that keep the connection alive, or silence.
+    /// The wait before the first token: keep-alive comments or silence.
     Idle,
-    /// Whether the model is on the server's list.
+    /// The model's entry in the server's list.
     Models,
-    /// Whether several tools are called in one answer.
+    /// Several tool calls in one answer.
     ParallelCalls,
-    /// Whether there is a server, and which.
+    /// The server: is it reachable, and which one is it.
     Reach,
-    /// Whether an answer keeps to a JSON Schema.
+    /// Answers that match a JSON Schema.
     Schema,
     /// How long the first token takes, and how fast the others come.
     Speed,
-    /// Whether text comes as it is generated.
+    /// Text that streams as it is generated.
     Streaming,
     /// Where thinking stands.
     Thinking,
-    /// Whether the longest answer can be set, and by which name.
+    /// A limit on the length of an answer, and the name of its member.
     TokenLimit,
-    /// Whether a history with a call and its result is taken.
+    /// A history with a call and its result.
     ToolResults,
-    /// What is answered to a model that does not exist.
+    /// The error for a model that does not exist.
     UnknownModel,
-    /// Whether tokens are counted, and where that is told.
+    /// Token counts, and where they are reported.
     Usage,
 }
 
@@ -126,17 +126,17 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What one probe came to.
+/// The result of one probe.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What was looked at.
+    /// The probe.
     pub probe: Probe,
     /// How it stands.
     pub verdict: Verdict,
-    /// What was seen.
+    /// The observation.
     pub seen: String,
-    /// What to do about it, if there is something to do.
+    /// Advice, if there is something to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use crate::tap::{Bytewise, lock};
 
-/// What came of one chat request, and when.
+/// An answer to one chat request, with timing.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) message: AssistantMessage,
     /// Why it is not the whole answer.
     pub(crate) failure: Option<Error>,
-    /// Whether it went on beyond the length that was asked for, and was given up.
+    /// True if the answer passed the requested length and was given up.
     pub(crate) is_endless: bool,
     pub(crate) bytewise: Bytewise,
     asked: Instant,
@@ -125,12 +125,12 @@ impl Observed {
         Some(self.bytewise.first_comment? - self.asked)
     }
 
-    /// Whether it was cut off, so that what is missing may have been about to come.
+    /// True if it was cut off, so that what is missing may have been about to come.
     pub(crate) fn is_cut(&self) -> bool {
         self.failure.is_some() || self.is_endless || self.message.finish_reason.is_length()
     }
 
-    /// Whether the server said that it was through.
+    /// True if the server marked the answer as complete.
     pub(crate) fn is_complete(&self) -> bool {
         self.bytewise.is_done || self.message.finish_reason != FinishReason::Unspecified
     }

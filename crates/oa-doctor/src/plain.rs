@@ -1,4 +1,4 @@
-//! What one plain prompt shows: streaming, usage, thinking, silence and speed.
+//! Probes of one plain prompt: streaming, usage, thinking, silence and speed.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl ProbeContext {
     }
 }
 
-/// Whether all of it came at once, after a wait.
+/// True if all of it came at once, after a wait.
 fn is_held_back(observed: &Observed) -> bool {
     let Some(to_first) = observed.to_first() else { return false };
     observed.deltas >= 8

@@ -1,4 +1,4 @@
-//! What a server said, as it may be shown.
+//! A server's text, as it may be shown.
 
 use std::fmt;
 

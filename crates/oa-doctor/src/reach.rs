@@ -1,4 +1,4 @@
-//! Whether there is a server, which one it is, and what it says of its model.
+//! Probes of the server, its provider, and what it reports about its model.
 
 use oa_chat::{ErrorKind, Provider, model_names};
 use serde_json::Value;
@@ -90,7 +90,7 @@ async fn version(target: &ProbeTarget, provider: Provider) -> Option<String> {
     Some(target.quotes.quote(version.as_str()?)).filter(|version| !version.is_empty())
 }
 
-/// What a page says, if there is one.
+/// Returns the value on a page, if there is one.
 async fn value(target: &ProbeTarget, page: Page) -> Option<Value> {
     let reply = target.page(page.path).await.ok()?;
     let found = reply.json().pointer_mut(page.pointer).map(Value::take);

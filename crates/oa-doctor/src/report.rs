@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::finding::{Finding, Probe, Verdict};
 
-/// What a doctor found. `Display` prints a table; serialised it is for programs.
+/// The result of [`doctor()`](crate::doctor()). `Display` prints a table; `Serialize` writes it for programs.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
@@ -15,11 +15,11 @@ pub struct Report {
     pub model: String,
     /// Which server it is, if it was recognised.
     pub provider: Option<Provider>,
-    /// What it says of its version.
+    /// The version that the server reports.
     pub version: Option<String>,
-    /// What was found, in the order of the probes.
+    /// The findings, in the order of the probes.
     pub findings: Vec<Finding>,
-    /// What was learned, for options to read.
+    /// The profile that was learned, for options to read.
     pub profile: ServerProfile,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an answer keeps to a JSON Schema.
+//! The probe of structured output.
 
 use oa_tools::check_arguments;
 use oa_types::Message;

@@ -5,7 +5,7 @@ use http::header::SERVER;
 use oa_chat::Provider;
 use serde_json::Value;
 
-/// What a server has shown of itself.
+/// Responses of a server that help to recognize it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence<'a> {
     /// The host of its address.
@@ -102,7 +102,7 @@ pub(crate) fn signs(provider: Provider) -> Signs {
 pub(crate) struct Signs {
     /// How its `Server` header begins.
     server: &'static str,
-    /// What its models are owned by.
+    /// The owner that its list of models names.
     owner: &'static str,
     host_ending: &'static str,
     /// The page that only it has.

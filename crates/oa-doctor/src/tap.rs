@@ -7,7 +7,7 @@ use oa_sse::{Item, Parser};
 use serde_json::Value;
 use tokio::time::Instant;
 
-/// What the bytes of one answer were like.
+/// Measurements of one answer's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Bytewise {
     /// How many pieces have come.
@@ -15,9 +15,9 @@ pub(crate) struct Bytewise {
     /// How many comments came before the first payload, and when the first.
     pub(crate) comments: u32,
     pub(crate) first_comment: Option<Instant>,
-    /// Whether it is one JSON document.
+    /// True if it is one JSON document.
     pub(crate) is_document: bool,
-    /// Whether `[DONE]` came.
+    /// True if `[DONE]` came.
     pub(crate) is_done: bool,
     pub(crate) payloads: u64,
     pub(crate) usage: UsagePlace,

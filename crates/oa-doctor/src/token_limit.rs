@@ -1,4 +1,4 @@
-//! Whether the length of an answer can be bounded.
+//! The probe of the token limit.
 
 use oa_chat::Error;
 use oa_types::Message;
@@ -7,10 +7,10 @@ use crate::context::ProbeContext;
 use crate::finding::{Finding, Probe, Verdict};
 
 const PROMPT: &str = "Count from one to three hundred in words, with commas in between.";
-/// What is asked for, in tokens.
+/// The limit in the request, in tokens.
 const LIMIT: u32 = 16;
 
-/// What came of a limit.
+/// The effect of a limit.
 enum Effect {
     Acts,
     /// It cuts, and the server says that the model was done.

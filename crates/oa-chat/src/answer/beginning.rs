@@ -1,4 +1,4 @@
-//! The callbacks and the bookkeeping that depend on whether an answer has begun.
+//! Callbacks and state that depend on whether an answer has begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use crate::error::{Error, Result};
 use crate::retry_budget::RetryBudget;
 use crate::service::BoxFuture;
 
-/// State that depends on whether anything of an answer was handed out; `A` is the answer.
+/// State that depends on whether any of an answer was returned; `A` is the answer.
 pub(crate) struct Beginning<A> {
     /// The time to the first token.
     pub(crate) first_token: Option<Duration>,
-    /// Asks again if the answer breaks before that.
+    /// Retries if the answer breaks before that.
     pub(crate) early_end: Option<EarlyEnd<A>>,
     pub(crate) on_begin: Option<OnBegin>,
-    /// The budget that gets a retry back for it.
+    /// The budget to which the retry is returned.
     pub(crate) credited: Option<Arc<RetryBudget>>,
 }
 
-/// Asks again, or gives the error back.
+/// Retries, or returns the error.
 pub(crate) type EarlyEnd<A> = Box<dyn FnOnce(Error) -> Result<BoxFuture<Result<A>>> + Send>;
 
-/// Is called when an answer has begun.
+/// A callback for the beginning of an answer.
 pub(crate) type OnBegin = Box<dyn FnOnce() + Send>;
 
 impl<A> Beginning<A> {
-    /// Notes that something is handed out: from now on the answer is not replaced.
+    /// Records that output is returned: from now on the answer is not replaced.
     #[inline]
     pub(crate) fn note(&mut self, watch: &Watch) {
         if self.first_token.is_none() {
@@ -40,7 +40,7 @@ impl<A> Beginning<A> {
         }
     }
 
-    /// Gives the retry back: the server did what it was asked for.
+    /// Returns the retry to the budget, since the server answered.
     pub(crate) fn give_back(&mut self) {
         if let Some(budget) = self.credited.take() {
             budget.give_back();

@@ -1,4 +1,4 @@
-//! The end of an answer: the message that it comes to, and who is told.
+//! The end of an answer: its message, and its callbacks.
 
 use std::sync::PoisonError;
 
@@ -70,7 +70,7 @@ impl Arriving {
         Concluded { message, failure, closing }
     }
 
-    /// Tells the outcome, once: of a message, or of what has arrived.
+    /// Reports the outcome once: of a message, or of the part that arrived.
     #[cold]
     pub(super) fn tell_end(
         &mut self,
@@ -103,7 +103,7 @@ impl Drop for Arriving {
     }
 }
 
-/// The answer with the calls that were found in its text.
+/// Returns the answer with the calls that were found in its text.
 fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
     let blocks = std::mem::replace(&mut answer.blocks, scan.into_blocks());
     let is_call = |block: &ContentBlock| {
@@ -117,7 +117,7 @@ fn scanned(mut answer: AggregatedAnswer, scan: Scan) -> AggregatedAnswer {
     answer
 }
 
-/// What is wrong with an answer whose body came to its end; `strange` tells of a body without payloads.
+/// Returns the error of an answer whose body came to its end; `strange` describes a body without payloads.
 fn failure(
     answer: &AggregatedAnswer,
     received: u64,

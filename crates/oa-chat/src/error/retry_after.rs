@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::date;
 
-/// `retry-after-ms`, or `Retry-After` in seconds or as a date; the second where the first makes no sense.
+/// Reads `retry-after-ms`, or else `Retry-After` in seconds or as a date.
 pub(super) fn in_headers<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
     let milliseconds = header("retry-after-ms").and_then(|text| amount(text, 0.001));
     milliseconds.or_else(|| {
@@ -17,8 +17,8 @@ pub(super) fn in_headers<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Optio
     })
 }
 
-/// A number of units of so many seconds. One that no `Duration` holds is the longest that there is: it
-/// is longer than anybody waits, and not the same as no number.
+/// Returns a number of units of `seconds` each. One too large for a `Duration` becomes the longest: it is longer
+/// than anyone waits, but not the same as no number.
 fn amount(text: &str, seconds: f64) -> Option<Duration> {
     let text = text.trim();
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -27,8 +27,8 @@ fn amount(text: &str, seconds: f64) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(number * seconds).unwrap_or(Duration::MAX))
 }
 
-/// Where the wait stands in the message only: "Please try again in 1m2.5s". Anything that is not exactly such
-/// a time is none, and so are two that differ.
+/// Reads a wait that is only in the message: "Please try again in 1m2.5s". Returns `None` for any other form, and
+/// for two waits that differ.
 pub(super) fn in_words(message: &str) -> Option<Duration> {
     let mut told = message.split("Please try again in ").skip(1).map(time);
     let wait = told.next()??;
@@ -38,8 +38,7 @@ pub(super) fn in_words(message: &str) -> Option<Duration> {
 /// Units from large to small, in seconds.
 const UNITS: [(&str, f64); 4] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 0.001)];
 
-/// The time that a text begins with: numbers with their units, from large to small, of which the last may have
-/// a fraction.
+/// Reads the time at the start of a text: numbers with units, from large to small; the last may have a fraction.
 fn time(text: &str) -> Option<Duration> {
     let mut left = text.split_whitespace().next()?.trim_end_matches(['.', ',', ';']);
     if left.is_empty() || text.starts_with(char::is_whitespace) {

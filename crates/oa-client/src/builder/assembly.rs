@@ -1,4 +1,4 @@
-//! From options that were set to options that are checked.
+//! Builds checked options from those that were set.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::options::AgentOptions;
 use crate::settings::{NO_MODEL, Settings, offered, prepared};
 
-/// Whether options may do without a model.
+/// Says if a model must be set.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Model {
     Optional,
@@ -24,7 +24,7 @@ enum Model {
 }
 
 impl AgentOptionsBuilder {
-    /// What the environment says; what it says wrongly is told by the first request.
+    /// Reads options from the environment; the first request reports invalid values.
     pub(crate) fn from_environment() -> AgentOptions {
         Self::default().assemble(Model::Optional).unwrap_or_else(|error| {
             let builder = Self {
@@ -36,7 +36,7 @@ impl AgentOptionsBuilder {
         })
     }
 
-    /// Checks everything.
+    /// Checks and builds the options.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl AgentOptionsBuilder {
         Ok(AgentOptions(Arc::new(Settings { unusable, chat, backend, config, executor })))
     }
 
-    /// Takes over the model of a server's profile, unless another is named.
+    /// Takes the model of a server profile, unless another is set.
     fn adopt_profile(&mut self) -> Result<()> {
         let Some(profile) = &self.config.server_profile else { return Ok(()) };
         if self.service.is_some() {
@@ -97,7 +97,7 @@ impl AgentOptionsBuilder {
         Ok(())
     }
 
-    /// Refuses options that cannot act.
+    /// Rejects options that would have no effect.
     fn check_effects(&self) -> Result<()> {
         let has_tools = !self.chat.parameters.tools.is_empty()
             || self.chat.parameters.extra_body.contains_key("tools");
@@ -146,7 +146,7 @@ impl AgentOptionsBuilder {
         self.config.permissions.check().map_err(Error::config)
     }
 
-    /// Refuses to have a tool called that is not offered.
+    /// Rejects a tool choice that is not offered.
     fn check_choice(&self) -> Result<()> {
         let Some(ToolChoice::Tool(name)) = &self.chat.parameters.tool_choice else { return Ok(()) };
         let is_offered = self.chat.parameters.tools.iter().any(|tool| tool.name == *name);
@@ -159,7 +159,7 @@ impl AgentOptionsBuilder {
         Err(Error::config(format!("tool_choice names the tool {name:?}, which {why}")))
     }
 
-    /// How calls are run, with the rate that was set here.
+    /// Returns the executor's options, with the rate that was set here.
     fn executor_options(&mut self) -> Result<ExecutorOptions> {
         let options = self.executor.take().unwrap_or_default();
         match (self.calls_per_minute, &options.rate) {
@@ -171,7 +171,7 @@ impl AgentOptionsBuilder {
         }
     }
 
-    /// Returns who answers: a service of the caller's, or the server that was named here or by the environment.
+    /// Returns the backend: the caller's service, or the server set here or by the environment.
     fn backend(&mut self) -> Result<AnyChat> {
         let Some(service) = self.service.take() else {
             let mut endpoint = std::mem::take(&mut self.endpoint);

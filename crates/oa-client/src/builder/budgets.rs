@@ -1,4 +1,4 @@
-//! Options that end a turn: limits of prompts, calls, tokens, time and money.
+//! Options that limit a turn: prompts, calls, tokens, time and cost.
 
 use oa_chat::Timeout;
 use oa_types::{Cost, Price};
@@ -6,8 +6,8 @@ use oa_types::{Cost, Price};
 use super::AgentOptionsBuilder;
 
 impl AgentOptionsBuilder {
-    /// Bounds how many prompts a client takes; the next is an error of kind `MaxTurns`. Not for
-    /// [`query`](crate::query), which takes one.
+    /// Limits the prompts of a client; the next is an error of kind `MaxTurns`. Not for [`query`](crate::query),
+    /// which sends one.
     pub fn max_turns(mut self, turns: u32) -> Self {
         if turns == 0 {
             self.refuse("max_turns is 0".to_owned());
@@ -16,7 +16,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Bounds how many calls are run for one prompt in auto mode.
+    /// Limits the calls run for one prompt in auto mode.
     pub fn max_tool_calls(mut self, calls: u32) -> Self {
         if calls == 0 {
             self.refuse("max_tool_calls is 0".to_owned());
@@ -25,10 +25,11 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_calls")
     }
 
-    /// Limits how many tool calls begin in any 60 seconds in auto mode. A call beyond the limit is not denied: it waits,
-    /// and begins, in call order, as soon as the limit allows. An interrupt or [`max_run_time`](Self::max_run_time)
-    /// ends the wait. Clients made of the same options share the limit; calls that are not run, or answered from the
-    /// cache, do not count. Agents with other options share one by [`CallRate`](oa_executor::CallRate).
+    /// Limits how many tool calls start in any 60 seconds in auto mode. A call beyond the limit is not denied: it
+    /// waits, and starts, in call order, as soon as the limit allows. An interrupt or
+    /// [`max_run_time`](Self::max_run_time) ends the wait. Clients with the same options share the limit; calls
+    /// that are not run, or answered from the cache, do not count. To share a limit among agents with other
+    /// options, use [`CallRate`](oa_executor::CallRate).
     pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
         if calls == 0 {
             self.refuse("max_tool_calls_per_minute is 0".to_owned());
@@ -37,8 +38,8 @@ impl AgentOptionsBuilder {
         self.auto_only("max_tool_calls_per_minute")
     }
 
-    /// Sets the price of a million tokens of requests and of answers, in any currency. Each answer whose tokens the
-    /// server counts then has a [`cost`](oa_types::Usage::cost) in its usage.
+    /// Sets the price of a million tokens, of requests and of answers, in any currency. Each answer with token
+    /// counts then has a [`cost`](oa_types::Usage::cost) in its usage.
     pub fn price(mut self, input: f64, output: f64) -> Self {
         match Price::per_million(input, output) {
             Ok(price) => self.config.price = Some(price),
@@ -47,10 +48,10 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Limits what one prompt may cost in auto mode, in the currency of the [`price`](Self::price), without which it is
-    /// an error at [`build`](Self::build). Once the money is used up, calls are no longer run, and the turn ends with
-    /// [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers whose tokens the server does not
-    /// count are not limited.
+    /// Limits the cost of one prompt in auto mode, in the currency of the [`price`](Self::price); without a price
+    /// it is an error at [`build`](Self::build). Once it is used up, calls are no longer run, and the turn ends
+    /// with [`FinishReason::MaxRunCost`](oa_types::FinishReason::MaxRunCost). Answers without token counts are
+    /// not limited.
     pub fn max_run_cost(mut self, amount: f64) -> Self {
         match Cost::new(amount) {
             Ok(Cost::ZERO) => self.refuse("max_run_cost is 0".to_owned()),
@@ -60,8 +61,8 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_cost")
     }
 
-    /// Bounds what one prompt may cost in auto mode, in tokens as the server counts them: once they
-    /// are used up calls are no longer run, and the turn ends.
+    /// Limits the tokens of one prompt in auto mode, as the server counts them: once they are used up, calls are
+    /// no longer run, and the turn ends.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
         if tokens == 0 {
             self.refuse("max_run_tokens is 0".to_owned());
@@ -70,15 +71,15 @@ impl AgentOptionsBuilder {
         self.auto_only("max_run_tokens")
     }
 
-    /// Bounds the time from a prompt to the end of its turn, tools included. The turn ends as by an
-    /// interrupt, with a reason of its own.
+    /// Limits the time from a prompt to the end of its turn, tools included. The turn ends as by an interrupt,
+    /// with a finish reason of its own.
     pub fn max_run_time(mut self, time: impl Into<Timeout>) -> Self {
         self.config.max_run_time = self.timeout_of("max_run_time", time);
         self
     }
 
-    /// After this many identical calls in a row with identical results the model is told, and after one more
-    /// the turn ends. 3 by default; `None` switches the guard off. For auto mode.
+    /// Sets after how many identical calls in a row with identical results the model is warned; one more ends the
+    /// turn. 3 by default; `None` turns it off. For auto mode.
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
         self.config.turn.repeat_guard = times.into();
         if self.config.turn.repeat_guard == Some(0) {
@@ -87,7 +88,7 @@ impl AgentOptionsBuilder {
         self.auto_only("repeat_guard")
     }
 
-    /// After a limit is reached in auto mode, sends one last request in which no tool is offered.
+    /// Sends one last request without tools after a limit is reached in auto mode.
     pub fn last_answer_without_tools(mut self, last_answer: bool) -> Self {
         self.config.turn.last_answer_without_tools = last_answer;
         self.auto_only("last_answer_without_tools")

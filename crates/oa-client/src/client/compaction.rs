@@ -1,4 +1,4 @@
-//! Conversations made shorter, when the caller asks for it.
+//! Compaction of a conversation on request.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -16,38 +16,37 @@ use crate::event::AgentEvent;
 use crate::reply::is_whole;
 use crate::settings::Settings;
 
-/// What became of a conversation: what [`Client::compact`] returns.
+/// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Compaction {
-    /// So many messages are gone.
+    /// The oldest messages were dropped.
     Dropped {
         /// How many.
         messages: usize,
     },
-    /// It was interrupted while a summary was written; history is as it was.
+    /// It was interrupted while a summary was written; history is unchanged.
     Interrupted,
-    /// Nothing was to be done.
+    /// There was nothing to do.
     Kept,
-    /// It is too long, and nothing of it may go; history is as it was.
+    /// The conversation is too long, but no message may be dropped; history is unchanged.
     Stuck,
-    /// So many messages are gone, and a summary of them stands in the first prompt that is left.
+    /// Messages were replaced by a summary, which is in the first remaining prompt.
     Summarized {
         /// How many.
         messages: usize,
-        /// What all answers cost that it took. They count in
-        /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage) too.
+        /// Usage of the answers that compaction took, also counted in
+        /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage).
         usage: Usage,
     },
 }
 
 impl Client {
-    /// Makes the conversation shorter if this policy says so, by an estimate of its tokens with the system
-    /// prompt and the tools. It happens when it is called, and never by itself.
+    /// Shortens the conversation if the policy requires it, judged by an estimate of its tokens with the system
+    /// prompt and the tools. The client never does this by itself.
     ///
-    /// A summary is asked for from the same model, with the same sampling, without tools, system prompt and hooks.
-    /// Long conversations take several answers. Nothing of it is an event, and none of it stands in
-    /// history but the summary.
+    /// The same model writes the summary, with the same sampling, but without tools, system prompt and hooks. A
+    /// long conversation takes several answers. They emit no events, and only the summary enters history.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client, Compaction};
@@ -73,11 +72,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` while a turn is in progress or calls have no result yet, and whatever
-    /// [`query`](crate::query) tells of the server; history is as it was. `Stream` for a summary that is not known
-    /// to be whole: cut off by `max_tokens` or `max_run_time`, or without a word of the server why it ended. A
-    /// model that fails is no reason to stay too long:
-    /// [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs none.
+    /// `InvalidInput` while a turn is in progress or calls have no result yet, and the server errors of
+    /// [`query`](crate::query); history is unchanged. `Stream` if a summary may be incomplete: cut off by
+    /// `max_tokens` or `max_run_time`, or without a finish reason.
+    /// [`Overflow::DropOldest`](oa_context::Overflow::DropOldest) needs no model and cannot fail this way.
     ///
     /// # Panics
     ///
@@ -85,12 +83,13 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection; history is as it was.
+    /// Dropping the future closes the connection; history is unchanged.
     pub async fn compact(&mut self, policy: &ContextPolicy) -> Result<Compaction> {
         self.compact_with(policy, &Estimator::new()).await
     }
 
-    /// The same by another counter: an exact one, or one that was corrected by what the server reports.
+    /// Like [`compact`](Self::compact) with another token counter: an exact one, or one calibrated by reported
+    /// usage.
     ///
     /// # Errors
     ///
@@ -140,7 +139,7 @@ impl Client {
         })
     }
 
-    /// Has the model answer what a summary needs; `None` after an interrupt.
+    /// Has the model answer the prompts of a summary; `None` after an interrupt.
     async fn summarize(&mut self, mut summary: Summary) -> Result<Option<(Summary, Usage)>> {
         let settings = Arc::new(self.driver.settings.for_summaries()?);
         let run = self.driver.interrupt.running();
@@ -160,7 +159,7 @@ impl Client {
     }
 }
 
-/// Asks, and returns the text of the answer.
+/// Sends a prompt and returns the text of the answer.
 async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
     driver.submit(prompt).await?;
     let mut text = String::new();
@@ -186,7 +185,7 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
 }
 
 impl Settings {
-    /// The same for a model that is to write a summary.
+    /// Returns these settings, changed for a model that writes a summary.
     fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
         settings.set_tools(Registry::default())?;

@@ -4,7 +4,7 @@ use oa_types::Message;
 
 use super::Client;
 
-/// A conversation to be changed: what [`Client::history_mut`] returns.
+/// Mutable access to a conversation, returned by [`Client::history_mut`].
 #[derive(Debug)]
 pub struct HistoryMut<'a> {
     client: &'a mut Client,
@@ -12,20 +12,20 @@ pub struct HistoryMut<'a> {
 }
 
 impl Client {
-    /// Lends the conversation to be changed; when the guard is dropped it is made valid again.
+    /// Returns the conversation for editing; it is made valid again when the guard is dropped.
     ///
-    /// A turn in progress is ended first. If anything was changed, the messages are repaired:
+    /// A turn in progress is ended first. If anything changed, the messages are repaired:
     ///
-    /// - System messages become one, first in history; it is sent behind the
-    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). One that holds an image is refused: the
-    ///   next request is an error of kind `InvalidInput`.
+    /// - System messages are merged into one, first in history, which is sent after the
+    ///   [`system_prompt`](crate::AgentOptionsBuilder::system_prompt). With an image in it, the next request
+    ///   fails with kind `InvalidInput`.
     /// - Each call is followed by its result, under the call's name. Calls without a result get one that says
-    ///   that it is not known whether they ran; results without a call are dropped.
+    ///   it is unknown whether they ran; results without a call are dropped.
     /// - Calls have unique ids: where several share one, the last keeps it.
-    /// - Messages that say nothing, or nothing but white space, are dropped.
+    /// - Blank messages are dropped.
     ///
-    /// A conversation may begin with the assistant. Most servers refuse that, so a short user message is sent
-    /// before it, except to those that are known to allow it.
+    /// A conversation may begin with the assistant. Most servers reject that, so a short user message is sent
+    /// before it, except to servers known to allow it.
     pub fn history_mut(&mut self) -> HistoryMut<'_> {
         self.driver.abandon();
         HistoryMut { messages: self.history().to_vec(), client: self }

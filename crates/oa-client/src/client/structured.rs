@@ -1,4 +1,4 @@
-//! Prompts whose answers are to be of a type.
+//! Prompts with structured output.
 
 use std::sync::Arc;
 
@@ -11,35 +11,35 @@ use crate::response_format::ResponseFormat;
 use crate::structured::{Held, SendFor};
 
 impl Client {
-    /// Sends a prompt whose answer is to be of a type, and reads that; awaited it is the answer.
+    /// Sends a prompt and returns a value of type `T`; await it for the whole answer.
     ///
-    /// The type's schema goes out with the prompt, for this turn alone: as the form of the answer, or as
-    /// that of an output tool (see [`OutputMode`](crate::OutputMode)). An answer that does not fit is told
-    /// what is wrong, by path, and the model answers again: 3 times in all unless
-    /// [`tries`](crate::SendFor::tries) says otherwise. Those tries are one turn, with one prompt for
-    /// hooks and limits, and one set of budgets. In auto mode tools are run as for any prompt.
+    /// The type's schema is sent for this turn only, as the response format or as the parameters of an output
+    /// tool (see [`OutputMode`](crate::OutputMode)). If an answer does not match, the model sees the errors, with
+    /// paths, and retries: 3 attempts in all unless [`tries`](crate::SendFor::tries) sets another number. All
+    /// attempts are one turn, with one prompt for hooks and limits and one set of budgets. In auto mode tools run
+    /// as for any prompt.
     ///
-    /// An answer that `max_tokens` cuts off is one of these tries: the model is told once to be brief. Bound the
+    /// An answer cut off by `max_tokens` counts as an attempt: the model is asked once to be brief. Bound the
     /// texts and lists of a schema (`maxLength`, `maxItems`) so that its longest answer fits.
     ///
-    /// An answer may have words or a code fence around its JSON object, and thinking in `<think>` tags before
-    /// it; a second `{` behind the object makes it none. JSON is not mended: text that was cut off or
-    /// is not quite JSON is no answer. What fits is completed with the defaults of the schema.
+    /// Text or a code fence may surround the JSON object, and thinking in `<think>` tags may precede it; a second
+    /// `{` after the object makes it invalid. JSON is not repaired: text that is cut off or malformed is not an
+    /// answer. The schema's defaults are added to a valid answer.
     ///
-    /// In history the prompt stands with the answer that was taken, as text in any mode. Answers that did not
-    /// fit, and what was said about them, are taken out when the turn is over; the last one stays if
-    /// there was none better. What tools were called in between stays.
+    /// History keeps the prompt and the accepted answer, as text in any mode. When the turn is over, invalid
+    /// answers and their corrections are removed; if none was valid, the last one stays. Tool calls in between
+    /// stay.
     ///
-    /// In manual mode it works as long as the model calls no tools; if it does, that is an error of kind
-    /// `Output`, the calls stay open, and the caller may answer them and go on without a type.
+    /// Manual mode works unless the model calls tools: then it fails with kind `Output`, the calls stay open, and
+    /// you can add results and continue without a type.
     ///
-    /// In auto mode calls may come to wait for permission. That is an error of kind `Output` too, which says
-    /// so, and [`finish_reason`](Self::finish_reason) is `ApprovalPending`. Nothing is lost: the calls stand in
-    /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them, and
-    /// [`approve`](Self::approve) or [`deny`](Self::deny) and then [`continue_turn`](Self::continue_turn) go on
-    /// without a type: what the model says then is text. To have the person asked while the turn runs,
-    /// set [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). As long as calls are open, answers that did
-    /// not fit stay in history.
+    /// In auto mode calls may have to wait for approval. That is an error of kind `Output` too, and
+    /// [`finish_reason`](Self::finish_reason) is `ApprovalPending`. Nothing is lost: the calls are in
+    /// [`pending_approvals`](Self::pending_approvals) and in history, which can be saved with them;
+    /// [`approve`](Self::approve) or [`deny`](Self::deny), then [`continue_turn`](Self::continue_turn) without a
+    /// type: further answers are text. To approve calls during the turn, set
+    /// [`can_use_tool`](crate::AgentOptionsBuilder::can_use_tool). While calls are open, invalid answers stay in
+    /// history.
     ///
     /// ```
     /// use oa_client::{AgentOptions, Client};
@@ -67,11 +67,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// `Output` if no answer fits: after the last try, after the second answer that a limit of tokens cuts off, at
-    /// once if the model refuses or a limit of the turn is reached, if it calls tools that are not run, and if
-    /// calls wait for permission. `Interrupted`.
-    /// `Config` if the schema or the output tool cannot be sent. All that [`send`](Self::send) and
-    /// [`receive`](Self::receive) tell of.
+    /// `Output` if no answer matches: after the last attempt, after a second answer cut off by a token limit, at
+    /// once if the model refuses or the turn reaches a limit, if it calls tools that are not run, and if calls
+    /// wait for approval. `Interrupted`. `Config` if the schema or the output tool cannot be sent. All errors of
+    /// [`send`](Self::send) and [`receive`](Self::receive).
     ///
     /// # Panics
     ///
@@ -79,8 +78,8 @@ impl Client {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future before an answer begins takes the prompt back. Later it ends the turn as
-    /// sending another prompt would: what had arrived as text stays.
+    /// Dropping the future before an answer begins takes the prompt back. Later it ends the turn as another
+    /// prompt would: text that arrived stays.
     #[cfg(feature = "schemars")]
     pub fn send_for<T>(&mut self, prompt: &str) -> SendFor<'_, T>
     where
@@ -89,11 +88,10 @@ impl Client {
         self.send_in(Message::user(prompt), ResponseFormat::of::<T>())
     }
 
-    /// Sends a prompt whose answer is to fit a schema of your own, which is JSON then.
+    /// Sends a prompt and returns JSON that matches your own schema.
     ///
-    /// The format goes out with the prompt, for this turn alone. Awaited it is the answer: a
-    /// [`Structured`](crate::Structured) of any JSON. All else is told at `send_for`, which takes the
-    /// schema from a type (feature `schemars`).
+    /// The format is sent for this turn only. Await it for a [`Structured`](crate::Structured) of JSON. See
+    /// `send_for` for the details; it takes the schema from a type (feature `schemars`).
     pub fn send_for_format(&mut self, prompt: &str, format: ResponseFormat) -> SendFor<'_, Value> {
         self.send_in(Message::user(prompt), format)
     }

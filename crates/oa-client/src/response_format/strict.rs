@@ -1,13 +1,13 @@
-//! The part of JSON Schema that strict servers take. Members stay in the order in which they were declared.
+//! The part of JSON Schema that strict servers accept. Members keep their declaration order.
 //!
-//! Rules that servers have stated by refusing: no keyword beside `$ref`
+//! Rules known from servers' rejections: no keyword beside `$ref`
 //! (vectorize-io/hindsight #3944), no `oneOf` or `allOf` (docker/docker-agent #4155), every member
 //! required (juspay/neurolink #1691), `minimum` "is not permitted" (liam-hq/liam #1162;
 //! sherifkozman/the-llm-council #55 by way of OpenRouter).
 
 use serde_json::{Map, Value, json};
 
-/// Writes a schema so that strict servers take it; nothing if it says what they do not let it say.
+/// Rewrites a schema for strict servers; `None` if they cannot express it.
 pub(super) fn strict(schema: &Value) -> Option<Value> {
     let members = schema.as_object()?;
     if let Some(to) = members.get("$ref") {
@@ -57,7 +57,7 @@ pub(super) fn strict(schema: &Value) -> Option<Value> {
     says.then(|| strict.into())
 }
 
-/// Names all members of an object and requires them.
+/// Closes an object: all members are named and required.
 fn close(members: &Map<String, Value>, strict: &mut Map<String, Value>) -> Option<()> {
     if !matches!(members.get("additionalProperties"), None | Some(Value::Bool(false))) {
         return None;
@@ -85,7 +85,7 @@ fn close(members: &Map<String, Value>, strict: &mut Map<String, Value>) -> Optio
     Some(())
 }
 
-/// Lets a member that may be missing be null instead.
+/// Makes an optional member nullable instead.
 fn or_null(mut schema: Value) -> Value {
     let null = json!({ "type": "null" });
     let is_simple = schema.get("enum").is_none() && schema.get("const").is_none();
@@ -125,14 +125,14 @@ fn is_of(members: &Map<String, Value>, wanted: &str) -> bool {
     }
 }
 
-/// The formats that OpenAI names; others are refused.
+/// The formats that OpenAI supports; others are rejected.
 fn is_known(format: &Value) -> bool {
     let known =
         ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"];
     format.as_str().is_some_and(|format| known.contains(&format))
 }
 
-/// Whether a bound is that of an integer type and nobody's wish.
+/// True if a bound only repeats the range of an integer type.
 fn only_tells_size(members: &Map<String, Value>, word: &str, bound: &Value) -> bool {
     let Some(format) = members.get("format").and_then(Value::as_str) else { return false };
     let bounds = match format {

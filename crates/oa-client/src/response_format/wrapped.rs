@@ -1,4 +1,4 @@
-//! Values that are no objects, as the only member of one.
+//! Values that are not objects, wrapped as the only member of one.
 
 #[cfg(feature = "schemars")]
 use std::borrow::Cow;
@@ -8,10 +8,10 @@ use std::marker::PhantomData;
 #[cfg(feature = "schemars")]
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-/// The member that holds a value which is no object itself.
+/// The member that holds a value that is not an object.
 pub(super) const MEMBER: &str = "value";
 
-/// An object around a value that is no object itself.
+/// Wraps the schema of a value that is not an object.
 #[cfg(feature = "schemars")]
 pub(super) struct Wrapped<T>(PhantomData<T>);
 

@@ -1,4 +1,4 @@
-//! The conversation of structured output, and what it comes to.
+//! The conversation of structured output, and its result.
 
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
@@ -7,23 +7,23 @@ use crate::driver::Driver;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 
-/// An answer of a type: what [`Client::send_for`](crate::Client::send_for) returns.
+/// A typed answer, returned by [`Client::send_for`](crate::Client::send_for).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Structured<T> {
-    /// The answer.
+    /// The value.
     pub value: T,
-    /// How many answers it took, this one included.
+    /// How many attempts it took, this one included.
     pub tries: u32,
-    /// The message that it was read from, as it stands in history.
+    /// The message that it was read from, as it is in history.
     pub message: Option<AssistantMessage>,
-    /// What the last answer cost: tokens if the server said so, and time.
+    /// Usage of the last answer: tokens if the server reported them, and time.
     pub usage: Option<Usage>,
     /// Why the turn ended.
     pub finish_reason: FinishReason,
 }
 
-/// The driver of a conversation, or of a single question.
+/// The driver of a conversation, or of a single prompt.
 pub(crate) enum Held<'a> {
     Client(&'a mut Driver),
     Own(Box<Driver>),
@@ -50,7 +50,7 @@ impl std::ops::DerefMut for Held<'_> {
 }
 
 impl Settings {
-    /// The same, but for answers of a form.
+    /// Returns these settings, changed for structured output.
     pub(super) fn for_output(&self, output: &Output) -> Result<Self> {
         let mut settings = self.clone();
         let format = output.format();

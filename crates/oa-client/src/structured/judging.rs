@@ -1,4 +1,4 @@
-//! The driver's part of structured output: answers are checked before the turn takes them.
+//! The driver's part of structured output: validates answers before the turn takes them.
 
 use oa_turn::{Answer, AskOutcome, StepOutcome};
 use oa_types::{AssistantMessage, Message, MessageRole};
@@ -7,12 +7,12 @@ use super::output::Judged;
 use crate::driver::Driver;
 
 impl Driver {
-    /// Judges an answer, if one of a form is wanted.
+    /// Validates an answer, if structured output is wanted.
     pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
         self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
     }
 
-    /// Hands an answer to the turn, and what is to be said about it.
+    /// Passes an answer to the turn, with its correction.
     pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
         let begin = self.turn.history().len();
         let (is_failed, correction) = match judged {
@@ -33,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Takes out of history what did not fit, once that is over.
+    /// Removes invalid answers from history, once they are of no more use.
     pub(crate) fn forget_failures(&mut self) {
         let Some(output) = self.output.take() else { return };
         self.turn.set_output_tool(None);

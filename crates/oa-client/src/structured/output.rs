@@ -1,4 +1,4 @@
-//! What becomes of each answer while one of a form is wanted.
+//! Validates the answers of a turn with structured output.
 
 use std::ops::Range;
 
@@ -15,19 +15,19 @@ use serde_json::Value;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::response_format::ResponseFormat;
 
-/// Watches over the answers of a turn until one fits.
+/// Validates the answers of a turn until one matches.
 pub(crate) struct Output {
     format: ResponseFormat,
-    /// The output tool, if that is how the model is to answer.
+    /// The output tool, if the model answers by one.
     tool: Option<String>,
-    /// The way it is first requested, if there is a fallback.
+    /// The first form of the request, if there is a fallback.
     first: Option<FormatRequest>,
     mode: Mode,
     judge: Box<Judge>,
     most: u32,
     limits: Limits,
     tries: u32,
-    /// Where in history answers that did not fit stand, with what was said about them.
+    /// Ranges in history of invalid answers and their corrections.
     pub(super) failed: Vec<Range<usize>>,
     is_found: bool,
     /// True if an answer was cut off before, so that the model was told to be brief.
@@ -37,7 +37,7 @@ pub(crate) struct Output {
 
 pub(crate) type Judge = dyn Fn(Value) -> Result<(), String> + Send + Sync;
 
-/// Why the last answer was none.
+/// Why the last answer is invalid.
 struct Problem {
     kind: ProblemKind,
     words: String,
@@ -46,32 +46,31 @@ struct Problem {
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum ProblemKind {
-    /// Tools were called, and nobody runs them.
+    /// It calls tools that nobody runs.
     Calls,
-    /// The limit of tokens came before the end of the answer.
+    /// A token limit cut it off.
     CutOff,
     Refused,
     Unfit,
 }
 
-/// What follows from an answer.
+/// The next step after an answer.
 pub(crate) enum Judged {
-    /// Whatever follows from it anyway.
+    /// The usual step.
     AsItIs,
-    /// The model reads what is wrong as the result of its call.
+    /// The model reads the error as the result of its call.
     Failed,
-    /// The model is told so by the user.
+    /// The model reads the error as a user message.
     Correct(String),
 }
 
-/// What is made of a call of the output tool, or of the lack of one.
+/// The arguments of a call of the output tool, or the answer's text, as a value.
 enum Said {
     Object(Value),
     Broken { error: String, raw: String },
 }
 
-/// How much is told to the model of what is wrong, how much of a schema, and how much is kept of
-/// what it said; in characters.
+/// Bounds, in characters: of the error that the model reads, of a schema in it, and of the answer that is kept.
 const WORDS: usize = 500;
 const SCHEMA: usize = 4000;
 const KEPT: usize = 2000;
@@ -125,7 +124,7 @@ impl Output {
         self.tries
     }
 
-    /// Puts into a request in what form the answer is to be.
+    /// Adds the form of the answer to a request.
     pub(crate) fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<()> {
         if self.most == 0 {
             return Err(Error::config("no answer is one of 0 tries"));
@@ -152,7 +151,7 @@ impl Output {
         Ok(())
     }
 
-    /// Judges an answer. A call of the output tool becomes what it stands for: the answer as text.
+    /// Validates an answer. A call of the output tool is replaced by the answer as text.
     pub(super) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
         let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
@@ -231,7 +230,7 @@ impl Output {
         if is_over { Judged::AsItIs } else { Judged::Correct(self.correction(&error)) }
     }
 
-    /// What the model is told.
+    /// Returns the correction that the model is sent.
     fn correction(&self, error: &str) -> String {
         let error = error.trim_end_matches('.');
         let schema = self.format.schema();
@@ -248,7 +247,7 @@ impl Output {
         self.problem = Some(Problem { kind, words, said });
     }
 
-    /// Why there is no answer, at the end of a turn.
+    /// Returns why there is no answer, at the end of a turn.
     pub(crate) fn error(&mut self, reason: &FinishReason) -> Error {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
@@ -307,7 +306,7 @@ impl Said {
         }
     }
 
-    /// Several calls are one if they say the same.
+    /// Merges several calls if they are equal.
     fn of_calls(first: &ContentBlock, all: &[&ContentBlock], limits: Limits) -> Self {
         match first {
             ContentBlock::ToolUseError(ToolUseError { error, raw_data, .. }) => {
@@ -337,7 +336,7 @@ fn name_of(block: &ContentBlock) -> Option<&str> {
     }
 }
 
-/// Makes a call one that cannot be run.
+/// Turns a call into one that cannot run.
 fn refuse(block: &mut ContentBlock, why: &str) {
     let error = match block {
         ContentBlock::ToolUse(call) => {
@@ -354,7 +353,7 @@ fn refuse(block: &mut ContentBlock, why: &str) {
     *block = error.into();
 }
 
-/// Makes an answer of text of one that calls the output tool.
+/// Replaces the call of the output tool by a text.
 fn stand_for(message: &mut AssistantMessage, text: String) {
     message.content.retain(|block| matches!(block, ContentBlock::Thinking(_)));
     message.content.push(TextBlock::new(text).into());

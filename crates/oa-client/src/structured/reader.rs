@@ -3,20 +3,20 @@ use oa_types::ContentBlock;
 
 use crate::event::{AgentEvent, ToolUseDelta};
 
-/// Follows the answer that is arriving.
+/// Reads the answer as it arrives.
 #[derive(Debug)]
 pub(crate) struct Reader {
     limits: Limits,
     text: ObjectFinder,
     call: PartialReader,
-    /// Which call of the answer is the one to follow.
+    /// The index of the call to read.
     place: Option<usize>,
     answers: u32,
     shown: u64,
 }
 
 impl Reader {
-    /// Creates a reader of answers whose value takes no more than so many bytes of memory.
+    /// Creates a reader of answers whose value takes at most `held_bytes` of memory.
     pub(crate) fn new(held_bytes: usize) -> Self {
         let mut limits = Limits::default();
         limits.held_bytes = held_bytes;
@@ -34,7 +34,7 @@ impl Reader {
         }
     }
 
-    /// Takes an event, and returns whether there is more to be seen of the answer than before.
+    /// Takes an event; returns `true` if more of the answer can be seen than before.
     pub(crate) fn take(&mut self, event: &AgentEvent, tool: Option<&str>) -> bool {
         match (event, tool) {
             (AgentEvent::AnswerStart, _) => {
@@ -48,7 +48,7 @@ impl Reader {
         std::mem::replace(&mut self.shown, revision) != revision
     }
 
-    /// Returns the reader of the answer, which has its value so far.
+    /// Returns the JSON reader, which has the value so far.
     pub(crate) fn json(&self) -> &PartialReader {
         if self.place.is_some() { &self.call } else { self.text.object() }
     }

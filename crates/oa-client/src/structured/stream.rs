@@ -15,25 +15,24 @@ use crate::event::AgentEvent;
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
-/// An answer of a type, and what there is of it while it arrives: what
-/// [`SendFor::stream`](crate::SendFor::stream) returns.
+/// A stream of partial values of a typed answer, returned by [`SendFor::stream`](crate::SendFor::stream).
 ///
-/// [`next`](Self::next) until that returns `None`, if the way is of interest, then
-/// [`finish`](Self::finish) for the answer, or for why there is none. [`next_event`](Self::next_event) in place of
-/// `next` shows what else happens in the turn: calls, results, thinking, text.
+/// Call [`next`](Self::next) until it returns `None`, then [`finish`](Self::finish) for the answer or the error;
+/// `finish` alone works too. [`next_event`](Self::next_event) instead of `next` also shows calls, results,
+/// thinking and text.
 ///
 /// # Cancel safety
 ///
-/// Dropping a pending [`next`](Self::next) loses nothing, but before the first answer has begun it takes
-/// the prompt back, and the next call sends it anew. Dropping the stream ends the turn: the connection is
-/// closed, tools are cancelled, and history is left as by an answer that was not read to its end.
+/// Dropping a pending [`next`](Self::next) loses nothing; before the first answer has begun it takes the prompt
+/// back, and the next call sends it again. Dropping the stream ends the turn: the connection is closed, tools are
+/// cancelled, and history is left as after any answer that was not read to its end.
 #[must_use = "streams do nothing unless polled"]
 pub struct StructuredStream<'a, T> {
     driver: Held<'a>,
     /// The settings for all other prompts.
     base: Arc<Settings>,
     stage: Stage,
-    /// Whether the prompt was sent.
+    /// True once the prompt was sent.
     is_begun: bool,
     found: Arc<Mutex<Option<T>>>,
     format: ResponseFormat,
@@ -53,11 +52,11 @@ enum Stage {
     Failed(Error),
 }
 
-/// What came of one thing that was done.
+/// The outcome of one step of the driver.
 enum Step {
     Event {
         event: AgentEvent,
-        /// Whether there is more to be seen of the answer.
+        /// True if more of the answer can be seen now.
         grows: bool,
     },
     Over,
@@ -79,26 +78,26 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
-    /// The same, but that it comes to this error and nothing is sent.
+    /// Makes it fail with this error, without sending anything.
     pub(crate) fn refused(mut self, error: Error) -> Self {
         self.stage = Stage::Failed(error);
         self
     }
 
-    /// Waits until there is more of the answer than before, and lends that; `None` at the end of the turn,
-    /// however it ended.
+    /// Waits until more of the answer has arrived and returns the partial value; `None` at the end of the turn,
+    /// also after an error.
     ///
     /// With [`final_text_only`](crate::AgentOptionsBuilder::final_text_only) an answer by
     /// [`OutputMode::Format`](crate::OutputMode::Format) comes in one piece.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and
-    /// the next call sends it anew.
+    /// Dropping the future loses nothing; before the first answer has begun it takes the prompt back, and the
+    /// next call sends it again.
     pub async fn next(&mut self) -> Option<Partial<'_, T>> {
         while self.advance().await {
             if self.partial().is_some() {
@@ -108,14 +107,14 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         None
     }
 
-    /// Waits for whatever happens next, as [`Client::next_event`](crate::Client::next_event) tells it: calls
-    /// and their results, thinking, the text of the answer, a refusal of its form; `None` at the end of the
-    /// turn, however it ended.
+    /// Waits for the next event, as [`Client::next_event`](crate::Client::next_event) does: calls and their
+    /// results, thinking, the text of the answer, a rejected format; `None` at the end of the turn, also after an
+    /// error.
     ///
-    /// A call of the output tool is seen as its pieces alone, because it stands for text; in auto mode one that does
-    /// not fit is a `ToolUseError` with its result, as any malformed call. After each event
-    /// [`partial`](Self::partial) has what there is of the answer. This and [`next`](Self::next) may be mixed; what
-    /// the one has passed over the other does not come back to.
+    /// A call of the output tool appears only as its deltas, since it stands for text; in auto mode an invalid
+    /// one is a `ToolUseError` with its result, like any malformed call. After each event
+    /// [`partial`](Self::partial) has the value so far. You may mix this with [`next`](Self::next); neither
+    /// returns what the other has consumed.
     ///
     /// ```
     /// use oa_client::{AgentEvent, AgentOptions, Client, ResponseFormat};
@@ -171,7 +170,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// Lends what has arrived of the answer so far, if anything has.
+    /// Returns the part of the answer that has arrived, if any.
     #[must_use]
     pub fn partial(&self) -> Option<Partial<'_, T>> {
         let object = self.reader.json().value()?;
@@ -215,7 +214,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// Goes on until there is more to be seen; false at the end.
+    /// Runs until more of the answer can be seen; `false` at the end.
     async fn advance(&mut self) -> bool {
         loop {
             match self.step().await {
@@ -230,7 +229,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
-    /// One thing after the other.
+    /// Takes one step.
     async fn step(&mut self) -> Result<Step> {
         match &self.stage {
             Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
@@ -287,11 +286,11 @@ impl<T> fmt::Debug for StructuredStream<'_, T> {
     }
 }
 
-/// What has arrived of an answer.
+/// The part of an answer that has arrived.
 ///
-/// The values of one answer only grow: texts become longer, lists and objects get more behind what they
-/// have, what is complete does not change (see [`PartialReader`](oa_json::PartialReader)). A server that sends the
-/// arguments of a call more than once is not held to that; the answer at the end is right all the same.
+/// Within one answer values only grow: texts get longer, lists and objects get more items at the end, and
+/// complete values do not change (see [`PartialReader`](oa_json::PartialReader)). A server that repeats the
+/// arguments of a call may break this; the final answer is right anyway.
 #[derive(Debug)]
 pub struct Partial<'a, T> {
     object: &'a Value,
@@ -308,15 +307,14 @@ impl<T: DeserializeOwned> Partial<'_, T> {
         self.value
     }
 
-    /// Reads the value so far as the type, where that has defaults or options for what is missing. This
-    /// copies the whole value: of a long one do it now and then.
+    /// Deserializes the value so far; the type needs defaults or options for missing members. This copies the
+    /// whole value: call it sparingly on a long one.
     #[must_use]
     pub fn get(&self) -> Option<T> {
         serde_json::from_value(self.format.complete(self.object)).ok()
     }
 
-    /// Returns which answer of the turn this is part of, counted from 1: with another number a value
-    /// begins anew.
+    /// Returns the number of this answer in the turn, counted from 1. When it changes, the value starts over.
     #[must_use]
     pub fn answer(&self) -> u32 {
         self.answer
