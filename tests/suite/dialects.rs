@@ -305,8 +305,8 @@ async fn an_interrupt_keeps_the_prose_and_nothing_of_a_call() {
 async fn calls_that_the_server_left_in_the_text_are_recognized_when_asked() {
     let text = "<tool_call>\n{\"name\": \"echo\", \"arguments\": {\"say\": \"x\"}}\n</tool_call>";
     let first = server([Reply::text(text), Reply::text("Done.")]);
-    let mut recognising = client(auto(&first).tool(echo()).recognize_calls(true));
-    assert_eq!(talk(&mut recognising, "Go.").await.last().unwrap(), "Done.");
+    let mut recognizing = client(auto(&first).tool(echo()).recognize_calls(true));
+    assert_eq!(talk(&mut recognizing, "Go.").await.last().unwrap(), "Done.");
     let request = &first.requests()[1];
     assert_eq!(roles(request), ["user", "assistant", "tool"], "history is native");
     let second = server([Reply::text(text)]);

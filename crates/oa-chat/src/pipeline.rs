@@ -324,20 +324,13 @@ impl Pipeline {
 /// The name of error events, and of llama.cpp's error field.
 const ERROR: &str = "error";
 
-/// Reads the rare parts of a stream: an error, or JSON that is not an event. `None` for anything else.
+/// Returns the payload in a line that is no event, and true if it is an error; `None` for any other line.
 #[cold]
-fn push_unusual(
-    aggregator: &mut Aggregator,
-    item: &Item<'_>,
-) -> Option<Result<StreamStatus, oa_aggregate::Error>> {
-    Some(match item {
-        Item::Event(event) => aggregator.push_error(event.raw_data()),
-        Item::Unknown(line) if line.trim_ascii_start().first() == Some(&b'{') => {
-            aggregator.push(line)
-        }
-        Item::Unknown(line) => aggregator.push_error(error_field(line)?),
-        _ => return None,
-    })
+fn unknown(line: &[u8]) -> Option<(&[u8], bool)> {
+    if line.trim_ascii_start().first() == Some(&b'{') {
+        return Some((line, false));
+    }
+    Some((error_field(line)?, true))
 }
 
 /// Returns the value of a field named `error`.

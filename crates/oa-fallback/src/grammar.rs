@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::head::CallHead;
+use crate::head::{CallHead, NoMatch};
 
 /// The syntax of calls in text: where they begin, and how they are parsed.
 ///
@@ -61,16 +61,6 @@ pub enum Match {
     Call(Box<dyn CallBody>),
     /// Something that belongs to a call and is not shown, such as a closing tag.
     Skip,
-}
-
-/// The reason why a [`Grammar`] matched nothing.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[expect(clippy::exhaustive_enums, reason = "a text either can go on to match or cannot")]
-pub enum NoMatch {
-    /// More text decides.
-    Incomplete,
-    /// The text is no call.
-    Mismatch,
 }
 
 /// The fate of the text behind a call.

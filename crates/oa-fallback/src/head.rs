@@ -1,5 +1,3 @@
-use crate::grammar::NoMatch;
-
 /// Reads the beginning of a call from left to right, as far as the answer has arrived.
 ///
 /// A method that would look past the text returns [`NoMatch::Incomplete`], unless the answer has ended. So what a
@@ -22,6 +20,16 @@ pub struct CallHead<'a> {
     text: &'a str,
     at: usize,
     has_ended: bool,
+}
+
+/// The reason why a [`Grammar`](crate::Grammar) matched nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(clippy::exhaustive_enums, reason = "a text either can go on to match or cannot")]
+pub enum NoMatch {
+    /// More text decides.
+    Incomplete,
+    /// The text is no call.
+    Mismatch,
 }
 
 impl<'a> CallHead<'a> {

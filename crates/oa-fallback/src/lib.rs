@@ -90,10 +90,8 @@ mod refusal;
 
 pub use crate::call::{MalformedCall, Scanned, TextCall};
 pub use crate::dialect::Dialect;
-pub use crate::grammar::{
-    AfterCall, BodyEnd, CallBody, Grammar, Match, NoMatch, ParsedCall, Position,
-};
-pub use crate::head::CallHead;
+pub use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position};
+pub use crate::head::{CallHead, NoMatch};
 pub use crate::inline::inline_results;
 pub use crate::markers::Markers;
 pub use crate::plain::plain_message;

@@ -6,8 +6,8 @@ use crate::arguments;
 use crate::bare::Bare;
 use crate::bodies::{Named, Ready};
 use crate::dialect::{Dialect, result_text};
-use crate::grammar::{AfterCall, Grammar, Match, NoMatch, ParsedCall, Position};
-use crate::head::CallHead;
+use crate::grammar::{AfterCall, Grammar, Match, ParsedCall, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::prompt;
 use crate::tools::Tools;
 

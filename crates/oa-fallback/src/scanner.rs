@@ -4,8 +4,8 @@ use std::mem;
 use oa_json::{LenientValue, held};
 
 use crate::call::{MalformedCall, Scanned, TextCall};
-use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, NoMatch, ParsedCall, Position};
-use crate::head::CallHead;
+use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position};
+use crate::head::{CallHead, NoMatch};
 
 /// How much white space before a call is held back to go with it, in bytes.
 const SPACE: usize = 64;

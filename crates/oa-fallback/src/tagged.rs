@@ -14,8 +14,8 @@ use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::{Map, Value};
 
 use crate::dialect::Dialect;
-use crate::grammar::{Grammar, Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Grammar, Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::scanner::Scanner;
 use crate::tools::Tools;
 

@@ -109,19 +109,19 @@ impl Default for BreakerConfig {
 /// ```
 /// use std::time::{Duration, Instant};
 ///
-/// use oa_router::{Breaker, BreakerConfig, Outcome};
+/// use oa_router::{Breaker, BreakerConfig, AttemptOutcome};
 ///
 /// let mut breaker = Breaker::new(BreakerConfig::new(1));
 /// let mut now = Instant::now();
 /// let pass = breaker.permit(now).expect("it starts closed");
-/// breaker.done(pass, Outcome::Failed { retry_after: None }, now);
+/// breaker.done(pass, AttemptOutcome::Failed { retry_after: None }, now);
 /// assert!(breaker.permit(now).is_none());
 ///
 /// now += Duration::from_secs(1);
 /// let trial = breaker.permit(now).expect("the time is up");
 /// assert!(breaker.permit(now).is_none(), "one trial at a time");
 /// breaker.began(trial);
-/// breaker.done(trial, Outcome::Answered, now);
+/// breaker.done(trial, AttemptOutcome::Answered, now);
 /// assert!(breaker.permit(now).is_some());
 /// ```
 #[derive(Clone, Debug)]
@@ -162,7 +162,7 @@ pub struct Pass {
 /// The result of a request, as its circuit breaker sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum AttemptOutcome {
     /// The server responded correctly: a complete answer, or a rejection caused by the request.
     Answered,
     /// The server failed.
@@ -232,13 +232,13 @@ impl Breaker {
     }
 
     /// Records the end of a request.
-    pub fn done(&mut self, pass: Pass, outcome: Outcome, now: Instant) {
+    pub fn done(&mut self, pass: Pass, outcome: AttemptOutcome, now: Instant) {
         let is_current = pass.generation == self.generation;
         if is_current {
             self.running = self.running.saturating_sub(1);
         }
         match (outcome, self.state) {
-            (Outcome::Answered, state) if is_current => {
+            (AttemptOutcome::Answered, state) if is_current => {
                 if let State::HalfOpen = state {
                     self.close();
                 }
@@ -247,7 +247,7 @@ impl Breaker {
                     self.failures = 0;
                 }
             }
-            (Outcome::Failed { retry_after }, state) if is_current => {
+            (AttemptOutcome::Failed { retry_after }, state) if is_current => {
                 if self.failures == 0 {
                     self.row_began = self.passed;
                 }
@@ -258,7 +258,7 @@ impl Breaker {
                     self.open(retry_after, now);
                 }
             }
-            (Outcome::Failed { retry_after: Some(wait) }, State::Open { until }) => {
+            (AttemptOutcome::Failed { retry_after: Some(wait) }, State::Open { until }) => {
                 let until = until.max(now + self.bounded(wait));
                 self.state = State::Open { until };
             }

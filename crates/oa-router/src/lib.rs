@@ -126,7 +126,7 @@ mod memory;
 mod seat;
 mod set;
 
-pub use crate::breaker::{Breaker, BreakerConfig, Health, Outcome, Pass};
+pub use crate::breaker::{AttemptOutcome, Breaker, BreakerConfig, Health, Pass};
 pub use crate::builder::RouterBuilder;
 pub use crate::policy::Policy;
 pub use crate::router::Router;

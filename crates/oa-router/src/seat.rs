@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::breaker::{Breaker, Outcome, Pass};
+use crate::breaker::{AttemptOutcome, Breaker, Pass};
 
 /// The permission to use a server once. Must be given back.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +79,13 @@ impl Seat {
     ) {
         self.in_use = self.in_use.saturating_sub(1);
         let (count, outcome) = match verdict {
-            Verdict::Answered => (&mut self.counts.answered, Outcome::Answered),
+            Verdict::Answered => (&mut self.counts.answered, AttemptOutcome::Answered),
             Verdict::Failed { retry_after } => {
-                (&mut self.counts.failed, Outcome::Failed { retry_after })
+                (&mut self.counts.failed, AttemptOutcome::Failed { retry_after })
             }
-            Verdict::GivenUp => (&mut self.counts.given_up, Outcome::GivenUp),
-            Verdict::Unfit => (&mut self.counts.failed, Outcome::GivenUp),
-            Verdict::Refused => (&mut self.counts.refused, Outcome::Answered),
+            Verdict::GivenUp => (&mut self.counts.given_up, AttemptOutcome::GivenUp),
+            Verdict::Unfit => (&mut self.counts.failed, AttemptOutcome::GivenUp),
+            Verdict::Refused => (&mut self.counts.refused, AttemptOutcome::Answered),
         };
         *count += 1;
         self.breaker.done(grant.pass, outcome, now);

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::time::Duration;
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -421,6 +422,15 @@ pub(crate) fn empty(buffer: &mut Vec<u8>) {
 
 /// The largest buffer kept between events.
 const KEEP: usize = 1 << 20;
+
+/// Parses a time in milliseconds, ASCII digits only; saturates on overflow.
+pub(crate) fn milliseconds(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+    Some(Duration::from_millis(value.iter().fold(0, digit)))
+}
 
 #[cfg(test)]
 mod tests {

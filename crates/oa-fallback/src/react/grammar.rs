@@ -3,8 +3,8 @@ use serde_json::Map;
 use super::input::{InBrackets, Lines};
 use super::label;
 use crate::bodies::{Arguments, Named, Objects, Ready};
-use crate::grammar::{CallBody, Grammar, Match, NoMatch, ParsedCall, Position};
-use crate::head::CallHead;
+use crate::grammar::{CallBody, Grammar, Match, ParsedCall, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 /// Words that stand for no action.

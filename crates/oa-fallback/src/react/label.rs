@@ -1,7 +1,6 @@
 //! Labels at the beginning of a line: `Action:`, `**Action 2:**`, `ACTION：`.
 
-use crate::grammar::NoMatch;
-use crate::head::CallHead;
+use crate::head::{CallHead, NoMatch};
 
 /// Reads a label and the blanks behind it.
 pub(super) fn label(head: &mut CallHead<'_>, words: &str) -> Result<(), NoMatch> {

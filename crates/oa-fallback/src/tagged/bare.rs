@@ -4,8 +4,8 @@
 //! be a tool's, it must come first, and the object must open the answer or follow another call.
 
 use crate::bodies::Objects;
-use crate::grammar::{Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 pub(super) fn begin(

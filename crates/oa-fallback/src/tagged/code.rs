@@ -1,8 +1,8 @@
 //! A call in Python between fences: ```` ```tool_code ````
 
 use crate::bodies::Named;
-use crate::grammar::{Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {

@@ -11,8 +11,8 @@ use super::hermes;
 use crate::bodies::{Arguments, left_open};
 use crate::closing::Closing;
 use crate::convert::convert_text;
-use crate::grammar::{BodyEnd, CallBody, Match, NoMatch, ParsedCall, Position};
-use crate::head::CallHead;
+use crate::grammar::{BodyEnd, CallBody, Match, ParsedCall, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::quote::quote;
 use crate::tools::{Parameters, Tools};
 

@@ -1,8 +1,8 @@
 //! `<tool_call>{"name": .., "arguments": {..}}</tool_call>`
 
 use crate::bodies::Objects;
-use crate::grammar::{Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 pub(super) const OPEN: &str = "<tool_call>";

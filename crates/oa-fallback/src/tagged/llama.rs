@@ -2,8 +2,8 @@
 
 use super::code;
 use crate::bodies::Objects;
-use crate::grammar::{Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Result<Match, NoMatch> {

@@ -1,8 +1,8 @@
 //! `[TOOL_CALLS] [{"name": .., "arguments": {..}}]` and `[TOOL_CALLS]name[ARGS]{..}`
 
 use crate::bodies::{Arguments, Objects};
-use crate::grammar::{Match, NoMatch, Position};
-use crate::head::CallHead;
+use crate::grammar::{Match, Position};
+use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
 pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<Match, NoMatch> {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use oa_router::{Breaker, BreakerConfig, Health, Outcome, Pass};
+use oa_router::{AttemptOutcome, Breaker, BreakerConfig, Health, Pass};
 use proptest::prelude::*;
 
-const FAILED: Outcome = Outcome::Failed { retry_after: None };
+const FAILED: AttemptOutcome = AttemptOutcome::Failed { retry_after: None };
 
-fn failed_after(wait: Duration) -> Outcome {
-    Outcome::Failed { retry_after: Some(wait) }
+fn failed_after(wait: Duration) -> AttemptOutcome {
+    AttemptOutcome::Failed { retry_after: Some(wait) }
 }
 
 /// An event of a circuit breaker.
@@ -16,14 +16,14 @@ fn failed_after(wait: Duration) -> Outcome {
 enum Step {
     Ask,
     Begin(usize),
-    End(usize, Outcome),
+    End(usize, AttemptOutcome),
     Pass(Duration),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let outcome = prop_oneof![
-        1 => Just(Outcome::Answered),
-        1 => Just(Outcome::GivenUp),
+        1 => Just(AttemptOutcome::Answered),
+        1 => Just(AttemptOutcome::GivenUp),
         4 => Just(FAILED),
         1 => (0..20_000_u64).prop_map(|wait| failed_after(Duration::from_millis(wait))),
     ];
@@ -84,7 +84,7 @@ proptest! {
         }
         // When everything is over and some time has passed, a request always passes.
         for (pass, _) in running.drain(..) {
-            breaker.done(pass, Outcome::GivenUp, now);
+            breaker.done(pass, AttemptOutcome::GivenUp, now);
         }
         now += longest;
         prop_assert!(breaker.permit(now).is_some());
@@ -102,7 +102,7 @@ proptest! {
         let until = breaker.open_until();
         for (pass, answered) in late.into_iter().zip(outcomes) {
             breaker.began(pass);
-            breaker.done(pass, if answered { Outcome::Answered } else { FAILED }, now);
+            breaker.done(pass, if answered { AttemptOutcome::Answered } else { FAILED }, now);
             prop_assert_eq!(breaker.open_until(), until);
         }
     }
@@ -129,7 +129,7 @@ fn the_time_doubles_up_to_its_bound_and_begins_anew_after_a_whole_answer() {
     let pass = breaker.permit(now).unwrap();
     breaker.began(pass);
     assert_eq!(breaker.health(now), Health::Healthy);
-    breaker.done(pass, Outcome::Answered, now);
+    breaker.done(pass, AttemptOutcome::Answered, now);
     let pass = breaker.permit(now).unwrap();
     breaker.done(pass, FAILED, now);
     assert_eq!(breaker.open_until(), Some(now + Duration::from_secs(1)));
@@ -145,14 +145,14 @@ fn an_answer_that_was_under_way_before_a_row_of_failures_does_not_end_it() {
     };
     let [early, late] = [(); 2].map(|()| breaker.permit(now).unwrap());
     fail(&mut breaker);
-    breaker.done(early, Outcome::Answered, now);
+    breaker.done(early, AttemptOutcome::Answered, now);
     fail(&mut breaker);
     let during = breaker.permit(now).unwrap();
-    breaker.done(during, Outcome::Answered, now);
+    breaker.done(during, AttemptOutcome::Answered, now);
     fail(&mut breaker);
     fail(&mut breaker);
     assert!(breaker.permits(now), "the one in between ended the row");
-    breaker.done(late, Outcome::Answered, now);
+    breaker.done(late, AttemptOutcome::Answered, now);
     fail(&mut breaker);
     assert!(!breaker.permits(now));
 }
