@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::time::Duration;
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -324,6 +325,15 @@ impl Lines {
             };
         }
     }
+}
+
+/// A time in milliseconds: ASCII digits only; what does not fit is as long as can be said.
+pub(crate) fn milliseconds(value: &[u8]) -> Option<Duration> {
+    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
+    Some(Duration::from_millis(value.iter().fold(0, digit)))
 }
 
 /// Returns what follows the line break that `bytes` begin with; `None` if that cannot be said yet.

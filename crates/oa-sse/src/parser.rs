@@ -8,7 +8,9 @@ use memchr::memchr2;
 use crate::error::Error;
 use crate::event::{Event, Item, Place};
 use crate::limits::Limits;
-use crate::line::{DATA, Line, Lines, Span, Step, after_line_break, append, empty, find_line_end};
+use crate::line::{
+    DATA, Line, Lines, Span, Step, after_line_break, append, empty, find_line_end, milliseconds,
+};
 
 /// A push parser for event streams.
 ///
@@ -591,13 +593,4 @@ impl Parser {
         };
         Event::new(place, name, self.id.as_ref())
     }
-}
-
-/// A time in milliseconds: ASCII digits only; what does not fit is as long as can be said.
-fn milliseconds(value: &[u8]) -> Option<Duration> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let digit = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
-    Some(Duration::from_millis(value.iter().fold(0, digit)))
 }
