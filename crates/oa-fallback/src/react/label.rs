@@ -1,9 +1,9 @@
-//! Labels at the beginning of a line: `Action:`, `**Action 2:**`, `ACTION：`.
+//! Labels at the start of a line: `Action:`, `**Action 2:**`, `ACTION：`.
 
 use crate::grammar::NoMatch;
 use crate::head::CallHead;
 
-/// Reads a label and the blanks behind it.
+/// Reads a label and the blanks after it.
 pub(super) fn label(head: &mut CallHead<'_>, words: &str) -> Result<(), NoMatch> {
     stars(head)?;
     head.literal(words)?;
