@@ -149,7 +149,7 @@ impl<'a> LenientReader<'a> {
         self
     }
 
-    /// Returns the rest, behind white space.
+    /// Returns the rest after white space.
     pub fn rest(&mut self) -> &'a str {
         self.0.rest()
     }
