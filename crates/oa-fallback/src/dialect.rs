@@ -72,7 +72,7 @@ use crate::scanner::Scanner;
 /// assert_eq!(scanner.next_item(), Some(Scanned::Text("Let us see!")));
 /// let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
 /// assert_eq!(call.input["words"], "2d6");
-/// assert_eq!(scanner.next_item(), None); // what it wrote without the result is cut
+/// assert_eq!(scanner.next_item(), None); // text written without the result is dropped
 /// ```
 pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns the part of the system prompt that explains the tools and how to call them; empty without tools.

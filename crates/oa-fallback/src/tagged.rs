@@ -31,7 +31,7 @@ use crate::tools::Tools;
 /// | Mistral | `[TOOL_CALLS] [{"name": .., "arguments": {..}}]`, `[TOOL_CALLS]name[ARGS]{..}` |
 /// | GLM | `<tool_call>name` with `<arg_key>` and `<arg_value>` |
 /// | Qwen Coder, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
-/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or behind `<\|python_tag\|>`, if the tool exists |
+/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tool exists |
 ///
 /// Several calls in a row are read; text after them is dropped. [`recognize`] finds calls that a server left in the
 /// text because it has no parser for its model (QUIRKS row 31).
