@@ -1,4 +1,4 @@
-//! The files of cassettes: what stands in them, when they are written, and which are refused.
+//! The files of cassettes: their content, the time of writing, and the files that are rejected.
 
 use std::fs;
 

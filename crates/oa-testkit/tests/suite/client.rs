@@ -115,7 +115,7 @@ impl Client {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads this many bytes.
     pub(crate) async fn exactly(&mut self, length: usize) -> io::Result<Bytes> {
         while self.read.len() < length {
             self.more().await?;

@@ -85,7 +85,7 @@ pub(crate) struct Seen {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
     pub(crate) pieces: Vec<Bytes>,
-    /// How the body ended.
+    /// The end of the body.
     pub(crate) body: Result<(), BoxError>,
 }
 
