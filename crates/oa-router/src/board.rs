@@ -27,7 +27,7 @@ pub(crate) struct Rules {
     pub(crate) longest_wait: Duration,
     /// The number of remembered conversations, if any.
     pub(crate) sticky: Option<usize>,
-    /// How long a conversation waits for its own server.
+    /// The time that a conversation waits for its own server.
     pub(crate) patience: Duration,
 }
 
