@@ -60,14 +60,14 @@ pub enum CallState {
     Refused {
         /// The result.
         content: Value,
-        /// What became of the call.
+        /// The outcome of the call.
         outcome: Outcome,
     },
     /// The call has a result, and the result is in history.
     Answered {
         /// The result.
         content: Value,
-        /// What became of the call.
+        /// The outcome of the call.
         outcome: Outcome,
         /// True if the result has been reviewed.
         reviewed: bool,
