@@ -13,14 +13,14 @@ use crate::wire::{Comments, Connections, get};
 
 const PROMPT: &str = "Say something about a garden.";
 
-/// How long a server may take to notice that nobody listens, while it writes.
+/// The time that a server may take to notice a closed connection while it writes.
 const NOTICE: Duration = Duration::from_secs(2);
 
 /// How long it may take to notice that while it reads: llama.cpp looks once a second and not within a
 /// batch.
 const NOTICE_READING: Duration = Duration::from_secs(15);
 
-/// How many slots work, where the server tells.
+/// Returns the number of busy slots, if the server reports it.
 async fn busy(server: &Server) -> Option<usize> {
     let (status, body) = get(&server.beside("/slots")).await.ok()?;
     let slots: Value = serde_json::from_slice(&body).ok().filter(|_| status == 200)?;
@@ -28,7 +28,7 @@ async fn busy(server: &Server) -> Option<usize> {
     Some(slots.as_array()?.iter().filter(is_busy).count())
 }
 
-/// How long it takes until no slot works; none if it takes longer than that.
+/// Returns the time until no slot is busy; `None` if it exceeds the limit.
 async fn until_idle(server: &Server, longest: Duration) -> Option<Duration> {
     let begin = Instant::now();
     while busy(server).await != Some(0) {

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::{ServiceExt, service_fn};
 
-/// Fetches what stands at an address.
+/// Fetches the content of an address.
 pub(crate) async fn get(uri: &str) -> Result<(StatusCode, Bytes), Error> {
     let request = Request::get(uri).body(RequestBody::empty()).expect("an address");
     let (head, body) = Transport::new().oneshot(request).await?.into_parts();
@@ -36,7 +36,7 @@ pub(crate) async fn unstreamed(
     Transport::new().oneshot(Request::from_parts(head, body)).await
 }
 
-/// How many chunks of a body were nothing but comments.
+/// A counter of the chunks that held only comments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments(Arc<AtomicUsize>);
 
@@ -86,12 +86,12 @@ impl Connections {
         }))
     }
 
-    /// How many there were in all.
+    /// Returns the number opened so far.
     pub(crate) fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// How many there are now.
+    /// Returns the number open now.
     pub(crate) fn open(&self) -> usize {
         Arc::strong_count(&self.open) - 1
     }

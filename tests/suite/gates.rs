@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::talk::{Log, auto, client, echo, manual, read, strict, talk, told};
 
-/// Lists a folder: by default `/`, which a schema of its own says, and two levels, which the model is not told of.
+/// Lists a folder. The schema gives the path a default of `/`, and hides the depth of two levels from the model.
 fn list(log: &Log) -> FnTool {
     let log = log.clone();
     let schema = json!({

@@ -226,7 +226,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Awaits a future, or drops it after so many polls.
+/// Awaits a future, or drops it after a number of polls.
 async fn maybe<F: Future>(future: F, polls: Option<usize>) -> Option<F::Output> {
     match polls {
         Some(polls) => poll_times(future, polls),

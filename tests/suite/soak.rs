@@ -28,7 +28,7 @@ use self::model::Model;
 
 /// Longer than anything may take, on any machine.
 const WATCHDOG: Duration = Duration::from_secs(60);
-/// How many conversations there are at once.
+/// The number of concurrent conversations.
 const AT_ONCE: usize = 48;
 
 fn conversations() -> u64 {
@@ -64,7 +64,7 @@ fn options(model: &Model, auto: bool) -> AgentOptions {
         .expect("these can work")
 }
 
-/// How often what happened.
+/// Counts of events.
 #[derive(Clone, Default)]
 struct Tally(Arc<Mutex<BTreeMap<String, u64>>>);
 

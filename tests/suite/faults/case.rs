@@ -5,7 +5,7 @@ use std::fmt;
 use oa_client::ErrorKind;
 use oa_testkit::Framing;
 
-/// Where the fault strikes.
+/// The stage of the answer at which the fault occurs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
     BeforeHead,
@@ -153,7 +153,7 @@ pub(super) struct Outcome {
     pub(super) end: End,
     /// A letter for each message: user, assistant, assistant with calls, tool.
     pub(super) history: String,
-    /// How many requests the server got, without the prompt that came after.
+    /// The number of requests that the server got, without the later prompt.
     pub(super) requests: usize,
 }
 

@@ -31,7 +31,7 @@ fn events(events: &[&str]) -> String {
 }
 
 impl Stage {
-    /// How many events come before the fault.
+    /// The number of events before the fault.
     fn events(self) -> usize {
         match self {
             Self::BeforeHead | Self::AfterHead => 0,
@@ -187,7 +187,7 @@ impl Server {
         }
     }
 
-    /// How many requests came, those that the front kept for itself included.
+    /// Returns the number of requests received, including those that the front handled itself.
     pub(super) fn requests(&self) -> usize {
         self.script.requests().len() + usize::from(self.front.is_some())
     }
@@ -266,7 +266,7 @@ async fn drain(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// A body of a flood, in `floods.rs`: events before and behind what there is too much of.
+/// The body of a flood for `floods.rs`: events before and after the excess data.
 pub(super) fn flooded(stage: Stage, flood: &str, size: usize) -> Bytes {
     let (before, after) = EVENTS.split_at(stage.events());
     let mut body = events(before).into_bytes();
