@@ -328,7 +328,7 @@ proptest! {
 
 /// A worker without a journal: each step is performed at once, and dies with the process before its outcome is kept.
 struct Mortal {
-    /// Which step, from 0, is performed and then lost.
+    /// The index of the step that is performed and then lost.
     dies_at: Cell<Option<usize>>,
     /// The number of starts of each call.
     runs: RefCell<HashMap<String, u32>>,
