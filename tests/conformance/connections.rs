@@ -16,8 +16,8 @@ const PROMPT: &str = "Say something about a garden.";
 /// The time that a server may take to notice a closed connection while it writes.
 const NOTICE: Duration = Duration::from_secs(2);
 
-/// How long it may take to notice that while it reads: llama.cpp looks once a second and not within a
-/// batch.
+/// The time that a server may take to notice a closed connection while it reads: llama.cpp checks once a second, and
+/// not within a batch.
 const NOTICE_READING: Duration = Duration::from_secs(15);
 
 /// Returns the number of busy slots, if the server reports it.

@@ -1,7 +1,7 @@
 //! Many conversations with random faults, tools and interrupts, over real sockets: nothing hangs, no request
 //! and no history is invalid, and nothing is left behind.
 //!
-//! A short form by default; `OPEN_AGENT_SOAK=10000` sets how many conversations there are.
+//! The test is short by default; `OPEN_AGENT_SOAK=10000` sets the number of conversations.
 
 mod model;
 
