@@ -81,7 +81,7 @@ impl Answer {
         &self.message.finish_reason
     }
 
-    /// The number of text blocks.
+    /// Returns the number of text blocks.
     pub(crate) fn pieces(&self) -> usize {
         self.blocks.iter().filter(|block| block.as_text().is_some()).count()
     }

@@ -13,13 +13,14 @@ use crate::wire::{Comments, Connections, get};
 
 const PROMPT: &str = "Say something about a garden.";
 
-/// The time a writing server has to notice that nobody reads.
+/// The time that a server may take to notice a closed connection while it writes.
 const NOTICE: Duration = Duration::from_secs(2);
 
-/// The time a busy server has to notice: llama.cpp checks once a second, but not within a batch.
+/// The time that a server may take to notice a closed connection while it reads: llama.cpp checks once a second, and
+/// not within a batch.
 const NOTICE_READING: Duration = Duration::from_secs(15);
 
-/// The number of busy slots, if the server reports it.
+/// Returns the number of busy slots, if the server reports it.
 async fn busy(server: &Server) -> Option<usize> {
     let (status, body) = get(&server.beside("/slots")).await.ok()?;
     let slots: Value = serde_json::from_slice(&body).ok().filter(|_| status == 200)?;
@@ -27,7 +28,7 @@ async fn busy(server: &Server) -> Option<usize> {
     Some(slots.as_array()?.iter().filter(is_busy).count())
 }
 
-/// The time until no slot is busy; `None` if it takes longer than the limit.
+/// Returns the time until no slot is busy; `None` if it exceeds the limit.
 async fn until_idle(server: &Server, longest: Duration) -> Option<Duration> {
     let begin = Instant::now();
     while busy(server).await != Some(0) {

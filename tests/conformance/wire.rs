@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tower::{ServiceExt, service_fn};
 
-/// Fetches a URL.
+/// Fetches the content of an address.
 pub(crate) async fn get(uri: &str) -> Result<(StatusCode, Bytes), Error> {
     let request = Request::get(uri).body(RequestBody::empty()).expect("an address");
     let (head, body) = Transport::new().oneshot(request).await?.into_parts();
@@ -36,7 +36,7 @@ pub(crate) async fn unstreamed(
     Transport::new().oneshot(Request::from_parts(head, body)).await
 }
 
-/// The number of body chunks that were only comments.
+/// A counter of the chunks that held only comments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Comments(Arc<AtomicUsize>);
 
@@ -86,12 +86,12 @@ impl Connections {
         }))
     }
 
-    /// The number of connections ever opened.
+    /// Returns the number opened so far.
     pub(crate) fn opened(&self) -> usize {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// The number of open connections.
+    /// Returns the number open now.
     pub(crate) fn open(&self) -> usize {
         Arc::strong_count(&self.open) - 1
     }

@@ -17,7 +17,7 @@ pub struct Outcome {
     pub thinking: String,
     /// All refusal text, joined.
     pub refusal: String,
-    /// The kinds of deltas in the order in which they came, with runs collapsed.
+    /// The sources of the deltas ("text", "thinking" or a call) in order of arrival, with runs collapsed.
     pub order: Vec<String>,
     /// The answer.
     pub answer: AggregatedAnswer,

@@ -12,7 +12,7 @@ use open_agent::{
 
 use crate::talk::{adder, client, echo, read, read_on, talk, told};
 
-/// The discard port, where no server listens.
+/// An address on which no server listens: the discard port.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
 const KEY: &str = "sk-0123456789abcdef-top-secret";
 

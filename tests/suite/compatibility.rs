@@ -48,7 +48,7 @@ fn shows(entry: &Value) -> impl Fn(usize) -> bool {
     move |feature| shown[feature]
 }
 
-/// The origin of a fixture, as a letter of the table, and its server.
+/// Returns the origin of a fixture, as a letter of the table, and its server.
 fn origin(fixture: &Fixture) -> Option<(char, String)> {
     let (folder, file) = fixture.name.split_once('/')?;
     let named = |member: &str| fixture.entry[member].as_str().unwrap_or_default().to_owned();

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::log::Lines;
 use crate::talk::{auto, cases, client, manual};
 
-/// A server's way of counting prompt tokens, and of handling too many.
+/// A server's way of counting the tokens of a prompt, and of treating too many.
 #[derive(Clone, Copy, Debug)]
 struct Counting {
     /// Its tokens per estimated token, in hundredths.

@@ -126,7 +126,7 @@ async fn in_a_dialect_calls_and_results_look_like_this_on_the_wire() {
     "#);
 }
 
-/// Servers' messages for models without tools.
+/// Errors of servers whose model does not support tools.
 const REFUSALS: [(u16, &str); 3] = [
     (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
     (500, "tools param requires --jinja flag"),

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 const KEY: &str = "sk-0123456789/ABCDEFGHIJ+klmnopqrst&uvwxyz1";
 const COOKIE: &str = "c00k1e-0123456789-zyxwvutsrq";
 
-/// The lengths of excerpts, and of the text kept for them.
+/// The length of excerpts, and the length kept of their source.
 const LIMITS: [usize; 6] = [100, 200, 240, 1024, 2000, 4096];
 
 #[derive(Clone, Copy, Debug)]

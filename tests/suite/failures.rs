@@ -1,4 +1,4 @@
-//! Errors, broken streams and dropped futures: what is kept, what is taken back, and how to continue.
+//! Errors, broken streams and dropped futures: the parts that are kept, the parts that are removed, and recovery.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -254,7 +254,7 @@ async fn a_dropped_continuation_leaves_history_and_can_be_called_again() {
     assert_eq!(read(&mut client).await, ["Done."]);
 }
 
-/// Reads to the end, dropping and restarting each `receive` after a number of polls.
+/// Reads to the end, dropping each `receive` after a number of polls and calling it again.
 async fn read_in_drops(client: &mut Client, times: usize) -> (Vec<String>, Vec<String>) {
     client.send("Go.").await.expect("it is answered");
     let mut seen = Vec::new();
@@ -380,7 +380,7 @@ async fn what_nobody_received_of_an_ended_turn_is_no_event_of_the_next() {
     assert_eq!(ends, [FinishReason::Stop]);
 }
 
-/// The answer has ended, but the server keeps sending.
+/// The server keeps sending after the end of the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_behind_the_end_of_an_answer_is_not_read() {
     struct Endless(usize);

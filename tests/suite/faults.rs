@@ -167,7 +167,7 @@ struct Done {
     time: Duration,
 }
 
-/// Runs cases, several at once.
+/// Runs cases, with this number of workers.
 async fn run_all(cases: Vec<(usize, Case)>, workers: usize) -> Vec<Done> {
     let queue = Arc::new(Mutex::new(VecDeque::from(cases)));
     let next = move || queue.lock().expect("nobody panics with it").pop_front();

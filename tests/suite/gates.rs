@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::talk::{Log, auto, client, echo, manual, read, strict, talk, told};
 
-/// Lists a folder, by default `/`, set by a schema, with two levels, a default hidden from the model.
+/// Lists a folder. The path is `/` by default, as the schema says; the depth is 2 by default, which the model does
+/// not see.
 fn list(log: &Log) -> FnTool {
     let log = log.clone();
     let schema = json!({

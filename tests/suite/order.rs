@@ -32,7 +32,7 @@ fn schema() -> serde_json::Value {
     })
 }
 
-/// Asserts that the fields are in order, in the bytes after this text.
+/// Asserts that the fields are in order in the bytes after these words.
 #[track_caller]
 fn in_order(request: &Request, behind: &str, fields: &[&str]) {
     let body = std::str::from_utf8(request.body()).expect("nothing fails here");

@@ -390,7 +390,7 @@ fn what_cannot_act_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Config);
 }
 
-/// A buffer in which a test reads the output.
+/// A writer whose output a test can read.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 

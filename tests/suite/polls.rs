@@ -34,7 +34,7 @@ const MOST_FRAMES: usize = 2048;
 #[derive(Clone, Default)]
 struct Flood {
     status: u16,
-    /// Each frame is repeated this many times.
+    /// The frames, each with its number of repetitions.
     frames: Vec<(Bytes, usize)>,
     place: usize,
     taken: Arc<Taken>,
@@ -143,7 +143,7 @@ fn empty_floods() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A frame with about this many bytes of repeated content.
+/// Returns a frame of at least this many bytes, by repeating a text.
 fn frame_of(words: &str, bytes: usize) -> String {
     words.repeat(bytes.div_ceil(words.len()))
 }

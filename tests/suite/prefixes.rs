@@ -90,7 +90,7 @@ fn message(kind: Kind, size: usize) -> Message {
     }
 }
 
-/// A model that follows the last line: it makes this many more calls, or falls silent.
+/// A model that follows the last line: calls a tool that many more times, or falls silent.
 fn model() -> Script {
     Script::new().otherwise(Reply::by(|request| {
         let last = request.messages().last().expect("a prompt");

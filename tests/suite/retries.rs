@@ -17,7 +17,7 @@ fn options(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone())
 }
 
-/// Asks once; returns the outcome, the number of requests, and the time.
+/// Asks once. Returns the outcome, the number of requests that the server got, and the time taken.
 async fn ask(script: impl Into<Script>) -> (Result<String>, usize, Duration) {
     let server = MemoryServer::new(script);
     let began = Instant::now();

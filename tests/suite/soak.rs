@@ -1,7 +1,7 @@
 //! Many conversations with random faults, tools and interrupts, over real sockets: nothing hangs, all requests
 //! and histories are valid, and nothing is left behind.
 //!
-//! Short by default; `OPEN_AGENT_SOAK=10000` sets the number of conversations.
+//! The test is short by default; `OPEN_AGENT_SOAK=10000` sets the number of conversations.
 
 mod model;
 
@@ -64,7 +64,7 @@ fn options(model: &Model, auto: bool) -> AgentOptions {
         .expect("these can work")
 }
 
-/// The number of occurrences of each event.
+/// Counts of events.
 #[derive(Clone, Default)]
 struct Tally(Arc<Mutex<BTreeMap<String, u64>>>);
 

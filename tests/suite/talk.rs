@@ -102,17 +102,17 @@ impl Alive {
         Guard { alive: self.clone(), was_told: Box::new(was_told) }
     }
 
-    /// The number of live runs.
+    /// Returns the number of guards alive now.
     pub(crate) fn now(&self) -> usize {
         self.now.load(Ordering::SeqCst)
     }
 
-    /// The number of runs ever started.
+    /// Returns the number of guards ever created.
     pub(crate) fn ever(&self) -> usize {
         self.ever.load(Ordering::SeqCst)
     }
 
-    /// The number of runs that were signaled before being dropped.
+    /// Returns the number of guards dropped after they were told.
     pub(crate) fn told(&self) -> usize {
         self.told.load(Ordering::SeqCst)
     }
@@ -239,7 +239,7 @@ impl Random {
     }
 }
 
-/// Polls a future this many times, or until it is ready, and drops it.
+/// Polls a future up to a number of times, or until it is ready, and drops it.
 pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output> {
     let mut future = pin!(future);
     let mut cx = Context::from_waker(Waker::noop());
@@ -251,7 +251,7 @@ pub(crate) fn poll_times<F: Future>(future: F, times: usize) -> Option<F::Output
     None
 }
 
-/// The configuration of a law with this many deterministic cases.
+/// Returns a configuration that runs this number of cases, the same ones each time.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig::with_cases(cases);
     config.rng_seed = RngSeed::Fixed(1);

@@ -26,7 +26,7 @@ fn builder(server: &MemoryServer) -> AgentOptionsBuilder {
     AgentOptions::builder().model("any").transport(server.clone()).tool(add())
 }
 
-/// The blocks after the text, one per line, and the error.
+/// Returns the blocks after the text, one line each, and the error.
 async fn calls(options: AgentOptionsBuilder) -> (Vec<String>, Option<Error>) {
     let mut seen = Vec::new();
     let mut answer = match query("Add.", &options.build().expect("these can work")).await {

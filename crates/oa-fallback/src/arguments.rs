@@ -1,4 +1,4 @@
-//! Arguments as `name="value", other=[1, 2]`, by the tool's schema.
+//! Arguments as `name="value", other=[1, 2]`, typed by the tool's schema.
 
 use oa_json::{LenientReader, LenientValue, literal};
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use crate::convert::convert;
 use crate::quote::quote;
 use crate::tools::Parameters;
 
-/// Reads the arguments of one call. Without a schema, a value is what it looks like.
+/// Reads the arguments of one call. Without a schema, the notation of a value decides its type.
 pub(crate) fn read(
     text: &str,
     bare: Bare,
@@ -44,14 +44,14 @@ pub(crate) fn read(
     }
 }
 
-/// Reads text that is all the input there is: text for the only parameter, or arguments with names.
+/// Reads text that is the whole input: the value of the only parameter, or named arguments.
 pub(crate) fn read_input(
     text: &str,
     name: &str,
     schema: Option<Parameters<'_>>,
 ) -> Result<Map<String, Value>, String> {
     let text = text.trim();
-    // In backticks, as code is.
+    // Models put input in backticks, as code.
     let inner = text.trim_matches('`');
     let is_code = text.starts_with('`') && text.ends_with('`') && !inner.contains(['`', '\n']);
     let text = if is_code { inner.trim() } else { text };
@@ -96,7 +96,7 @@ pub(crate) fn read_input(
 /// The advice in errors about names.
 const ADVICE: &str = "write each argument as name=value";
 
-/// Reads a name and the sign behind it; nothing is read if the next argument has none.
+/// Reads a name and the sign after it. Reads nothing if the next argument has no name.
 fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, String> {
     let mut ahead = reader.clone();
     let key = ahead.name().unwrap_or_default();
@@ -114,7 +114,8 @@ fn name(reader: &mut LenientReader<'_>, bare: Bare) -> Result<Option<String>, St
     Ok(key)
 }
 
-/// One value without a name: all arguments, or the value of the only parameter.
+/// Returns the arguments given as one value without a name: an object of all arguments, or the value of the only
+/// parameter.
 fn sole(
     written: LenientValue,
     schema: Option<Parameters<'_>>,

@@ -1,39 +1,39 @@
-//! Where brackets close, byte by byte.
+//! Detection of closing brackets, byte by byte.
 
-/// Finds the bracket that closes what is open, past strings and whatever is nested.
+/// A finder of the bracket that closes a value. It skips strings and nested brackets.
 ///
-/// A quote begins a string only where a value may begin, so that an apostrophe in bare text is none.
+/// A quote begins a string only where a value may begin, so that an apostrophe in bare text does not.
 #[derive(Debug)]
 pub(crate) struct Balance {
     depth: u32,
     quote: Option<u8>,
     is_escaped: bool,
-    /// The last byte that was no white space.
+    /// The last byte that was not white space.
     before: u8,
     lines: Lines,
 }
 
-/// The number of lines over which brackets may go.
+/// The number of lines that brackets may span.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lines {
     Many,
-    /// Only within strings and nested brackets: a line that ends otherwise ends it all.
+    /// One line, except within strings and nested brackets. Any other line break ends the value.
     One,
 }
 
 impl Balance {
-    /// The next byte opens.
+    /// Creates a finder for a value whose opening bracket comes next.
     pub(crate) fn of_value() -> Self {
         Self { depth: 0, quote: None, is_escaped: false, before: b'(', lines: Lines::Many }
     }
 
-    /// The opening bracket was read already.
+    /// Creates a finder for a value whose opening bracket was read already.
     pub(crate) fn opened(lines: Lines) -> Self {
         Self { depth: 1, lines, ..Self::of_value() }
     }
 
-    /// Reads more text, and returns where the brackets end in it: behind the closing one, or before a line break that
-    /// is not allowed.
+    /// Reads more text, and returns the offset at which the brackets end: after the closing one, or before a line break
+    /// that is not allowed.
     pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
         for (at, byte) in text.bytes().enumerate() {
             if let Some(quote) = self.quote {

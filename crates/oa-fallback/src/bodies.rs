@@ -52,7 +52,7 @@ impl CallBody for Arguments {
     }
 }
 
-/// `a="b", n=3)`: what follows the opening bracket.
+/// The rest of a call after its opening bracket: `a="b", n=3)`.
 #[derive(Debug)]
 pub(crate) struct Named {
     name: String,
@@ -62,13 +62,13 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// In brackets that may go over several lines.
+    /// Creates a body in brackets that may span several lines.
     pub(crate) fn new(name: &str, tools: &Tools) -> Self {
         let balance = Balance::opened(Lines::Many);
         Self { name: name.to_owned(), tools: tools.clone(), bare: Bare::Words, balance }
     }
 
-    /// In a line, where text needs no quotes.
+    /// Creates a body on one line, where text needs no quotes.
     pub(crate) fn in_line(name: &str, tools: &Tools) -> Self {
         let balance = Balance::opened(Lines::One);
         Self { bare: Bare::Text, balance, ..Self::new(name, tools) }
@@ -99,7 +99,7 @@ impl CallBody for Named {
     }
 }
 
-/// A call whose head is all there is.
+/// A call without a body.
 #[derive(Debug)]
 pub(crate) struct Ready(pub(crate) ParsedCall);
 
@@ -113,7 +113,7 @@ impl CallBody for Ready {
     }
 }
 
-/// The reading of a call that was left open.
+/// Returns the malformed call for one that was not closed.
 pub(crate) fn left_open(name: &str) -> ParsedCall {
     ParsedCall::malformed(Some(name), OPEN)
 }

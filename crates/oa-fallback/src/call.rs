@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Scanned<'a> {
-    /// A call that can be run.
+    /// A valid call.
     Call(TextCall),
-    /// A call that was plainly meant and cannot be run.
+    /// A call that is recognizable but cannot be run.
     Malformed(MalformedCall),
     /// Text for the user.
     Text(&'a str),
@@ -21,7 +21,7 @@ pub struct TextCall {
     pub name: String,
     /// The arguments.
     pub input: Map<String, Value>,
-    /// The number of bytes of text before it.
+    /// The number of bytes of text before the call.
     pub offset: usize,
 }
 
@@ -37,13 +37,13 @@ impl TextCall {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct MalformedCall {
-    /// The tool's name, if it can be told.
+    /// The tool's name, if it is known.
     pub name: Option<String>,
     /// The problem, in words for the model.
     pub error: String,
     /// The text of the call, marks included: the first 4 KiB.
     pub raw: String,
-    /// The number of bytes of text before it.
+    /// The number of bytes of text before the call.
     pub offset: usize,
 }
 

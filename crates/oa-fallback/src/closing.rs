@@ -1,10 +1,10 @@
-//! Where a closing tag ends, byte by byte.
+//! Detection of closing tags, byte by byte.
 
-/// Finds a tag, ignoring case. Its first byte must not come again in it.
+/// A case-insensitive finder of a tag. The tag's first byte must not occur in it again.
 #[derive(Debug)]
 pub(crate) struct Closing {
     tag: &'static str,
-    /// How many bytes of it were seen.
+    /// The number of bytes of the tag seen so far.
     seen: usize,
 }
 
@@ -13,7 +13,7 @@ impl Closing {
         Self { tag, seen: 0 }
     }
 
-    /// Reads more text, and returns where the tag ends in it.
+    /// Reads more text, and returns the offset at which the tag ends.
     pub(crate) fn push(&mut self, text: &str) -> Option<usize> {
         let tag = self.tag.as_bytes();
         for (at, byte) in text.bytes().enumerate() {
@@ -29,7 +29,7 @@ impl Closing {
         None
     }
 
-    /// The text before the tag.
+    /// Returns the text before the tag.
     pub(crate) fn before<'a>(&self, text: &'a str) -> &'a str {
         let tag = text.len().checked_sub(self.tag.len());
         tag.and_then(|at| text.get(..at)).unwrap_or(text)

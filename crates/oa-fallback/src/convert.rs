@@ -1,4 +1,4 @@
-//! Values to the types that a schema wants.
+//! Conversion of values to the types that a schema requires.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::bare::whole;
 use crate::quote::{quote, shorten};
 
-/// How deep schemas are followed.
+/// The maximum depth to which schemas are followed.
 const DEPTH: u8 = 64;
 
-/// Converts a written value to a type that the schema allows. If that leaves a doubt, the error names the field.
+/// Converts a written value to a type that the schema allows. If that is ambiguous, the error names the field.
 pub(crate) fn convert(
     written: LenientValue,
     schema: Option<&Value>,
@@ -20,7 +20,7 @@ pub(crate) fn convert(
     convert_at(written, schema, &Path::Name(name))
 }
 
-/// A place in the arguments, spelled only when something is wrong there.
+/// A path in the arguments, formatted only for errors.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Item(&'a Self, usize),
@@ -114,7 +114,7 @@ pub(crate) fn convert_text(
     }
 }
 
-/// Returns the value that text in quotes spells where the schema allows no string: `"3"`, `"[1, 2]"`.
+/// Returns the value of quoted text where the schema does not allow strings, such as `"3"` or `"[1, 2]"`.
 fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) -> Option<Value> {
     let text = text.trim();
     if text.starts_with(['[', '{']) {
@@ -124,7 +124,7 @@ fn from_text(text: &str, schema: Option<&Value>, types: Types, path: &Path<'_>) 
     literal(text).filter(|value| types.allow_value(value))
 }
 
-/// A part of a schema, or of its only alternative that has it.
+/// Returns a part of a schema, or of the only one of its alternatives that has it.
 fn part<'a>(schema: &'a Value, word: &str) -> Option<&'a Value> {
     if let Some(part) = schema.get(word) {
         return Some(part);

@@ -7,17 +7,17 @@ use serde_json::Value;
 use crate::grammar::Grammar;
 use crate::scanner::Scanner;
 
-/// A way to call tools in plain text: instructions for the model, a grammar that finds its calls, and the form of calls
-/// and results when the conversation is sent.
+/// A way to call tools in plain text: instructions for the model, a grammar that finds its calls, and the format of
+/// calls and results when the conversation is sent.
 ///
-/// A dialect of your own is a [`Grammar`] and five methods; the [`Scanner`] does the rest.
+/// To write your own, implement a [`Grammar`] and these five methods; the [`Scanner`] does the rest.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use oa_fallback::{CallBody, Dialect, BodyEnd, Match, Grammar, CallHead, Position, ParsedCall, Scanned, NoMatch};
 /// use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
 ///
-/// /// `!roll 2d6`, a line for a call.
+/// /// One call per line, such as `!roll 2d6`.
 /// #[derive(Debug)]
 /// struct Bang;
 ///
@@ -72,26 +72,26 @@ use crate::scanner::Scanner;
 /// assert_eq!(scanner.next_item(), Some(Scanned::Text("Let us see!")));
 /// let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
 /// assert_eq!(call.input["words"], "2d6");
-/// assert_eq!(scanner.next_item(), None); // what it wrote without the result is cut
+/// assert_eq!(scanner.next_item(), None); // text written without the result is dropped
 /// ```
 pub trait Dialect: fmt::Debug + Send + Sync {
-    /// Writes the part of the system prompt that explains the tools and how to call them; empty without tools.
+    /// Returns the part of the system prompt that explains the tools and how to call them; empty without tools.
     fn instructions(&self, tools: &[ToolSpec]) -> String;
 
-    /// Returns the grammar of calls. Values are read by the schemas of these tools.
+    /// Returns the grammar of calls. The schemas of these tools decide the types of values.
     fn grammar(&self, tools: Arc<[ToolSpec]>) -> Box<dyn Grammar>;
 
-    /// Writes a call as the model should have written it, without a line break around it.
+    /// Returns a call as the model should have written it, without surrounding line breaks.
     fn write_call(&self, call: &ToolUseBlock) -> String;
 
-    /// Writes the result of a call of the tool `tool`, without a line break around it.
+    /// Returns the result of a call of the tool `tool` as text, without surrounding line breaks.
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
 
-    /// Returns the stop sequences of a request, which keep the model from writing results itself.
+    /// Returns the stop sequences for a request, which keep the model from writing results itself.
     fn stop(&self) -> Vec<String>;
 
-    /// Returns whether [`plain_message`](crate::plain_message) writes a call where it stood in the text; otherwise
-    /// calls are written behind all text.
+    /// Returns true if [`plain_message`](crate::plain_message) writes each call at its original place in the text, and
+    /// false if it writes calls after all text.
     fn writes_calls_in_place(&self) -> bool {
         false
     }
@@ -102,7 +102,7 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     }
 }
 
-/// Returns a result as text: a string as it is, anything else as JSON.
+/// Returns a result as text: a string unchanged, anything else as JSON.
 pub(crate) fn result_text(result: &ToolResultBlock) -> String {
     match &result.content {
         Value::String(text) => text.clone(),

@@ -6,33 +6,32 @@ use crate::head::{CallHead, NoMatch};
 
 /// The syntax of calls in text: where they begin, and how they are parsed.
 ///
-/// A [`Scanner`](crate::Scanner) drives it, and does everything else: it cuts, holds back, bounds and queues. That an
-/// answer is read the same however it was cut follows from two rules: what [`begin`](Self::begin) returns depends only
-/// on what it looked at through its [`CallHead`], and a [`CallBody`] looks at one byte after the other.
+/// A [`Scanner`](crate::Scanner) drives it and does the rest: it splits, holds back, bounds and queues. Two rules
+/// ensure that the result does not depend on how the answer was split: the result of [`begin`](Self::begin) depends
+/// only on the text that it read through its [`CallHead`], and a [`CallBody`] reads one byte after the other.
 pub trait Grammar: fmt::Debug + Send + Sync {
-    /// Returns whether anything that [`begin`](Self::begin) matches may begin with this byte. All other text is emitted
-    /// without a further look. It is not asked about white space that is cut with the call behind it
-    /// ([`AfterCall::Cut`]).
+    /// Returns true if anything that [`begin`](Self::begin) matches may start with this byte. All other text is emitted
+    /// immediately. It is not called for white space that is removed with the call after it ([`AfterCall::Cut`]).
     fn may_begin(&self, byte: u8) -> bool;
 
-    /// Matches the beginning of a call, and leaves the head where the body of the call begins.
+    /// Matches the start of a call, and leaves the head at the start of the call's body.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Mismatch`] if no call begins here: what was looked at is text. [`NoMatch::Incomplete`] if more text
-    /// decides; the head's own methods return it where the text ends.
+    /// [`NoMatch::Mismatch`] if no call begins here. [`NoMatch::Incomplete`] if more text is needed to decide; the
+    /// methods of the head return it at the end of the text.
     fn begin(&self, head: &mut CallHead<'_>, position: Position) -> Result<Match, NoMatch>;
 
-    /// Returns what happens to the text behind a call.
+    /// Returns the treatment of text after a call.
     fn after_call(&self) -> AfterCall {
         AfterCall::Cut
     }
 }
 
-/// The rest of a call behind its head, as it is read.
+/// A parser of the rest of a call, after its head.
 pub trait CallBody: fmt::Debug + Send + Sync {
-    /// Takes more text, and returns at how many bytes of it the call ends, if it ends there. The first text is empty,
-    /// for calls whose head is all there is.
+    /// Reads more text, and returns the offset at which the call ends, if it ends in this text. The first text is
+    /// empty, for calls without a body.
     fn push(&mut self, text: &str) -> Option<usize>;
 
     /// Parses the text of the body, up to its end.
@@ -43,11 +42,11 @@ pub trait CallBody: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Position {
-    /// A call ended before it, with nothing but white space between.
+    /// True if a call ended before it, with only white space in between.
     pub after_call: bool,
-    /// Nothing but white space comes before it in the whole answer.
+    /// True if only white space comes before it in the whole answer.
     pub at_start: bool,
-    /// Nothing but white space comes before it in its line.
+    /// True if only white space comes before it in its line.
     pub at_line_start: bool,
 }
 
@@ -55,11 +54,11 @@ pub struct Position {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Match {
-    /// The label of the final answer: it is not shown, and everything behind it is text.
+    /// The label of the final answer. It is not shown, and everything after it is text.
     Answer,
-    /// The head of a call, whose body comes next.
+    /// The head of a call. Its body comes next.
     Call(Box<dyn CallBody>),
-    /// Something that belongs to a call and is not shown, such as a closing tag.
+    /// Text that belongs to a call and is not shown, such as a closing tag.
     Skip,
 }
 
@@ -67,10 +66,10 @@ pub enum Match {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum AfterCall {
-    /// Further calls are read if nothing but white space lies between; the rest is cut, because the model
-    /// wrote it without the result.
+    /// Further calls are read if only white space comes between them. The rest is dropped, because the model wrote it
+    /// without the result.
     Cut,
-    /// It stays text, like the white space around a call.
+    /// The text is kept, like the white space around a call.
     Keep,
 }
 
@@ -78,9 +77,9 @@ pub enum AfterCall {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no third end")]
 pub enum BodyEnd {
-    /// By its own mark.
+    /// The body ended with its closing mark.
     Closed,
-    /// By the end of the answer.
+    /// The answer ended first.
     Open,
 }
 
@@ -88,14 +87,14 @@ pub enum BodyEnd {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ParsedCall {
-    /// A call that was plainly meant and cannot be run.
+    /// A call that is recognizable but cannot be run.
     Malformed {
-        /// The tool's name, if it can be told.
+        /// The tool's name, if it is known.
         name: Option<String>,
         /// The problem, in words for the model.
         error: String,
     },
-    /// A call that can be run.
+    /// A valid call.
     Valid {
         /// The tool's name.
         name: String,
@@ -117,7 +116,7 @@ impl ParsedCall {
         Self::Malformed { name: name.map(str::to_owned), error: error.into() }
     }
 
-    /// A call, if its arguments could be read.
+    /// Creates a valid or a malformed call, depending on whether its arguments could be read.
     pub(crate) fn of(name: &str, input: Result<Map<String, Value>, String>) -> Self {
         match input {
             Ok(input) => Self::new(name, input),

@@ -1,7 +1,7 @@
 /// Reads the beginning of a call from left to right, as far as the answer has arrived.
 ///
-/// A method that would look past the text returns [`NoMatch::Incomplete`], unless the answer has ended. So what a
-/// method returns stays true when more text arrives.
+/// A method that would need more text returns [`NoMatch::Incomplete`], unless the answer has ended. So the value that
+/// a method returns does not change when more text arrives.
 ///
 /// ```
 /// use oa_fallback::{CallHead, NoMatch};
@@ -33,7 +33,7 @@ pub enum NoMatch {
 }
 
 impl<'a> CallHead<'a> {
-    /// The longest name of a tool, in bytes.
+    /// The maximum length of a tool's name, in bytes.
     pub const NAME: usize = 128;
 
     /// Creates a reader of `text`. More may follow it, unless the answer has ended.
@@ -42,13 +42,13 @@ impl<'a> CallHead<'a> {
         Self { text, at: 0, has_ended }
     }
 
-    /// Returns the number of bytes that were read.
+    /// Returns the number of bytes read.
     #[must_use]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Goes back to where [`at`](Self::at) was before.
+    /// Goes back to a position that [`at`](Self::at) returned earlier.
     pub fn go_back(&mut self, at: usize) {
         if at <= self.at && self.text.is_char_boundary(at) {
             self.at = at;
@@ -59,7 +59,7 @@ impl<'a> CallHead<'a> {
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn peek(&self) -> Result<Option<char>, NoMatch> {
         match self.rest().chars().next() {
             None if !self.has_ended => Err(NoMatch::Incomplete),
@@ -67,12 +67,11 @@ impl<'a> CallHead<'a> {
         }
     }
 
-    /// Reads a text, in ASCII letters of either case.
+    /// Reads a literal text, ignoring ASCII case.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Mismatch`] if something else is there, and nothing is read. [`NoMatch::Incomplete`] where the text
-    /// ends.
+    /// [`NoMatch::Mismatch`] if the text differs; nothing is read then. [`NoMatch::Incomplete`] if more text is needed.
     pub fn literal(&mut self, literal: &str) -> Result<(), NoMatch> {
         let rest = self.rest().as_bytes();
         let length = rest.len().min(literal.len());
@@ -86,11 +85,11 @@ impl<'a> CallHead<'a> {
         Ok(())
     }
 
-    /// Reads a text if it is there, and returns whether it was.
+    /// Reads a literal text if it comes next. Returns true if it did.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn maybe(&mut self, literal: &str) -> Result<bool, NoMatch> {
         match self.literal(literal) {
             Ok(()) => Ok(true),
@@ -99,11 +98,11 @@ impl<'a> CallHead<'a> {
         }
     }
 
-    /// Reads characters as long as they are `wanted`.
+    /// Reads characters while `wanted` returns true.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> Result<&'a str, NoMatch> {
         let rest = self.rest();
         let length = match rest.find(|c| !wanted(c)) {
@@ -115,11 +114,11 @@ impl<'a> CallHead<'a> {
         Ok(&rest[..length])
     }
 
-    /// Reads white space, line breaks too.
+    /// Reads white space, including line breaks.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn spaces(&mut self) -> Result<(), NoMatch> {
         self.take_while(|c| c.is_ascii_whitespace()).map(drop)
     }
@@ -128,7 +127,7 @@ impl<'a> CallHead<'a> {
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Incomplete`] if more text is needed.
     pub fn blanks(&mut self) -> Result<(), NoMatch> {
         self.take_while(|c| c == ' ' || c == '\t').map(drop)
     }
@@ -137,7 +136,7 @@ impl<'a> CallHead<'a> {
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Mismatch`] if there is none. [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Mismatch`] if no name comes next. [`NoMatch::Incomplete`] if more text is needed.
     pub fn name(&mut self) -> Result<&'a str, NoMatch> {
         let start = self.at;
         let is_in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -150,11 +149,11 @@ impl<'a> CallHead<'a> {
         Ok(name)
     }
 
-    /// Reads the opening line of a code fence, if one is there.
+    /// Reads the opening line of a code fence, if one comes next.
     ///
     /// # Errors
     ///
-    /// [`NoMatch::Mismatch`] if it is no whole line. [`NoMatch::Incomplete`] where the text ends.
+    /// [`NoMatch::Mismatch`] if the fence is not alone on its line. [`NoMatch::Incomplete`] if more text is needed.
     pub fn fence(&mut self) -> Result<(), NoMatch> {
         if self.maybe("```")? {
             self.take_while(|c| c.is_ascii_alphanumeric() || c == '_')?;

@@ -1,8 +1,8 @@
-/// Puts results into a text, each where its marker stood.
+/// Inserts results into a text, each at the place of its marker.
 ///
-/// Offsets are those of the calls that a scanner of [`Markers::inline`](crate::Markers::inline) found, in the order in
-/// which it found them: bytes of the text around the markers. An offset that is not on a character boundary is rounded
-/// up to the next one.
+/// The offsets are those of the calls found by a scanner of [`Markers::inline`](crate::Markers::inline), in the order
+/// found, in bytes of the text without the markers. An offset that is not on a character boundary is rounded up to the
+/// next one.
 ///
 /// ```
 /// use std::sync::Arc;

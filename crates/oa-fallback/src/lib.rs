@@ -1,8 +1,8 @@
 //! Tool calls as text, for models and servers without function calling.
 //!
 //! A [`Dialect`] writes the instructions for the system prompt, finds calls in the text of an answer, and writes calls
-//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are dialects; your own
-//! implements the trait. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
+//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are built in; implement
+//! the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,11 +18,11 @@
 //! let tools: Arc<[ToolSpec]> = Arc::new([ToolSpec::new("forecast", "The weather to come", schema)]);
 //! let dialect = React::new();
 //!
-//! // 1. Into the system prompt, and into `stop` of the request:
+//! // 1. Add the instructions to the system prompt and the stop sequences to the request:
 //! assert!(dialect.instructions(&tools).contains("forecast(zip, days): The weather to come"));
 //! assert_eq!(dialect.stop(), ["\nObservation:"]);
 //!
-//! // 2. The answer, cut anywhere:
+//! // 2. Scan the answer, which may be split anywhere:
 //! let mut scanner = dialect.scanner(tools);
 //! for piece in ["Thought: I look it up.\nAct", "ion: forecast(zip=0", "1234, days=\"3\")"] {
 //!     scanner.push(piece);
@@ -30,37 +30,35 @@
 //! scanner.finish();
 //! assert_eq!(scanner.next_item(), Some(Scanned::Text("Thought: I look it up.")));
 //! let Some(Scanned::Call(call)) = scanner.next_item() else { panic!("no call") };
-//! // Values are read by the schema: the one is text, the other a number.
+//! // The schema decides the types: `zip` is a string, `days` a number.
 //! assert_eq!(json!(call.input), json!({"zip": "01234", "days": 3}));
 //!
-//! // 3. In history it is a call like any other; `plain_message` writes it as text for the next request.
+//! // 3. History holds an ordinary call; `plain_message` writes it as text for the next request.
 //! let block = call.into_tool_use("call_1");
 //! assert_eq!(dialect.write_call(&block), r#"Action: forecast(zip="01234", days=3)"#);
 //! ```
 //!
-//! # What holds for every dialect
+//! # Guarantees of every dialect
 //!
-//! - Calls and text do not depend on how the answer was cut into pieces.
-//! - Text that is no call is emitted unchanged, once, and at once; only text that may be the beginning of a call is
-//!   held back, [`Scanner::MOST_HELD`] bytes at most. White space before a call is cut with it, and so is the label
-//!   `Final Answer:` of [`React`].
-//! - Calls that follow each other are all read. Text that the model wrote behind them is cut: it had not seen the
-//!   results.
-//! - A call that the dialect wrote is read as the same call.
-//! - Doubt is a [`MalformedCall`] with the reason and the raw text, never a guess. The name of an unknown tool is no
-//!   doubt: the program that runs the calls answers that there is no such tool.
-//! - An answer that was cut off makes no call that the whole one would not have made, if it is ended by
+//! - Calls and text do not depend on how the answer was split into pieces.
+//! - Text outside calls is emitted unchanged, once, and immediately. Only text that may be the start of a call is held
+//!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
+//!   label `Final Answer:` of [`React`].
+//! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.
+//! - A call written by a dialect is read back as the same call.
+//! - An ambiguous call becomes a [`MalformedCall`] with the reason and the raw text; nothing is guessed. An unknown
+//!   tool name is not ambiguous: the program that runs the calls answers that there is no such tool.
+//! - A truncated answer gives no call that the complete answer would not have given, if it is ended with
 //!   [`Scanner::finish_cut_off`].
 //! - Time is linear in the text, and memory is bounded by [`Limits`].
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Programs with a loop of their own, and programs that look for calls in a text. To run an agent, take the facade
-//! `open-agent`.
+//! Use it to write your own agent loop, or to find calls in text. To run an agent, use the facade `open-agent`.
 //!
-//! # Not in it
+//! # Out of scope
 //!
-//! No I/O, no clock, no server's name, no JSON reader (that is `oa-json`), and no ids of calls: the caller makes them.
+//! No I/O, no clock, no server names, no JSON reader (see `oa-json`), and no call ids: the caller creates them.
 
 mod dialect;
 

@@ -13,8 +13,8 @@ use crate::tools::Tools;
 
 /// Calls as markers in the text: `[TOOL:name:arg=value, other="text, with a comma"]`.
 ///
-/// The dialect for the smallest models: one line, no nesting, and text without commas needs no quotes.
-/// Values are read by the tool's schema.
+/// Use this dialect for the smallest models: a call is one line without nesting, and text without commas needs no
+/// quotes. The tool's schema decides the types of values.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -42,14 +42,14 @@ impl Default for Markers {
 }
 
 impl Markers {
-    /// Creates the dialect in which a marker ends the answer, and a second request has the results.
+    /// Creates the dialect in which a marker ends the answer, and the results are sent in a second request.
     #[must_use]
     pub fn new() -> Self {
         Self { after: AfterCall::Cut }
     }
 
-    /// Creates the dialect for inline results: the model writes its whole answer, and each marker is replaced by its
-    /// result without a second request, by [`inline_results`](crate::inline_results).
+    /// Creates the dialect for inline results: the model writes its whole answer, and
+    /// [`inline_results`](crate::inline_results) replaces each marker with its result, without a second request.
     #[must_use]
     pub fn inline() -> Self {
         Self { after: AfterCall::Keep }

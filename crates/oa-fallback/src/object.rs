@@ -25,7 +25,7 @@ pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     as_arguments(json(text)?)
 }
 
-/// JSON, or what differs from it without doubt.
+/// Reads JSON, or text that deviates from it without ambiguity.
 fn json(text: &str) -> Result<Value, String> {
     // Unlike `from_str`, `parse` is compiled once, in `serde_json`: a program has one reader of JSON values less.
     let strict = match text.parse() {
@@ -65,7 +65,7 @@ fn call(value: Value) -> ParsedCall {
     ParsedCall::of(&name, input)
 }
 
-/// Members of a call that say nothing about its arguments.
+/// Returns true for members of a call that are not arguments.
 fn is_own(member: &str) -> bool {
     NAMES.contains(&member) || ["id", "type", "thought", "description"].contains(&member)
 }
@@ -83,7 +83,7 @@ fn as_arguments(value: Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The name in a call that cannot be read, if it is a whole one and not that of something nested.
+/// Returns the name in an unreadable call, if it is complete and not nested.
 fn name_in(text: &str) -> Option<String> {
     let at = text.find("\"name\"").or_else(|| text.find("'name'"))?;
     if text[..at].matches('{').count() != 1 {

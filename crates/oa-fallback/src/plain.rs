@@ -4,12 +4,12 @@ use oa_types::{ContentBlock, Message, MessageRole, TextBlock, ToolResultBlock};
 
 use crate::dialect::Dialect;
 
-/// Rewrites one message of a conversation for a model without function calling: calls become text of the assistant, and
-/// results become messages of the user.
+/// Rewrites one message of a conversation for a model without function calling: calls become assistant text, and
+/// results become user messages.
 ///
-/// History keeps ordinary calls and results and is rewritten only to be sent, so the dialect may change in the middle
-/// of a conversation. One message becomes one message. `earlier`, the messages before it, are needed for the tool's
-/// name where a result does not have it. Messages without calls and results are borrowed.
+/// History keeps ordinary calls and results and is rewritten only when it is sent, so the dialect may change in the
+/// middle of a conversation. One message becomes one message. `earlier` holds the messages before it; they provide the
+/// tool's name if a result does not have it. Messages without calls and results are borrowed.
 ///
 /// ```
 /// use oa_fallback::{React, plain_message};
@@ -75,7 +75,7 @@ pub fn plain_message<'a>(
     Cow::Owned(plain)
 }
 
-/// The tool that a result comes from: that of the latest call with its id.
+/// Returns the name of a result's tool: that of the latest call with its id.
 fn tool_of<'a>(result: &ToolResultBlock, earlier: &'a [Message]) -> Option<&'a str> {
     let blocks = earlier.iter().rev().flat_map(|message| message.content.iter().rev());
     let mut calls = blocks.filter_map(|block| match block {
@@ -85,7 +85,7 @@ fn tool_of<'a>(result: &ToolResultBlock, earlier: &'a [Message]) -> Option<&'a s
     calls.find(|call| call.id == result.tool_use_id).map(|call| &*call.name)
 }
 
-/// Appends in a line of its own.
+/// Appends a piece on a new line.
 fn append(text: &mut String, piece: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

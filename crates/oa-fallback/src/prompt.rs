@@ -1,4 +1,4 @@
-//! Tools in words, for the system prompt.
+//! Descriptions of tools for the system prompt.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::tools::Parameters;
 
-/// Lists tools with what each argument is.
+/// Returns a list of tools that describes each argument.
 pub(crate) fn list(tools: &[ToolSpec]) -> String {
     tools.iter().map(entry).collect::<Vec<_>>().join("\n\n")
 }
@@ -46,7 +46,7 @@ fn entry(tool: &ToolSpec) -> String {
     entry
 }
 
-/// Describes a type in words, or by its schema where there are no simple words.
+/// Describes a type in words, or by its schema if it is too complex for that.
 fn type_of(schema: &Value) -> String {
     match (schema.get("type"), schema.get("items")) {
         (Some(Value::String(word)), Some(items)) if word == "array" => {

@@ -1,4 +1,4 @@
-//! Texts as errors show them.
+//! Quotation of text in errors.
 
 /// Returns the beginning of a text, on one line and in backticks.
 pub(crate) fn quote(text: &str) -> String {

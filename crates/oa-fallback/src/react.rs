@@ -1,4 +1,4 @@
-//! Thought, action, observation.
+//! The ReAct dialect: thought, action, observation.
 
 mod grammar;
 mod input;
@@ -15,11 +15,11 @@ use crate::grammar::Grammar;
 use crate::prompt;
 use crate::tools::Tools;
 
-/// Thought, action, observation: `Action: name(arg="v", n=3)`, and the result as `Observation: ..`.
+/// The ReAct dialect: `Action: name(arg="v", n=3)`, and the result as `Observation: ..`.
 ///
-/// Small models know it from many examples. Also read is what they write instead: `Action: name` with
-/// `Action Input: {..}` in the next line, `Action: name[text]`, and the call as a JSON object. The label of
-/// `Final Answer:` is not shown, and behind it everything is text. Values are read by the tool's schema.
+/// Small models know it from many examples in their training data. It also reads common variants: `Action: name` with
+/// `Action Input: {..}` on the next line, `Action: name[text]`, and the call as a JSON object. The label
+/// `Final Answer:` is not shown, and everything after it is text. The tool's schema decides the types of values.
 ///
 /// ```
 /// use oa_fallback::{Dialect, React};

@@ -1,9 +1,9 @@
-/// Returns whether an error says that the model, or the server as it was started, takes no tools, so that
-/// a text dialect is the way out.
+/// Returns true if an error means that the model, or the server as configured, does not support tools. A text dialect
+/// can be used instead.
 ///
-/// `status` is the HTTP status and `message` the server's own words. It goes by words that at least one
-/// server is known to use (QUIRKS row 81, and the reports that the tests quote). An error about something
-/// else in a request that happens to have tools, such as a bad schema, is not one of them.
+/// `status` is the HTTP status and `message` the server's error message. The check looks for phrases that at least one
+/// server is known to use (QUIRKS row 81, and the reports that the tests quote). Errors about something else in a
+/// request with tools, such as a bad schema, do not match.
 ///
 /// ```
 /// use oa_fallback::says_no_tools;
@@ -13,7 +13,7 @@
 /// ```
 #[must_use]
 pub fn says_no_tools(status: u16, message: &str) -> bool {
-    // 500: some servers take a template that cannot do it for a fault of their own.
+    // 500: some servers report a template without tool support as an internal error.
     if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
         return false;
     }
@@ -28,7 +28,7 @@ pub fn says_no_tools(status: u16, message: &str) -> bool {
     lacks_flag || WORDS.iter().any(denies) || SENTENCES.iter().any(|sentence| says(sentence))
 }
 
-/// Flags that a server was started without.
+/// Server flags that enable tools, as named in errors.
 const FLAGS: [&str; 3] = ["--jinja", "--enable-auto-tool-choice", "--tool-call-parser"];
 
 const WORDS: [&str; 8] = [

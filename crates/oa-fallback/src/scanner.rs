@@ -7,30 +7,31 @@ use crate::call::{MalformedCall, Scanned, TextCall};
 use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 
-/// How much white space before a call is held back to go with it, in bytes.
+/// The maximum white space before a call that is held back and removed with it, in bytes.
 const SPACE: usize = 64;
 
-/// How often a client holds a call: there, in history, as what is to run and what it runs with, and as it
-/// is shown.
+/// The number of copies of a call that a client holds: in the answer, in history, as the call to run, as its input,
+/// and as the block shown.
 const COPIES: usize = 5;
 
 const TOO_LARGE: &str = "the call takes more memory than the limit leaves";
 
-/// How much of a malformed call is kept, in bytes.
+/// The maximum size of the text kept of a malformed call, in bytes.
 const RAW: usize = 4 * 1024;
 
-/// Bounds on what a model can make a scanner hold.
+/// Limits on the memory that a model's answer can make a scanner use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The text of one call behind its opening mark, in bytes. A longer call is malformed, and the rest of the answer
-    /// is cut. 4 MiB by default.
+    /// The maximum size of one call after its opening mark, in bytes. A longer call is malformed, and the rest of the
+    /// answer is dropped. 4 MiB by default.
     pub argument_bytes: usize,
-    /// The number of calls in one answer. The next one is malformed, and the rest of the answer is cut. 128 by default.
+    /// The maximum number of calls in one answer. The next call is malformed, and the rest of the answer is dropped.
+    /// 128 by default.
     pub calls: usize,
-    /// The memory of the calls of one answer, in bytes. Each call counts five times, as often as a client holds it at
-    /// the same time, and lists and objects take many times their text. A call that does not fit is malformed. 64 MiB
-    /// by default.
+    /// The maximum memory for the calls of one answer, in bytes. Each call counts five times, because a client holds
+    /// that many copies, and lists and objects take many times the size of their text. A call that does not fit is
+    /// malformed. 64 MiB by default.
     pub held_bytes: usize,
 }
 
@@ -40,12 +41,12 @@ impl Default for Limits {
     }
 }
 
-/// Finds calls in the text of one answer, while it arrives.
+/// A scanner that finds calls in the text of one answer while it arrives.
 ///
 /// Feed it text with [`push`](Self::push), take items with [`next_item`](Self::next_item) until it returns `None`, end
-/// the answer with [`finish`](Self::finish), and take the rest. Text is emitted at once, except for what may be the
-/// beginning of a call, which is at most [`MOST_HELD`](Self::MOST_HELD) bytes. The items do not depend on how the text
-/// was cut.
+/// the answer with [`finish`](Self::finish), and take the remaining items. Text is emitted immediately, except for a
+/// possible start of a call, which is at most [`MOST_HELD`](Self::MOST_HELD) bytes. The items do not depend on how the
+/// text was split.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -74,33 +75,33 @@ pub struct Scanner {
     grammar: Box<dyn Grammar>,
     limits: Limits,
     state: State,
-    /// Text that may become the beginning of a call.
+    /// Text that may be the start of a call.
     held: String,
-    /// Nothing but white space so far: in the answer, and in the line.
+    /// True if there was only white space so far: in the answer, and in the line.
     at_start: bool,
     at_line_start: bool,
-    /// The call that is being read: its head and what came of its body.
+    /// The call being read: its head and the part of its body that has arrived.
     raw: String,
-    /// Where the body begins in it.
+    /// The offset of the body in `raw`.
     head: usize,
     calls: usize,
-    /// The memory of the calls, in bytes.
+    /// The memory taken by the calls, in bytes.
     taken: usize,
-    /// Text to be lent.
+    /// The text that items borrow.
     text: String,
     queue: VecDeque<Event>,
-    /// How many bytes of text were found.
+    /// The number of bytes of text found.
     length: usize,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Behind a call: another one may follow.
+    /// After a call: another one may follow.
     Between,
     Body(Box<dyn CallBody>),
-    /// Everything is cut.
+    /// The rest of the answer is dropped.
     Done,
-    /// Everything is text.
+    /// The rest of the answer is text.
     Plain,
     Text,
 }
@@ -108,9 +109,9 @@ enum State {
 /// The part of an answer that is still to come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Rest {
-    /// It was lost: the answer was cut off.
+    /// The answer was truncated, and the rest is lost.
     Lost,
-    /// Nothing.
+    /// The answer has ended.
     None,
     /// More may come.
     Some,
@@ -120,15 +121,15 @@ enum Rest {
 enum Event {
     Call(TextCall),
     Malformed(MalformedCall),
-    /// A piece of the text to be lent.
+    /// A range of the text that items borrow.
     Text(usize, usize),
 }
 
 impl Scanner {
-    /// No more than so many bytes are held back before it is certain whether a call begins.
+    /// The maximum number of bytes held back before it is certain whether a call begins.
     pub const MOST_HELD: usize = 512;
 
-    /// How far a grammar may look.
+    /// The maximum number of bytes that a grammar sees.
     const WINDOW: usize = Self::MOST_HELD - SPACE;
 
     /// Creates a scanner for one answer.
@@ -175,13 +176,13 @@ impl Scanner {
         self.end(Rest::None);
     }
 
-    /// Ends an answer that was cut off: by a limit of its length, or because the stream broke. A call without a mark
-    /// for its end may have lost some of its text then, so it is malformed.
+    /// Ends an answer that was truncated by a length limit or a broken stream. A call without a closing mark may have
+    /// lost text, so it is malformed.
     pub fn finish_cut_off(&mut self) {
         self.end(Rest::Lost);
     }
 
-    /// Returns the next item; `None` means that more text is needed, or the end.
+    /// Returns the next item; `None` if more text is needed or the answer has ended.
     pub fn next_item(&mut self) -> Option<Scanned<'_>> {
         Some(match self.queue.pop_front()? {
             Event::Call(call) => Scanned::Call(call),
@@ -190,13 +191,13 @@ impl Scanner {
         })
     }
 
-    /// Returns the number of bytes that are held back, because they may be the beginning of a call.
+    /// Returns the number of bytes held back because they may be the start of a call.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }
 
-    /// Returns whether everything that follows is cut, so that the answer need not be read on.
+    /// Returns true if all further text will be dropped, so that the caller can stop reading the answer.
     #[must_use]
     pub fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
@@ -240,7 +241,7 @@ impl Scanner {
         }
     }
 
-    /// Passes text on, up to what may be a call. Returns how many bytes are dealt with.
+    /// Emits text up to a possible call. Returns the number of bytes processed.
     fn text(&mut self, rest: &str, to_come: Rest) -> usize {
         let absorbs = self.grammar.after_call() == AfterCall::Cut;
         let is_space = |byte: &u8| absorbs && byte.is_ascii_whitespace();
@@ -285,7 +286,7 @@ impl Scanner {
         space + length
     }
 
-    /// Looks for another call behind one.
+    /// Looks for another call after a call. Returns the number of bytes processed.
     fn between(&mut self, rest: &str, to_come: Rest) -> usize {
         let space = rest.bytes().take_while(u8::is_ascii_whitespace).count();
         if space > 0 {
@@ -304,7 +305,8 @@ impl Scanner {
         length
     }
 
-    /// Asks the grammar, which sees so much and no more. [`NoMatch::Incomplete`] only if more may come.
+    /// Asks the grammar, which sees [`WINDOW`](Self::WINDOW) bytes at most. Returns [`NoMatch::Incomplete`] only if
+    /// more text may come.
     fn begin(
         &self,
         text: &str,
@@ -316,7 +318,7 @@ impl Scanner {
         let mut head = CallHead::new(window, to_come == Rest::None && !is_cut);
         let found = match self.grammar.begin(&mut head, position) {
             Err(NoMatch::Incomplete) if is_cut || to_come != Rest::Some => Err(NoMatch::Mismatch),
-            // It would be found again and again.
+            // A match of length 0 would be found again forever.
             Ok(Match::Skip | Match::Answer) if head.at() == 0 => Err(NoMatch::Mismatch),
             found => found,
         };
@@ -328,7 +330,7 @@ impl Scanner {
         rest.len()
     }
 
-    /// Begins to read a call, which may be all there already.
+    /// Begins to read a call, which may be complete already.
     fn open(&mut self, mut body: Box<dyn CallBody>, head: &str) {
         self.raw.clear();
         self.raw.push_str(head);
@@ -343,10 +345,10 @@ impl Scanner {
         }
     }
 
-    /// Takes in the body of a call, up to its end.
+    /// Adds text to the body of a call, up to its end. Returns the number of bytes processed.
     fn body(&mut self, rest: &str, end: Option<usize>) -> usize {
         let length = floor(rest, end.unwrap_or(rest.len()));
-        // It is there at least as often as it is while it grows.
+        // All copies of the call have to fit.
         let most = self.limits.argument_bytes.min(self.left() / COPIES);
         let left = most.saturating_sub(self.raw.len() - self.head);
         if length > left {
@@ -361,7 +363,7 @@ impl Scanner {
         length
     }
 
-    /// Reads a body that has come to its end.
+    /// Reads a complete body.
     fn close(&mut self) {
         let behind = match self.grammar.after_call() {
             AfterCall::Cut => State::Between,
@@ -373,7 +375,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the body of a call, unless what it may come to does not fit into memory.
+    /// Reads the body of a call, unless its value may exceed the memory that is left.
     fn read(&self, body: &dyn CallBody, end: BodyEnd) -> Vec<ParsedCall> {
         let text = &self.raw[self.head..];
         if held_by(text) > self.left() {
@@ -383,12 +385,12 @@ impl Scanner {
         body.read(text, end)
     }
 
-    /// Returns how much memory is left for calls.
+    /// Returns the memory left for calls, in bytes.
     fn left(&self) -> usize {
         self.limits.held_bytes - self.taken
     }
 
-    /// Puts into the queue what a body was read as.
+    /// Queues the calls parsed from a body.
     fn queue(&mut self, mut readings: Vec<ParsedCall>) {
         self.at_start = false;
         self.at_line_start = false;
@@ -424,7 +426,7 @@ impl Scanner {
         format!("more than {} calls in one answer", self.limits.calls)
     }
 
-    /// The name in the call that is being read, if its beginning tells.
+    /// Returns the name of the call being read, if its start contains it.
     fn name(&self) -> Option<String> {
         let State::Body(body) = &self.state else { return None };
         Self::name_by(&**body, &self.raw[self.head..])
@@ -438,7 +440,7 @@ impl Scanner {
         }
     }
 
-    /// Gives the rest of the answer up.
+    /// Emits a malformed call and drops the rest of the answer.
     fn refuse(&mut self, name: Option<String>, error: String) {
         self.malformed(name, error);
         self.raw = String::new();
@@ -468,7 +470,7 @@ impl Scanner {
         }
     }
 
-    /// Notes where in the answer and in its line the text leads.
+    /// Updates the position in the answer and in the line after emitting a text.
     fn note(&mut self, text: &str) {
         let is_blank = |text: &str| text.bytes().all(|byte| byte.is_ascii_whitespace());
         self.at_start = self.at_start && is_blank(text);
@@ -479,10 +481,10 @@ impl Scanner {
     }
 }
 
-/// Returns how many bytes a call takes at most while it is read: as it was written, and as JSON. Whether a sign is
-/// one or stands in a text is not known yet.
+/// Returns an upper bound for the memory of a call while it is read, as written values and as JSON, in bytes. It
+/// counts every syntax character, because it does not know which ones are inside strings.
 fn held_by(text: &str) -> usize {
-    /// A value as it was written, with a name.
+    /// The size of a named value as it was written.
     const WRITTEN: usize = 2 * (size_of::<String>() + size_of::<LenientValue>());
     let by_sign = |byte: u8| match byte {
         b',' => held::ITEM + WRITTEN,
@@ -494,7 +496,7 @@ fn held_by(text: &str) -> usize {
     text.bytes().map(by_sign).sum::<usize>() + 3 * text.len()
 }
 
-/// The last character border at or before `at`.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {

@@ -1,4 +1,4 @@
-//! Calls as JSON, with the tags that models are trained on.
+//! The dialect of JSON calls between the tags that models are trained on.
 
 mod bare;
 mod code;
@@ -22,19 +22,19 @@ use crate::tools::Tools;
 /// Calls as JSON between tags, as Hermes and Qwen models are trained to write them:
 /// `<tool_call>{"name": .., "arguments": ..}</tool_call>`.
 ///
-/// It writes that, and reads as well what other models write because they were trained so:
+/// It writes this format and also reads the formats that other models are trained on:
 ///
-/// | models | what is read |
+/// | models | format |
 /// | --- | --- |
 /// | Hermes, Qwen | `<tool_call>{"name": .., "arguments": {..}}</tool_call>` |
 /// | Llama | `<\|python_tag\|>{"name": .., "parameters": {..}}`, and the object alone at the start of an answer if a tool of that name exists |
 /// | Mistral | `[TOOL_CALLS] [{"name": .., "arguments": {..}}]`, `[TOOL_CALLS]name[ARGS]{..}` |
 /// | GLM | `<tool_call>name` with `<arg_key>` and `<arg_value>` |
 /// | Qwen Coder, Llama | `<function=name>` with `<parameter=key>`, or with JSON |
-/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or behind `<\|python_tag\|>`, if the tool exists |
+/// | Gemma, Llama | a call in Python, in a fence named `tool_code` or after `<\|python_tag\|>`, if the tool exists |
 ///
-/// Several calls in a row are read; text behind them is cut. [`recognize`] finds calls that a server left in the text
-/// because it has no parser for its model (QUIRKS row 31).
+/// Several calls in a row are read; text after them is dropped. [`recognize`] finds calls that a server left in the
+/// text because it has no parser for its model (QUIRKS row 31).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -58,8 +58,8 @@ impl TaggedJson {
     }
 }
 
-/// Returns a scanner for calls that a server left in the text of an answer, in any of the forms that
-/// [`TaggedJson`] reads, though the request had its tools in the ordinary way (QUIRKS row 31).
+/// Returns a scanner for calls that a server left in the text of an answer although the request declared its tools
+/// natively. It reads every format of [`TaggedJson`] (QUIRKS row 31).
 #[must_use]
 pub fn recognize(tools: Arc<[ToolSpec]>) -> Scanner {
     TaggedJson::new().scanner(tools)
@@ -111,7 +111,7 @@ fn without_tags(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// In the order of members that models were trained on.
+/// Returns a tool's signature as JSON, with members in the order that models were trained on.
 fn signature(tool: &ToolSpec) -> String {
     let [name, description] = [&*tool.name, &*tool.description].map(Value::from);
     let parameters = &tool.parameters;
@@ -138,7 +138,7 @@ const STYLES: [Style; 7] = [
     bare::begin,
 ];
 
-/// Marks that belong to a call and stand behind it.
+/// Marks that belong to a call and follow it.
 const CLOSING: [&str; 7] = ["</tool_call>", "</function>", "```", "}", "]", ",", ";"];
 
 impl Grammar for TaggedGrammar {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use oa_types::ToolSpec;
 use serde_json::{Map, Value};
 
-/// The tools of a request, shared by everything that reads a call.
+/// The tools of a request, shared by all parsers of calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Tools(Arc<[ToolSpec]>);
 
@@ -16,7 +16,7 @@ impl Tools {
         self.0.iter().any(|tool| tool.name == name)
     }
 
-    /// The schema of a tool's arguments; none if there is no such tool.
+    /// Returns the schema of a tool's arguments; `None` if there is no such tool.
     pub(crate) fn schema(&self, name: &str) -> Option<Parameters<'_>> {
         let tool = self.0.iter().find(|tool| tool.name == name)?;
         Some(Parameters(&tool.parameters))
@@ -32,7 +32,7 @@ impl<'a> Parameters<'a> {
         self.properties()?.get(name)
     }
 
-    /// The only one there is.
+    /// Returns the name and schema of the only parameter; `None` unless there is exactly one.
     pub(crate) fn sole(self) -> Option<(&'a str, &'a Value)> {
         let properties = self.properties()?;
         let (name, schema) = properties.iter().next()?;

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Why a text could not be read.
+/// The reason why a text could not be read.
 ///
 /// `Display` starts with the path, if the text was read that far: `` `stops[2].name`: `x` is not a JSON value ``.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -27,7 +27,7 @@ pub struct Escape {
     pub length: usize,
 }
 
-/// Why a text does not begin with an escape.
+/// The reason why a text does not begin with an escape.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a text either can go on to be an escape or cannot")]
 pub enum EscapeError {

@@ -6,9 +6,9 @@ use crate::partial::PartialReader;
 
 /// Finds the one JSON object in text as it arrives.
 ///
-/// Models put prose and code fences around the JSON that they were asked for. What stands before the first `{` and
-/// behind the object is skipped. Another `{` behind it makes the text ambiguous, and nothing is found. Text that
-/// begins with `<think>` is read from `</think>` on. Inside the object nothing is repaired.
+/// Models put prose and code fences around the JSON that they were asked for. Text before the first `{` and after the
+/// object is skipped. Another `{` after the object makes the text ambiguous, and no object is found. Text that begins
+/// with `<think>` is read from `</think>` on. Nothing is repaired inside the object.
 ///
 /// ```
 /// use oa_json::ObjectFinder;
@@ -97,7 +97,7 @@ impl ObjectFinder {
     /// # Errors
     ///
     /// [`Missing`](ErrorKind::Missing) if there is no `{`, [`Ambiguous`](ErrorKind::Ambiguous) if there is another one
-    /// behind the object, and otherwise as [`PartialReader::finish`].
+    /// after the object, and the errors of [`PartialReader::finish`].
     pub fn finish(self) -> Result<Value> {
         if self.is_ambiguous {
             let message = "there is another `{` behind the JSON object";

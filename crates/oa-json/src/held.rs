@@ -100,7 +100,7 @@ pub fn fits(json: &str, bytes: usize) -> bool {
     json.len() <= bytes / MAX_PER_BYTE || by_signs(json) <= bytes || by_json(json) <= bytes
 }
 
-/// Returns a larger bound than [`by_json`], which is found faster: what stands in strings counts as well, and each
+/// Returns a larger bound than [`by_json`], but faster: it also counts characters inside strings, and counts each
 /// member as the first of its object.
 fn by_signs(json: &str) -> usize {
     let mut held = json.len();

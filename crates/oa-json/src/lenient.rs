@@ -99,11 +99,11 @@ impl Build for LenientValue {
     }
 }
 
-/// Reads values from left to right as people and models write them, and what stands between them.
+/// A reader of values as people and models write them, and of the text between them, from left to right.
 ///
-/// Beside JSON it reads single quotes, line breaks in strings, `\'`, trailing commas, bare names, and words without
-/// quotes. Doubt is an error: nothing is closed that was left open, no member may come twice, no escape is guessed.
-/// To read a value that is cut off, take [`repair`](crate::repair()).
+/// Besides JSON, it accepts single quotes, line breaks in strings, `\'`, trailing commas, unquoted names, and unquoted
+/// words. Ambiguity is an error: open values are not closed, duplicate members are rejected, escapes are not guessed.
+/// To read a truncated value, use [`repair`](crate::repair()).
 ///
 /// ```
 /// use oa_json::{LenientReader, LenientValue};
@@ -149,7 +149,7 @@ impl<'a> LenientReader<'a> {
         self
     }
 
-    /// Returns the rest, behind white space.
+    /// Returns the rest after white space.
     pub fn rest(&mut self) -> &'a str {
         self.0.rest()
     }

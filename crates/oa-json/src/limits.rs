@@ -1,4 +1,4 @@
-/// How many arrays and objects may be open at once, as in serde_json.
+/// The maximum nesting depth of arrays and objects, as in serde_json.
 pub const MAX_DEPTH: usize = 127;
 
 /// Bounds on what a text can make a reader hold.

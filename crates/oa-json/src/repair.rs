@@ -4,16 +4,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::Limits;
 use crate::syntax::{Doubt, Syntax};
 
-/// Reads JSON that is cut off or slightly broken as what was plainly meant.
+/// Reads truncated or slightly broken JSON whose meaning is unambiguous.
 ///
-/// Where the text ends, open strings, arrays and objects are closed; a member without its value is dropped. Beside
-/// JSON it understands code fences around the value, comments, superfluous commas, single quotes, bare names, line
-/// breaks in strings, `\'`, half a surrogate pair (as U+FFFD), and Python's `True`, `False` and `None`. JSON that is
-/// valid is read as serde_json reads it.
+/// At the end of the text, open strings, arrays and objects are closed; a member without its value is dropped. Besides
+/// JSON, it accepts code fences around the value, comments, extra commas, single quotes, unquoted names, line breaks in
+/// strings, `\'`, half a surrogate pair (as U+FFFD), and Python's `True`, `False` and `None`. Valid JSON gives the same
+/// value as with serde_json.
 ///
-/// What remains is an error, because it is not plain what was meant: an escape that JSON does not have (`C:\Temp`),
-/// text without quotes, a missing comma, a word that is cut off (`tru`), anything but white space and fences behind the
-/// value. Time is linear in the text.
+/// Everything else is ambiguous and an error: an escape that JSON does not have (`C:\Temp`), unquoted text, a missing
+/// comma, a truncated word (`tru`), anything but white space and fences after the value. Time is linear in the text.
 ///
 /// ```
 /// use oa_json::{Limits, repair};

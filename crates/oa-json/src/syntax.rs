@@ -54,7 +54,7 @@ impl<'a> Syntax<'a> {
         self.is_bare = is_bare;
     }
 
-    /// Returns the rest behind white space, and behind comments where they are skipped.
+    /// Returns the rest after white space, and after comments if they are skipped.
     pub(crate) fn rest(&mut self) -> &'a str {
         loop {
             self.rest = self.rest.trim_start();
@@ -97,7 +97,7 @@ impl<'a> Syntax<'a> {
         }
     }
 
-    /// Reads a value in which so many arrays and objects may be open.
+    /// Reads a value with at most this many nested arrays and objects.
     fn nested<B: Build>(&mut self, depth: usize) -> Result<B> {
         match self.rest().as_bytes().first() {
             Some(b'[') => self.array(depth.checked_sub(1).ok_or_else(Error::too_deep)?),
@@ -145,7 +145,7 @@ impl<'a> Syntax<'a> {
         B::object(members, self.doubt)
     }
 
-    /// Where what is open is closed by the end of the text, returns whether it ends here.
+    /// Returns true if the text ends here and its end closes open values.
     fn ends_here(&mut self) -> bool {
         self.doubt == Doubt::Resolve && self.rest().is_empty()
     }
@@ -155,7 +155,7 @@ impl<'a> Syntax<'a> {
         self.doubt == Doubt::Resolve && self.take(',')
     }
 
-    /// Behind a value comes a comma, or what closes.
+    /// Checks that a comma or the closing bracket follows a value, and reads the comma.
     fn comma(&mut self, close: char) -> Result<()> {
         if self.take(',') || self.rest.starts_with(close) || self.ends_here() {
             return Ok(());

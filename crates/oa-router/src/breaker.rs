@@ -23,7 +23,7 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 pub struct BreakerConfig {
     /// Consecutive failures that open the circuit. 3 by default.
     pub failures: u32,
-    /// The time it stays open at first; each failed trial doubles it. 1 second by default.
+    /// The time for which the circuit stays open at first; each failed trial doubles it. 1 second by default.
     pub open_for: Duration,
     /// The longest it stays open. 30 seconds by default.
     pub max_open: Duration,

@@ -212,7 +212,7 @@ impl RouterBuilder {
     }
 }
 
-/// How long is waited, as the board counts it.
+/// Returns the time to wait, with `FOREVER` for no limit.
 fn at_most(wait: Option<Timeout>, default: Duration) -> Duration {
     wait.map_or(Some(default), Timeout::duration).map_or(FOREVER, |wait| wait.min(FOREVER))
 }

@@ -28,7 +28,7 @@ use crate::status::ServerStatus;
 pub struct Router(pub(crate) Arc<Shared>);
 
 impl Router {
-    /// Returns how each server stands, in the order in which they were named.
+    /// Returns the status of each server, in the order in which they were named.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
         self.0.desk.with(|board, now| {

@@ -5,7 +5,7 @@ use std::fmt;
 use oa_client::ErrorKind;
 use oa_testkit::Framing;
 
-/// The stage of the fault.
+/// The stage of the answer at which the fault occurs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Stage {
     BeforeHead,
@@ -153,7 +153,7 @@ pub(super) struct Outcome {
     pub(super) end: End,
     /// One letter per message: user, assistant, assistant with calls, tool.
     pub(super) history: String,
-    /// The number of requests to the server, except for the following prompt.
+    /// The number of requests that the server got, without the later prompt.
     pub(super) requests: usize,
 }
 

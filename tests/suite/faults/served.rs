@@ -187,7 +187,7 @@ impl Server {
         }
     }
 
-    /// The number of requests, including those kept by the front.
+    /// Returns the number of requests received, including those that the front handled itself.
     pub(super) fn requests(&self) -> usize {
         self.script.requests().len() + usize::from(self.front.is_some())
     }
@@ -266,7 +266,7 @@ async fn drain(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// The body of a flood: events before and after the excess.
+/// The body of a flood for `floods.rs`: events before and after the excess data.
 pub(super) fn flooded(stage: Stage, flood: &str, size: usize) -> Bytes {
     let (before, after) = EVENTS.split_at(stage.events());
     let mut body = events(before).into_bytes();

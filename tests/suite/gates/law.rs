@@ -207,7 +207,8 @@ async fn check_law(case: Case) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// For any schema, input and gates: exactly what the last gate saw is run and reported.
+    /// For any schema, input and gates: the input that runs and the input that is reported equal, bit for bit, the
+    /// input that the last gate saw.
     #[test]
     fn gates_see_what_runs(case in case()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

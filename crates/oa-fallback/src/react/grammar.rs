@@ -7,10 +7,10 @@ use crate::grammar::{CallBody, Grammar, Match, ParsedCall, Position};
 use crate::head::{CallHead, NoMatch};
 use crate::tools::Tools;
 
-/// Words that stand for no action.
+/// Words that mean "no action".
 const NOTHING: [&str; 4] = ["n/a", "no", "none", "null"];
 
-/// Where actions begin: at the beginning of a line.
+/// The grammar of actions, which begin at the start of a line.
 #[derive(Debug)]
 pub(super) struct ReactGrammar {
     tools: Tools,
@@ -42,7 +42,7 @@ impl ReactGrammar {
         }
     }
 
-    /// A tool's name and its arguments.
+    /// Reads a tool's name and its arguments.
     fn named(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
         head.take_while(|c| c == '`' || c == '*')?;
         let name = head.name()?;
@@ -107,7 +107,7 @@ impl ReactGrammar {
         })))
     }
 
-    /// A line that is no name, and an input in the next: plainly a call, and no certain one.
+    /// Reads a line that is not a name, followed by an input: recognizable as a call, but malformed.
     fn described(&self, head: &mut CallHead<'_>) -> Result<Box<dyn CallBody>, NoMatch> {
         let line = head.take_while(|c| c != '\n')?.trim();
         if is_nothing(line) {
@@ -137,7 +137,7 @@ fn is_nothing(text: &str) -> bool {
     NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether the text in brackets behind a blank is arguments rather than prose.
+/// Returns true if the text in brackets after a blank is arguments rather than prose.
 fn are_arguments(head: &mut CallHead<'_>) -> Result<bool, NoMatch> {
     head.spaces()?;
     if let Some(')' | '"' | '\'' | '{') = head.peek()? {

@@ -13,13 +13,13 @@ const LABELS: [&str; 5] = ["observation:", "thought:", "action:", "final answer:
 pub(super) struct Lines {
     name: Name,
     tools: Tools,
-    /// How the line begins, in lower case; nothing once it is no label.
+    /// The start of the line, in lower case; `None` if it is not a label.
     line: Option<String>,
 }
 
 #[derive(Debug)]
 enum Name {
-    /// A line that is no tool's name.
+    /// A line that is not the name of a tool.
     None(String),
     Tool(String),
 }
@@ -59,7 +59,7 @@ impl CallBody for Lines {
 
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall> {
         let text = match end {
-            // Without the label.
+            // The text ends with the next label, which is dropped.
             BodyEnd::Closed => text.rfind('\n').map_or(text, |at| &text[..at]),
             BodyEnd::Open => text,
         };

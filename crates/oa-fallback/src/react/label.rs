@@ -1,8 +1,8 @@
-//! Labels at the beginning of a line: `Action:`, `**Action 2:**`, `ACTION：`.
+//! Labels at the start of a line: `Action:`, `**Action 2:**`, `ACTION：`.
 
 use crate::head::{CallHead, NoMatch};
 
-/// Reads a label and the blanks behind it.
+/// Reads a label and the blanks after it.
 pub(super) fn label(head: &mut CallHead<'_>, words: &str) -> Result<(), NoMatch> {
     stars(head)?;
     head.literal(words)?;

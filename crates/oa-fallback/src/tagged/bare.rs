@@ -1,7 +1,7 @@
 //! A call that is the whole answer: `{"name": .., "parameters": {..}}`, also in a list or a fence.
 //!
-//! Nothing but its form says that it is a call, and a model may be asked for such JSON. So the name must
-//! be a tool's, it must come first, and the object must open the answer or follow another call.
+//! Only its shape identifies it as a call, and a user may ask a model for such JSON. So the name must be that of a
+//! tool, it must come first, and the object must begin the answer or follow another call.
 
 use crate::bodies::Objects;
 use crate::grammar::{Match, Position};
@@ -45,7 +45,7 @@ pub(super) fn begin(
     Ok(Match::Call(Box::new(Objects::new())))
 }
 
-/// Reads the name of a member and the colon behind it, if it is this one.
+/// Reads the name of a member and the colon after it, if the member has this name.
 fn key(head: &mut CallHead<'_>, name: &str) -> Result<bool, NoMatch> {
     let start = head.at();
     let mut read = || {

@@ -11,7 +11,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, tools: &Tools) -> Resu
     call(head, tools)
 }
 
-/// `name(a="b")`. Other code is text: nobody asked for a call.
+/// Matches a call such as `name(a="b")`. Other code is text.
 pub(super) fn call(head: &mut CallHead<'_>, tools: &Tools) -> Result<Match, NoMatch> {
     let name = head.name()?;
     head.literal("(")?;

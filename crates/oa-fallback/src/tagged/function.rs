@@ -6,7 +6,7 @@
 //! </function>
 //! ```
 //!
-//! Between the tags there may also be the arguments as JSON.
+//! The arguments between the tags may also be JSON.
 
 use serde_json::{Map, Value};
 

@@ -201,7 +201,7 @@ fn call() -> impl Strategy<Value = (ToolSpec, ToolUseBlock)> {
     })
 }
 
-/// Prose, and calls of the tools behind it, as the dialect writes them.
+/// Prose followed by calls of the tools, as the dialect writes them.
 fn written(dialect: &dyn Dialect, prose: &str, calls: &[(ToolSpec, ToolUseBlock)]) -> String {
     let calls = calls.iter().map(|(_, call)| dialect.write_call(call));
     let lines: Vec<String> = std::iter::once(prose.to_owned()).chain(calls).collect();

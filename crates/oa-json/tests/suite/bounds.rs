@@ -49,7 +49,7 @@ fn limits(held_bytes: usize) -> Limits {
     limits
 }
 
-/// Pushes a text in pieces of so many bytes, all of them ASCII.
+/// Pushes an ASCII text in pieces of this many bytes.
 fn push(reader: &mut PartialReader, text: &str, size: usize) {
     (0..text.len()).step_by(size).for_each(|at| {
         _ = reader.push(&text[at..text.len().min(at + size)]);

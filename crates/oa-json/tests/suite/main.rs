@@ -12,7 +12,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Cuts a text behind every character whose place is marked in `cuts`.
+/// Splits a text after every character whose index is marked in `cuts`.
 fn pieces(text: &str, cuts: u64) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;

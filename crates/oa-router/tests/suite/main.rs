@@ -73,12 +73,12 @@ fn client_with(router: &Router, retry: RetryConfig) -> Client {
     Client::new(options.build().expect("these can work")).expect("there is a model")
 }
 
-/// Asks in a conversation of its own.
+/// Asks in a new conversation.
 async fn ask(router: &Router) -> Result<String> {
     Ok(client(router).ask("Go.").await?.text)
 }
 
-/// Asks in a task of its own.
+/// Asks in a new task.
 fn ask_meanwhile(router: &Router) -> JoinHandle<Result<String>> {
     let router = router.clone();
     tokio::spawn(async move { ask(&router).await })

@@ -117,7 +117,7 @@ impl Check<'_> {
     }
 }
 
-/// A member that is there, and not null: that is told of on its own.
+/// Returns a member that is present and not null; null is reported separately.
 pub(super) fn member<'v>(object: &'v Map<String, Value>, name: &str) -> Option<&'v Value> {
     object.get(name).filter(|value| !value.is_null())
 }

@@ -1,4 +1,4 @@
-//! The files of cassettes: their content, when they are written, and which are rejected.
+//! The files of cassettes: their content, the time of writing, and the files that are rejected.
 
 use std::fs;
 

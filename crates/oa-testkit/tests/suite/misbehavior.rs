@@ -8,7 +8,7 @@ use tokio::time;
 
 use crate::client::{Client, LIMIT, post, streamed};
 
-/// Requests the only reply, and checks what follows the head and how it ends.
+/// Asks for the only reply, and checks the body and its end.
 async fn check(reply: Reply, body: &str, end: ErrorKind) {
     let server = SocketServer::start(reply).await.expect("a socket");
     let mut client = Client::connect(&server).await;

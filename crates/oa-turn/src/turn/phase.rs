@@ -30,7 +30,7 @@ pub(super) enum Rest {
     /// Only a prompt or a request to continue begins a turn.
     #[default]
     Done,
-    /// The turn goes on by itself once the last open call is answered.
+    /// The turn continues by itself once the last open call is answered.
     Results,
 }
 

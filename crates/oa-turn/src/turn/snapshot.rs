@@ -38,7 +38,7 @@ const VERSION: u64 = 1;
 /// let request = turn.next_action();
 /// let json = serde_json::to_string(&turn.snapshot())?;
 ///
-/// // In another process, which is to do what was handed out before.
+/// // In another process, which performs the pending action.
 /// let snapshot: TurnSnapshot = serde_json::from_str(&json)?;
 /// let turn = Turn::restore(snapshot)?;
 /// assert_eq!(turn.pending_action(), request);

@@ -81,7 +81,7 @@ struct Worker<'a> {
     journal: RefCell<Vec<Entry>>,
     place: Cell<usize>,
     prompts: Cell<u32>,
-    /// How many steps are performed before the process dies.
+    /// The number of steps performed before the process dies.
     lives: Cell<usize>,
     /// The names of what was performed, in this process.
     performed: RefCell<Vec<String>>,
@@ -326,9 +326,9 @@ proptest! {
 
 /// A worker without a journal: each step is performed at once, and dies with the process before its outcome is kept.
 struct Mortal {
-    /// Which step, from 0, is performed and then lost.
+    /// The index of the step that is performed and then lost.
     dies_at: Cell<Option<usize>>,
-    /// How often each call was started.
+    /// The number of starts of each call.
     runs: RefCell<HashMap<String, u32>>,
     /// True if calls that may have run are run again.
     repeats: bool,

@@ -14,8 +14,8 @@ use crate::events::{Event, blocks, decision, event, options, outcome, piece};
 use crate::histories::histories;
 use crate::{answer, call, perform, text, told};
 
-/// Every call of every answer but the last has exactly one result, directly behind it and in call
-/// order; of the last one at most one, in call order.
+/// Checks that every call has exactly one result, directly after its answer and in call order. Calls of the last answer
+/// have at most one.
 fn check_pairing(turn: &Turn) -> Result<(), TestCaseError> {
     let history = turn.history();
     let mut place = 0;
