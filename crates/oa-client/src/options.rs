@@ -293,7 +293,7 @@ impl AgentOptions {
         self.0.config.permissions.effective_mode()
     }
 
-    /// Returns whether tools may or must be called.
+    /// Returns the tool choice: if tools may or must be called.
     #[must_use]
     pub fn tool_choice(&self) -> Option<&ToolChoice> {
         self.0.chat.parameters.tool_choice.as_ref()
