@@ -299,7 +299,7 @@ impl AgentOptions {
         self.0.chat.parameters.tool_choice.as_ref()
     }
 
-    /// Returns `true` if several tools may be called in one answer.
+    /// Returns `Some(true)` if several tools may be called in one answer; `None` if it was not set.
     #[must_use]
     pub fn parallel_tool_calls(&self) -> Option<bool> {
         self.0.chat.parameters.parallel_tool_calls
