@@ -230,7 +230,7 @@ impl AnswerStream {
         self.0.scan = Some(Box::new(scan));
     }
 
-    /// Returns a retry to the budget once the answer has begun, or has ended well.
+    /// Gives a retry back to the budget once the answer has begun, or has ended well.
     pub(crate) fn credit(&mut self, budget: Arc<RetryBudget>) {
         self.0.beginning.credited = Some(budget);
     }
@@ -462,7 +462,7 @@ impl AnswerStream {
         Some(usage)
     }
 
-    /// Abandons the answer and returns the blocks that were returned at least in part, cut there.
+    /// Abandons the answer and returns the part of its blocks that was delivered.
     #[must_use]
     pub fn handed_out(mut self) -> Vec<ContentBlock> {
         if let Some(scan) = self.0.scan.take() {

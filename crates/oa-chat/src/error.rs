@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Connect,
     /// The prompt does not fit into the model's context.
     ContextOverflow,
-    /// A hook failed, so its action must not happen.
+    /// A hook failed, so what it guards did not happen.
     Hook,
     /// The caller interrupted before there was a valid structured output. Elsewhere an interrupt is not an error.
     Interrupted,

@@ -66,7 +66,7 @@ impl Way {
         Self { usage: true, calls_are_text, format: FormatRequest::default() }
     }
 
-    /// Returns whether the envelopes are the same: each holds its requests with and without usage.
+    /// True if the envelopes are the same: each holds its requests with and without usage.
     pub(crate) fn is_like(self, other: Self) -> bool {
         self.calls_are_text == other.calls_are_text && self.format == other.format
     }

@@ -63,8 +63,8 @@ fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {
     shown
 }
 
-/// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a terminal acts
-/// on.
+/// Masks the secrets in a JSON value, member names and numbers included, and removes the characters that a
+/// terminal acts on.
 pub fn mask_json(value: &mut Value, secrets: &Secrets) {
     let shown = |text: &str| strip_invisible(&secrets.mask(text)).into_owned();
     match value {

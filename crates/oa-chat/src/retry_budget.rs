@@ -17,7 +17,7 @@ impl RetryBudget {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Returns a retry, for an answer that has begun.
+    /// Gives a retry back, for an answer that has begun.
     pub(crate) fn give_back(&self) {
         let more = |left: u32| (left < self.most).then_some(left + 1);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);

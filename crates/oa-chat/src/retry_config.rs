@@ -7,11 +7,11 @@ use tokio::time::sleep;
 
 use crate::error::{Error, Result};
 
-/// How failed requests are retried, before any output was delivered.
+/// How failed requests are retried; never after any output was delivered.
 ///
-/// Retried are connections that fail or break before the first delta, and the statuses 408, 409, 425, 429, 500,
-/// 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is random, up to
-/// a bound that doubles with each retry (full jitter), or the server's `Retry-After`.
+/// A request is retried if the connection fails or breaks before the first delta, and for the statuses 408, 409,
+/// 425, 429, 500, 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is
+/// random, up to a bound that doubles with each retry (full jitter), or the server's `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct RetryConfig {
 }
 
 impl RetryConfig {
-    /// Creates a policy with this many retries and other defaults.
+    /// Creates a configuration with this many retries and the other defaults.
     #[must_use]
     pub fn new(max_retries: u32) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl RetryConfig {
         }
     }
 
-    /// Creates a policy that never retries.
+    /// Creates a configuration that never retries.
     #[must_use]
     pub fn none() -> Self {
         Self::new(0)

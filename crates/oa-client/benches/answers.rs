@@ -11,10 +11,10 @@ pub(crate) const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// How many tokens of prompt an answer reports, unless it is told.
+/// The prompt tokens that an answer reports by default.
 pub(crate) const PROMPT: usize = 25;
 
-/// How much leaves at once, of many chunks.
+/// How many bytes of chunks are written at once.
 const BURST: usize = 64 << 10;
 
 /// The events of an answer.
@@ -25,19 +25,19 @@ pub(crate) struct Answer {
     reason: &'static str,
 }
 
-/// How events become HTTP chunks, and chunks parts that are written one after the other.
+/// How events are split into HTTP chunks, and chunks into writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Framing {
-    /// Each event is a chunk, and many leave at once.
+    /// Each event is a chunk, and many are written at once.
     Bursts,
     /// Chunks of 16 KiB.
     Large,
-    /// Each event is a chunk, and leaves alone.
+    /// Each event is a chunk, written alone.
     Single,
 }
 
 impl Answer {
-    /// Reports so many tokens of prompt.
+    /// Sets the number of prompt tokens that is reported.
     pub(crate) fn reporting(self, prompt: usize) -> Self {
         Self { end: end(self.reason, prompt), ..self }
     }
@@ -59,21 +59,21 @@ impl Answer {
     }
 }
 
-/// Text in so many pieces.
+/// Returns an answer of text, in this many pieces.
 pub(crate) fn text(number: usize) -> Answer {
     let begin = vec![delta(r#""role":"assistant","content":null"#)];
     let reason = "stop";
     Answer { begin, pieces: pieces(number), end: end(reason, PROMPT), reason }
 }
 
-/// So many pieces of text.
+/// Returns this many pieces of text.
 pub(crate) fn pieces(number: usize) -> Vec<String> {
     let words = [" the", " quick", " brown", " fox", " jumps", " over", " a", " lazy", " dog", "."];
     let word = |place| words[place * 7 % words.len()];
     (0..number).map(|place| delta(&format!(r#""content":"{}""#, word(place)))).collect()
 }
 
-/// A call whose arguments are so many words, in a fragment each.
+/// Returns a call whose arguments are this many words, in one fragment each.
 pub(crate) fn call(words: usize) -> Answer {
     call_of(
         "write",
@@ -82,7 +82,7 @@ pub(crate) fn call(words: usize) -> Answer {
     )
 }
 
-/// The call of a round: the arguments differ from round to round.
+/// Returns the call of a round: its arguments differ from those of other rounds.
 pub(crate) fn round(number: usize) -> Answer {
     let fragments = [r#"{""#, PAGE, r#"":"#, &format!(" {number}"), "}"];
     call_of("read", &format!("call_{number}"), fragments)
@@ -97,7 +97,7 @@ pub(crate) fn page() -> String {
     PAGE.clone()
 }
 
-/// Events as HTTP chunks, each of its own.
+/// Returns events as HTTP chunks, one each.
 pub(crate) fn chunks(events: &[String]) -> Vec<u8> {
     events.iter().flat_map(|event| chunk(event.as_bytes())).collect()
 }

@@ -1,13 +1,12 @@
-//! The loop that one writes by hand.
+//! The loop written by hand.
 //!
-//! A hyper connection on a task of its own, lines split off a `BytesMut`, `serde_json` into the smallest
-//! borrowed structs, a `String` for each piece. The messages of a conversation are bytes that grow, and
-//! are copied into each request.
+//! A hyper connection on a task of its own, lines split off a `BytesMut`, `serde_json` into the smallest borrowed
+//! structs, a `String` for each piece. The messages of a conversation are bytes that grow, and are copied into
+//! each request.
 //!
-//! It knows no timeouts unless it is told, no limits and no errors of servers, leaves out usage, and keeps no answer and
-//! no history that could be read. Its tools: one call an answer, whose arguments nobody checks or
-//! repairs, no hooks, no events, no guard against repetition, no cancelling, no budget of rounds, no
-//! connection in place of one that broke.
+//! It has no limits, no server errors, and timeouts only on request; it ignores usage, and keeps no answer and no
+//! readable history. Its tools: one call per answer, whose arguments are neither checked nor repaired; no hooks,
+//! no events, no guard against repetition, no cancellation, no budget of rounds, no reconnection.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -27,14 +26,14 @@ use crate::answers::{PAGE, WORD, page};
 
 pub(crate) const BODY: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"Tell me a story."}],"stream":true,"stream_options":{"include_usage":true}}"#;
 
-/// Around the messages of a conversation.
+/// The JSON around the messages of a conversation.
 const BEGIN: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"Read the book."}"#;
 const END: &str = r#"],"tools":[{"type":"function","function":{"name":"read","description":"Read a page","parameters":{"type":"object","properties":{"page":{"type":"integer"}},"required":["page"]}}}],"stream":true,"stream_options":{"include_usage":true}}"#;
 
 pub(crate) struct Loop {
     sender: SendRequest<Full<Bytes>>,
     host: String,
-    /// How long it waits for each piece of an answer; for ever if it is not told.
+    /// The timeout for each piece of an answer; none by default.
     pub(crate) patience: Option<Duration>,
 }
 
@@ -49,7 +48,7 @@ impl Loop {
         Self { sender, host, patience: None }
     }
 
-    /// Asks, and tells of the pieces as they come.
+    /// Sends a prompt and reports the pieces as they arrive.
     pub(crate) async fn ask(&mut self, path: &str, mut on_pieces: impl FnMut(usize)) {
         let body = Bytes::from_static(BODY.as_bytes());
         let mut arguments = String::new();
@@ -71,7 +70,7 @@ impl Loop {
         }
     }
 
-    /// Has a conversation with a tool, and returns after how many rounds its text came.
+    /// Runs a conversation with a tool; returns after how many rounds its text came.
     pub(crate) async fn converse(&mut self, path: &str) -> usize {
         let mut messages = BEGIN.as_bytes().to_vec();
         let mut rounds = 0;

@@ -1,6 +1,5 @@
-//! The layers without the client: `oa-transport`, `oa-sse` and `oa-aggregate`, put together as
-//! `examples/layers.rs` shows. What requests have in common is written once, and the templates learned from
-//! one answer serve the next.
+//! The layers without the client: `oa-transport`, `oa-sse` and `oa-aggregate`, combined as in
+//! `examples/layers.rs`. The common part of requests is written once, and templates are reused across answers.
 
 use std::hint::black_box;
 use std::mem;
@@ -32,7 +31,7 @@ impl Layers {
         }
     }
 
-    /// Asks, and tells of the pieces as they come.
+    /// Sends a prompt and reports the pieces as they arrive.
     pub(crate) async fn ask(&mut self, mut on_pieces: impl FnMut(usize)) {
         let response = self.transport.send(&self.head, self.body.clone()).await;
         let mut body = response.expect("the server answers").into_body();

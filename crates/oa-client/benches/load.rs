@@ -1,4 +1,4 @@
-//! A load that keeps the processors awake and takes nothing from anybody: it runs where nothing else does.
+//! A load that keeps the processors awake at idle priority: it runs where nothing else does.
 
 use std::hint;
 use std::io::{self, Read};
@@ -7,14 +7,14 @@ use std::thread;
 
 use crate::instructions::again;
 
-/// With this argument the program is a part of the load.
+/// The argument that makes the program a part of the load.
 pub(crate) const ARGUMENT: &str = "load";
 
-/// One process for each processor, for as long as this lasts.
+/// One process for each processor, until this is dropped.
 pub(crate) struct Load(Vec<Child>);
 
 impl Load {
-    /// None where processes cannot be told to run only when nothing else does.
+    /// Starts the load; `None` where idle priority is not available.
     pub(crate) fn start() -> Option<Self> {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let children: io::Result<Vec<Child>> = (0..processors).map(|_| idle()).collect();
@@ -38,7 +38,7 @@ impl Drop for Load {
     }
 }
 
-/// Turns round until whoever started it has gone.
+/// Spins until the parent process has gone.
 pub(crate) fn turn() -> ! {
     thread::spawn(|| {
         let _ = io::stdin().read(&mut [0]);

@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::answers::{PAGE, WORD, page};
 
-/// Options for a path of the server, such as `/0/2000`.
+/// Returns options for a path of the server, such as `/0/2000`.
 pub(crate) fn options(port: usize, path: &str) -> AgentOptions {
     build(builder(port, path))
 }
 
-/// Options with which the client runs the calls of that many rounds.
+/// Returns options with which the client runs the calls of that many rounds.
 pub(crate) fn options_with_tool(port: usize, path: &str) -> AgentOptions {
     build(builder(port, path).tool(reader()).auto_execute_tools(true).max_tool_iterations(1_000))
 }
 
-/// Asks by `query`, and tells of the pieces as they come.
+/// Sends a prompt with `query` and reports the pieces as they arrive.
 pub(crate) async fn ask(options: &AgentOptions, mut on_pieces: impl FnMut(usize)) {
     let mut answer = query("Tell me a story.", options).await.expect("the server answers");
     while let Some(block) = answer.next().await {
@@ -34,7 +34,7 @@ pub(crate) async fn ask(options: &AgentOptions, mut on_pieces: impl FnMut(usize)
     }
 }
 
-/// The same by a client of its own, and its events.
+/// Does the same with a new client, and its events.
 pub(crate) async fn ask_client(options: &AgentOptions, mut on_pieces: impl FnMut(usize)) {
     let mut client = client(options);
     client.send("Tell me a story.").await.expect("the server answers");
@@ -55,7 +55,7 @@ pub(crate) async fn ask_client(options: &AgentOptions, mut on_pieces: impl FnMut
     }
 }
 
-/// Has a conversation with a tool, and returns after how many rounds its text came.
+/// Runs a conversation with a tool; returns after how many rounds its text came.
 pub(crate) async fn converse(options: &AgentOptions) -> usize {
     let mut client = client(options);
     client.send("Read the book.").await.expect("the server answers");
@@ -71,7 +71,7 @@ pub(crate) async fn converse(options: &AgentOptions) -> usize {
     results
 }
 
-/// How many words a whole call carries.
+/// Returns how many words a complete call carries.
 fn words(input: &Value) -> usize {
     input["text"].as_str().map_or(0, |text| text.len() / WORD.len())
 }

@@ -26,11 +26,11 @@ struct Case {
     /// The form of the answer.
     form: usize,
     unit: Unit,
-    /// How many units to count: these, and three times as many.
+    /// How many units to count: this many, and three times as many.
     units: usize,
-    /// Targets for instructions of ours, and what the loop is expected to take.
+    /// The target for our instructions, and the expected count of the loop.
     targets: [Option<f64>; 2],
-    /// How many units to time; none where the server sets the pace.
+    /// How many units to time; `None` where the server sets the pace.
     timed: Option<usize>,
 }
 
@@ -146,8 +146,8 @@ fn print_times(port: usize) {
     }
 }
 
-/// A child is told the port, which case, who asks and how many units there are; and, if it is to take
-/// the time, how often.
+/// Runs a child, whose arguments are the port, the case, the client and the number of units; for times, also the
+/// number of repetitions.
 pub(crate) fn child(numbers: &[usize]) {
     match *numbers {
         [port, case, who, units] => {
@@ -160,7 +160,7 @@ pub(crate) fn child(numbers: &[usize]) {
     }
 }
 
-/// The best time of several for so many units.
+/// Returns the best time of several turns.
 fn time(port: usize, case: &Case, who: Who, units: usize, turns: usize) -> Duration {
     let (pieces, requests) = match case.unit {
         Unit::Piece => (units, 1),

@@ -10,7 +10,7 @@ use crate::instructions::again;
 /// True if the kernel reports it: other systems have no `/proc`.
 pub(crate) const TELLS: bool = cfg!(target_os = "linux");
 
-/// How long the main thread was on a CPU, in the kernel too.
+/// Returns how long the main thread was on a CPU, in the kernel too.
 pub(crate) fn cpu_time() -> Duration {
     // The count of a thread that runs is brought up to date when it lets others go first.
     thread::yield_now();
@@ -19,7 +19,7 @@ pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(nanoseconds.expect("the first number is the time"))
 }
 
-/// How much memory the process has in use, in bytes.
+/// Returns the resident memory of the process, in bytes.
 pub(crate) fn resident() -> usize {
     let kibibytes = |text: String| {
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -29,7 +29,7 @@ pub(crate) fn resident() -> usize {
     kibibytes(text).expect("it is given in KiB") << 10
 }
 
-/// How many files a child may have open at most.
+/// Returns how many files a child may have open at most.
 pub(crate) fn files() -> usize {
     let hard = |text: String| {
         let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -39,7 +39,7 @@ pub(crate) fn files() -> usize {
     fs::read_to_string("/proc/self/limits").ok().and_then(hard).unwrap_or(usize::MAX)
 }
 
-/// This program, once more, with as many open files as it may have.
+/// Returns a command that runs this program again, with as many open files as allowed.
 pub(crate) fn with_files(arguments: &[impl std::fmt::Display]) -> Command {
     let child = again(arguments);
     let mut shell = Command::new("sh");
@@ -48,7 +48,7 @@ pub(crate) fn with_files(arguments: &[impl std::fmt::Display]) -> Command {
     shell
 }
 
-/// The processors that this program may run on; none if the system does not tell.
+/// Returns the processors that this program may run on; empty if unknown.
 pub(crate) fn processors() -> Vec<usize> {
     if !TELLS {
         return Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn processors() -> Vec<usize> {
     list.unwrap_or_default().trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// A command that runs on one processor and no other, by a program that each Linux has.
+/// Returns a command pinned to one processor, by a program that each Linux has.
 pub(crate) fn on_processor(processor: usize, command: &Command) -> Command {
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", &processor.to_string()]);
@@ -70,7 +70,7 @@ pub(crate) fn on_processor(processor: usize, command: &Command) -> Command {
     pinned
 }
 
-/// The numbers that a child prints.
+/// Returns the numbers that a child prints.
 pub(crate) fn measured(mut child: Command) -> Vec<f64> {
     let output = child.output().expect("a bench can start itself");
     let text = String::from_utf8_lossy(&output.stdout);

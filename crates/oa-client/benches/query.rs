@@ -1,19 +1,18 @@
 //! Compares `query` and `Client` with a loop written by hand, from the socket to the block.
 //!
-//! The loop, see `by_hand`, is what one would write in an afternoon. Both read from a server in a
-//! process of its own that replays prepared bytes over a loopback socket, see `replay`. Each question
-//! has a table:
+//! The loop, see `by_hand`, is what one would write in an afternoon. Both read from a server in a separate
+//! process that replays prepared bytes over a loopback socket, see `replay`. Each question has a table:
 //!
-//! - `pieces`: what does each piece of an answer cost: text, fragments of a call?
+//! - `pieces`: how much does each piece of an answer cost: text, fragments of a call?
 //! - `requests`: how long is a request on the CPU, on a warm connection?
-//! - `rounds`: does a round of tools cost the same, however long the conversation has become?
-//! - `streams`: what do thousands of streams hold, and what does an event cost among them?
+//! - `rounds`: does a round of tools cost the same, however long the conversation?
+//! - `streams`: how much memory do thousands of streams take, and how much does an event cost among them?
 //!
-//! Instructions are those of the client outside of the kernel, as `valgrind` counts them, see
-//! `instructions`; where it is not installed there are times alone. CPU time is the user's and the
-//! kernel's, as Linux counts it for the thread that does everything.
+//! Instructions are those of the client outside of the kernel, as `valgrind` counts them, see `instructions`;
+//! where it is not installed, only times are measured. CPU time is the user's and the kernel's, as Linux counts
+//! it for the thread that does everything.
 //!
-//! `cargo bench -p oa-client` prints the tables; with `-- rounds` only those that are named.
+//! `cargo bench -p oa-client` prints all tables; with `-- rounds`, only those named.
 #![expect(clippy::print_stdout, reason = "a bench prints its tables, and its children numbers")]
 
 mod pieces;
@@ -40,14 +39,14 @@ use tokio::runtime::{self, Runtime};
 use crate::instructions::numbers;
 use crate::replay::Server;
 
-/// A question: what answers it, and what a child of it does, told by numbers.
+/// A question: its table, and the work of its child, which takes numbers as arguments.
 struct Table {
     name: &'static str,
     print: fn(&Server),
     child: fn(&[usize]),
 }
 
-/// A child is told the place of its table first.
+/// The tables. The first argument of a child is the index of its table.
 const TABLES: [Table; 4] = [
     Table { name: "pieces", print: pieces::print, child: pieces::child },
     Table { name: "requests", print: |_| requests::print(), child: requests::child },
@@ -72,7 +71,7 @@ enum Who {
 impl Who {
     const ALL: [Self; 4] = [Self::Query, Self::Client, Self::Layers, Self::Loop];
 
-    /// Its place, to tell a child.
+    /// Returns its index, for the arguments of a child.
     fn place(self) -> usize {
         self as usize
     }

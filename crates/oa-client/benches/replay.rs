@@ -12,35 +12,35 @@ use crate::answers::{self, Answer, Framing};
 use crate::instructions::again;
 use crate::process::{on_processor, with_files};
 
-/// With this argument the program is the server.
+/// The argument that makes the program the server.
 pub(crate) const ARGUMENT: &str = "serve";
 
 // What a path asks for: `/0/2000` is an answer of 2,000 pieces, in bursts.
 
-/// Text. Each event is an HTTP chunk, and many leave at once.
+/// Text. Each event is an HTTP chunk, and many are written at once.
 pub(crate) const BURSTS: usize = 0;
-/// Text. Each event is an HTTP chunk, and leaves a millisecond after the one before.
+/// Text. Each event is an HTTP chunk, written a millisecond after the one before.
 pub(crate) const PACED: usize = 1;
 /// Text, in HTTP chunks of 16 KiB.
 pub(crate) const LARGE: usize = 2;
-/// A call, in so many fragments of its arguments; as in bursts, and paced.
+/// A call, in this many fragments of its arguments; as in bursts, and paced.
 pub(crate) const CALL: usize = 3;
 pub(crate) const PACED_CALL: usize = 4;
-/// A call for each request of a connection, so many times, then text. The prompt is reported as it is.
+/// A call for each of this many requests of a connection, then text. The prompt tokens are reported correctly.
 pub(crate) const ROUNDS: usize = 5;
-/// The same with the same few tokens of prompt in each report, and with half of those that were sent.
+/// The same, but reports the same few prompt tokens each time, or half of those that were sent.
 pub(crate) const ROUNDS_OF_12: usize = 8;
 pub(crate) const ROUNDS_OF_25: usize = 9;
 pub(crate) const ROUNDS_OF_HALF: usize = 10;
 /// One piece of text, and no end until the streams are released.
 pub(crate) const HELD: usize = 6;
-/// So many more pieces for each held stream, one at each beat, and then the end. No answer.
+/// This many more pieces for each held stream, one at each beat, and then the end. No answer.
 pub(crate) const RELEASE: usize = 7;
 
-/// How long each held stream waits for its next piece. All of them get theirs at nearly the same time.
+/// The interval of pieces in each held stream. All streams get theirs at nearly the same time.
 const BEAT: Duration = Duration::from_millis(400);
 
-/// The server's process, which lasts as long as this.
+/// The server's process, which ends when this is dropped.
 pub(crate) struct Server {
     child: Child,
     port: usize,
@@ -51,7 +51,7 @@ impl Server {
         Self::started_by(with_files(&[ARGUMENT]))
     }
 
-    /// On one processor and no other.
+    /// Starts it pinned to one processor.
     pub(crate) fn start_on(processor: usize) -> Self {
         Self::started_by(on_processor(processor, &again(&[ARGUMENT])))
     }
@@ -99,13 +99,13 @@ type Parts = Arc<[Vec<u8>]>;
 
 #[derive(Default)]
 struct Replay {
-    /// By what was asked for.
+    /// The parts of answers, by the two numbers of a path.
     known: Mutex<HashMap<(usize, usize), Parts>>,
     held: Mutex<Vec<TcpStream>>,
 }
 
 impl Replay {
-    /// Answers what comes over one connection.
+    /// Answers the requests of one connection.
     fn answer(&self, mut stream: TcpStream) {
         stream.set_nodelay(true).expect("a socket has options");
         let mut reader = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
@@ -188,17 +188,17 @@ impl Replay {
     }
 }
 
-/// How much of a request's JSON makes up a token.
+/// How many bytes of a request's JSON count as a token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// The two numbers of a path such as `/0/2000/chat/completions`, and how long the body is.
+/// The two numbers of a path such as `/0/2000/chat/completions`, and the length of the body.
 struct Request {
     form: usize,
     number: usize,
     length: usize,
 }
 
-/// Reads the next request; none at the end.
+/// Reads the next request; `None` at the end.
 fn read_request(reader: &mut impl BufRead) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;

@@ -1,13 +1,13 @@
-//! How long is a request on the CPU, the user's and the kernel's, on a warm connection?
+//! Measures the CPU time of a request, the user's and the kernel's, on a warm connection.
 //!
-//! Each is answered at once with one piece of text. `Client` is a new one for each request. The loop
-//! waits for ever; one row tells what it costs that waits no longer than a minute for each piece.
+//! Each request is answered at once with one piece of text. `Client` is a new one for each request. The loop has
+//! no timeout; one row shows the cost of a timeout of one minute for each piece.
 //!
-//! What that takes depends on where the server is. On the same processor it works while the client waits.
-//! From another one it wakes a processor that sleeps, with cold caches: there everything takes more time,
-//! and what is larger loses more; unless something else keeps that one awake, a model that computes. There is
-//! a table for each. Who goes where is fixed, since the kernel decides by turns, and all rows are measured
-//! within the same processes, a few milliseconds each at a time.
+//! The result depends on where the server runs. On the same processor it works while the client waits. From
+//! another one it wakes a sleeping processor with cold caches: there everything takes more time, and larger code
+//! loses more, unless something else, such as a model that computes, keeps that processor awake. There is a table
+//! for each case. Processes are pinned, since the kernel would move them, and all rows are measured within the
+//! same processes, a few milliseconds each at a time.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::replay::{BURSTS, Server};
 use crate::{REQUESTS, ours, runtime};
 
 const PROCESSES: usize = 7;
-/// How many requests each makes in one process, and at one turn.
+/// How many requests each client makes in one process, and in one turn.
 const REQUESTS_EACH: usize = 5_000;
 const REQUESTS_A_TURN: usize = 100;
 
@@ -73,8 +73,8 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// A child is told the port, how many requests each makes, and the rows of those who take turns. It prints
-/// the time of each.
+/// Runs a child, whose arguments are the port, the number of requests of each client, and the rows that take
+/// turns. Prints the time of each.
 pub(crate) fn child(numbers: &[usize]) {
     let [port, requests, rows @ ..] = numbers else {
         panic!("no child of this table is told {numbers:?}");

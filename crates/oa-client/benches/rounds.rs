@@ -1,16 +1,15 @@
-//! Does a round of tools cost the same, however long the conversation has become?
+//! Measures whether a round of tools costs the same, however long the conversation.
 //!
-//! The model calls a tool, which returns 1 KiB of text, so many rounds long; then it answers with one
-//! piece of text. Each round's request carries all that was said before. `Client` runs the calls
-//! itself. The first conversation opens the connection and is not counted, the others begin anew on it.
-//! The call comes in five fragments, and its argument differs from round to round; the tool does nothing
-//! but copy its text.
+//! The model calls a tool, which returns 1 KiB of text, for a number of rounds; then it answers with one piece of
+//! text. Each round's request carries the whole conversation. `Client` runs the calls itself. The first
+//! conversation opens the connection and is not counted; the others start over on it. The call comes in five
+//! fragments, and its argument differs from round to round; the tool only copies its text.
 //!
-//! `Client` checks by each answer's `usage` whether the prompt was cut, and has a row for each way to report it:
-//! as it was, as half of that, and as 12 or 25 tokens, whatever was sent.
+//! `Client` checks each answer's `usage` for a cut prompt, and has a row for each way to report it: the correct
+//! number, half of it, and 12 or 25 tokens, whatever was sent.
 //!
-//! The loop copies all messages into each request. To `valgrind` a large copy is one instruction for
-//! each byte, since that is how the C library makes it (`rep movsb`).
+//! The loop copies all messages into each request. To `valgrind` a large copy is one instruction for each byte,
+//! since the C library uses `rep movsb`.
 
 use crate::by_hand::Loop;
 use crate::instructions::{Valgrind, grouped};
@@ -28,11 +27,11 @@ const ROWS: [(&str, Who, usize); 5] = [
     ("loop", Who::Loop, replay::ROUNDS),
 ];
 
-/// At most so many instructions per round, at most so many times what it is in the shortest
-/// conversation; and what the loop is expected to take.
+/// The largest number of instructions per round, the largest factor compared with the shortest conversation, and
+/// the expected number of the loop.
 const TARGET: f64 = 200_000.0;
 const GROWTH: f64 = 1.1;
-/// And at most so many more than where usage is honest.
+/// The largest number of additional instructions where usage is wrong.
 const EXTRA: f64 = 5_000.0;
 const EXPECTED: f64 = 150_000.0;
 
@@ -77,7 +76,7 @@ pub(crate) fn print(server: &Server) {
     }
 }
 
-/// A child is told the port, which row, how many rounds there are to a conversation and how many
+/// Runs a child, whose arguments are the port, the row, the rounds of a conversation and the number of
 /// conversations.
 pub(crate) fn child(numbers: &[usize]) {
     let &[port, row, rounds, conversations] = numbers else {

@@ -1,11 +1,10 @@
 //! Measures the memory of a process per open stream, of thousands, and the cost of an event on one of them.
 //!
-//! All streams have a connection and a task of their own, and stay open after a first piece of text:
-//! memory is what the process has grown by since it has asked once. Then each stream gets a piece at
-//! every beat of the server's, so that each event is a chunk that a sleeping task is woken for; the time
-//! is the user's and the kernel's.
+//! All streams have a connection and a task of their own, and stay open after a first piece of text: memory is
+//! the growth of the process since its first request. Then each stream gets a piece at every beat of the server,
+//! so that each event is a chunk that wakes a sleeping task; the time is the user's and the kernel's.
 //!
-//! A process may have so many files open; streams are as many as that allows.
+//! The number of streams is limited by the open files that a process may have.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -24,17 +23,16 @@ use crate::replay::{BURSTS, HELD, RELEASE, Server};
 use crate::{STREAMS, Who, ours, runtime};
 
 const STREAMS_WANTED: usize = 5_000;
-/// How many files there are beside the streams.
+/// The number of files besides the streams.
 const OTHER_FILES: usize = 200;
-/// So many open at once.
+/// The number of streams opened concurrently.
 const WAVE: usize = 50;
 const EVENTS: usize = 20;
 const TURNS: usize = 3;
 
 const ROWS: [Who; 3] = [Who::Query, Who::Client, Who::Loop];
 
-/// At most so many KiB for each stream, what the loop is expected to hold, and at most so many times
-/// the loop's time.
+/// The largest size of a stream in KiB, the expected size in the loop, and the largest factor of the loop's time.
 const KIBIBYTES: f64 = 25.0;
 const EXPECTED: f64 = 21.5;
 const TIME: f64 = 1.2;
@@ -78,8 +76,8 @@ pub(crate) fn print(server: &Server) {
     }
 }
 
-/// A child is told the port, who asks, how many streams there are, and how many events each gets. It
-/// prints bytes per stream, and nanoseconds per event.
+/// Runs a child, whose arguments are the port, the client, the number of streams, and the events of each. Prints
+/// bytes per stream, and nanoseconds per event.
 pub(crate) fn child(numbers: &[usize]) {
     let &[port, who, streams, events] = numbers else {
         panic!("no child of this table is told {numbers:?}");
@@ -113,14 +111,14 @@ pub(crate) fn child(numbers: &[usize]) {
     });
 }
 
-/// Waits until so many pieces have come.
+/// Waits until this many pieces have arrived.
 async fn come(pieces: &AtomicUsize, number: usize) {
     while pieces.load(Ordering::Relaxed) < number {
         sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// Asks the same on many connections.
+/// Sends the same request on many connections.
 struct Asker {
     who: Who,
     port: usize,
@@ -138,7 +136,7 @@ impl Asker {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Asks on a task of its own, which counts the pieces.
+    /// Opens a stream on a task of its own, which counts the pieces.
     fn open(&self, pieces: &Arc<AtomicUsize>) -> JoinHandle<()> {
         let pieces = Arc::clone(pieces);
         let on_pieces = move |more| {

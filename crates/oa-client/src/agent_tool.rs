@@ -13,9 +13,9 @@ use crate::reply::is_whole;
 /// answer. While it runs it emits `text` as it is generated, and a status for each call it makes. Interrupting
 /// the outer agent stops it at once.
 ///
-/// An answer that may be incomplete says so: unless the server reported a normal end, the result is `{"text":
-/// "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`, `max_tool_iterations`,
-/// `max_run_time`, or `unspecified` if there is none. Without any text it is an error.
+/// An answer that may be incomplete says so: unless the server reported a normal end, the result is
+/// `{"text": "..", "incomplete": "<reason>"}`, with a reason of [`FinishReason::as_str`]: `length`,
+/// `max_tool_iterations`, `max_run_time`, or `unspecified` if there is none. Without any text it is an error.
 ///
 /// ```
 /// use oa_client::{AgentOptions, AgentTool, Client};

@@ -97,7 +97,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets how the system prompt is sent: by default as a message of its own; some models know no such role.
+    /// Sets how the system prompt is sent: by default as a system message, which some models do not
+    /// support.
     pub fn system_role(mut self, role: SystemRole) -> Self {
         self.chat.system_role = role;
         self
@@ -243,8 +244,8 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Sets the response format: a [`ResponseFormat`](crate::ResponseFormat), or any JSON such as `{"type":
-    /// "json_object"}`. Answers are not validated; [`Client::send_for`](crate::Client::send_for) does that.
+    /// Sets the response format: a [`ResponseFormat`](crate::ResponseFormat), or any JSON such as
+    /// `{"type": "json_object"}`. Answers are not validated; [`Client::send_for`](crate::Client::send_for) does that.
     pub fn response_format(mut self, format: impl Into<Value>) -> Self {
         self.chat.parameters.response_format = Some(format.into());
         self

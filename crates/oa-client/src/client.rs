@@ -99,7 +99,7 @@ impl Client {
     /// Creates a client that sends its requests through your own service: one with middleware, or a model in
     /// memory.
     ///
-    /// See [`AgentOptionsBuilder::transport`](crate::AgentOptionsBuilder::transport) for an example with tower's limits.
+    /// See [`AgentOptionsBuilder::transport`](crate::AgentOptionsBuilder::transport) for an example with tower.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The gates of a call: its tool prepares the input, then hooks and permissions look at what would run.
+//! The gates of a call: the tool prepares its input, then hooks and permissions see the input that would run.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::sleep;
 
-/// An input as its tool has completed it, or as it was given if it does not fit.
+/// An input with the tool's defaults and conversions, or as given if it does not match the schema.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub(crate) input: Value,
@@ -36,14 +36,13 @@ impl Prepared {
     }
 }
 
-/// The gates of one call. Whatever they change is prepared again, so that the input which runs is the one that
-/// the last of them has seen.
+/// The gates of one call. Each change is prepared again, so that the last gate has seen the input that runs.
 pub(crate) struct Judges {
-    /// `None` if none is about this tool.
+    /// `None` if no hook is for this tool.
     pub(crate) hooks: Option<Hooks>,
-    /// `None` for a call that needs no permission, and for one of a tool that does not exist.
+    /// `None` for a call that needs no permission, and for one of an unknown tool.
     pub(crate) permissions: Option<Permissions>,
-    /// True if somebody has permitted the call already: then nobody is asked, but what is denied stays denied.
+    /// True if the call was approved before: then no question is asked, but a denial still counts.
     pub(crate) is_approved: bool,
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) name: String,
@@ -52,7 +51,7 @@ pub(crate) struct Judges {
     pub(crate) prepared: Prepared,
 }
 
-/// The word of the gates on a call, and the input that they have seen.
+/// The decision of the gates about a call, and the input that they have seen.
 pub(crate) struct Ruling {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) prepared: Prepared,
@@ -72,7 +71,7 @@ pub(crate) struct Denial {
 }
 
 impl Judges {
-    /// Asks everybody. An error is a hook that failed: the turn ends.
+    /// Runs all gates. An error is a hook that failed: the turn ends.
     pub(crate) async fn decide(mut self) -> Result<Ruling, oa_hooks::Error> {
         Ok(match self.before_question().await? {
             Some(word) => self.rule(word),
@@ -80,7 +79,7 @@ impl Judges {
         })
     }
 
-    /// Asks the hooks and looks at rules and mode; `None` if a permission is still needed.
+    /// Runs the hooks, the rules and the mode; `None` if permission is still needed.
     pub(crate) async fn before_question(&mut self) -> Result<Option<Word>, oa_hooks::Error> {
         if let Some(hooks) = &self.hooks {
             let event = PreToolUseEvent::new(
@@ -157,7 +156,7 @@ impl Denial {
         Self { error: "permission denied", reason }
     }
 
-    /// Returns what the model reads.
+    /// Returns the result that the model reads.
     pub(crate) fn to_value(&self, tool: &str) -> Value {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
     }

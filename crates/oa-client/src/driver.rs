@@ -1,4 +1,4 @@
-//! The loop of every turn: does what the state machine asks for, and tells it what came of that.
+//! The loop of every turn: performs the actions of the state machine and reports their results to it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,20 +24,20 @@ use crate::structured::{Judged, Output};
 use crate::trace::Trace;
 use crate::work::{Done, Work};
 
-/// A conversation and everything that is in progress for it.
+/// A conversation and the work in progress for it.
 pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
     pub(crate) interrupt: InterruptHandle,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
-    /// And then an answer began.
+    /// True if an answer began after them.
     began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
-    /// In a box, because of its size.
+    /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
     pub(crate) run: Option<Run>,
-    /// Judges answers while one of a form is wanted.
+    /// Validates answers while structured output is wanted.
     pub(crate) output: Option<Box<Output>>,
     trace: Option<Trace>,
     pub(crate) work: Work,
@@ -46,7 +46,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// In a box: it is large, and whoever has it is moved.
+    /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         Box::new(Self {
             settings,
@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// Waits until an answer begins, or nothing is in progress; what happens on the way is kept.
+    /// Waits until an answer begins or nothing is in progress; keeps the events on the way.
     pub(crate) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         while self.work.answer.is_none() {
             match ready!(self.poll_step(cx))? {
@@ -93,7 +93,7 @@ impl Driver {
         Poll::Ready(Ok(()))
     }
 
-    /// Performs one action after the other until one of them comes to something.
+    /// Performs actions until one of them has an outcome.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.run.is_none() && self.turn.is_busy() {
             self.begin_run();
@@ -158,7 +158,7 @@ impl Driver {
         }
     }
 
-    /// Tells the state machine that the answer has begun: what is wrong with a stream is no word of an answer.
+    /// Tells the state machine that the answer has begun; a problem in the stream does not count.
     #[inline]
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
@@ -168,10 +168,9 @@ impl Driver {
         }
     }
 
-    /// Tells the state machine what came of something.
+    /// Reports completed work to the state machine.
     ///
-    /// Out of line, as what follows is: what it needs of the stack is not needed while something is waited
-    /// for.
+    /// Out of line, like the functions below: their stack is not needed while the driver waits.
     #[inline(never)]
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
@@ -217,7 +216,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// Makes a message of an answer that has ended, and tells the state machine.
+    /// Makes a message of an answer that has ended, and reports it to the state machine.
     #[inline(never)]
     fn conclude(&mut self, mut ended: AnswerStream) -> Result<AgentEvent> {
         // Of an answer that took the place of another.
@@ -351,7 +350,7 @@ impl Driver {
         self.is_cut(cx).map_or(Poll::Pending, Poll::Ready)
     }
 
-    /// Stops whatever is in progress.
+    /// Stops the work in progress.
     fn cut(&mut self, cut: Cut) {
         let answer = self.work.answer.take();
         self.work = Work::default();
@@ -365,14 +364,14 @@ impl Driver {
         }
     }
 
-    /// Counts what the server has said so far of the cost of an answer that is given up.
+    /// Counts the usage that the server has reported so far for an abandoned answer.
     fn count_unfinished(&mut self, answer: Option<&AnswerStream>) {
         if let Some(usage) = answer.and_then(AnswerStream::usage) {
             self.metadata.count(Some(usage));
         }
     }
 
-    /// Ends the turn by an error.
+    /// Ends the turn with an error.
     fn fail(&mut self, error: Error) -> Error {
         if let Some(trace) = &mut self.trace {
             trace.failed(&error);
@@ -381,13 +380,13 @@ impl Driver {
         error
     }
 
-    /// Ends the turn, of which nobody wants to know more.
+    /// Ends the turn and drops its events.
     pub(crate) fn abort(&mut self) {
         self.drop_work();
         self.turn.fail();
     }
 
-    /// Ends what the caller has not read to its end, because something else is wanted now.
+    /// Ends a turn that the caller has not read to its end, because another one starts.
     pub(crate) fn abandon(&mut self) {
         self.settle();
         if self.turn.is_busy() {
@@ -404,7 +403,7 @@ impl Driver {
         self.began = false;
     }
 
-    /// Acts upon an interrupt that nobody has waited for yet.
+    /// Handles an interrupt that was not waited for yet.
     pub(crate) fn settle(&mut self) {
         if self.is_interrupted() {
             self.cut(Cut::Interrupted);

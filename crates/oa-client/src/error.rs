@@ -1,4 +1,4 @@
-//! Errors of the agent, beside those that its server causes.
+//! Errors of the agent itself, as opposed to its server.
 
 use oa_redact::strip_invisible;
 
@@ -16,7 +16,7 @@ pub(crate) fn hook(error: oa_hooks::Error) -> Error {
     Error::new(ErrorKind::Hook, error.to_string()).with_cause(error)
 }
 
-/// Tells of a call that makes no sense for the conversation as it stands.
+/// Converts the error of a call that is invalid in the current state of the conversation.
 pub(crate) fn turn(error: oa_turn::Error) -> Error {
     let kind = match error.kind() {
         oa_turn::ErrorKind::MaxTurns => ErrorKind::MaxTurns,
@@ -25,7 +25,7 @@ pub(crate) fn turn(error: oa_turn::Error) -> Error {
     Error::new(kind, error.to_string()).with_cause(error)
 }
 
-/// Tells that no answer fit the type that was requested. The message may quote the model.
+/// Creates the error for missing structured output. The message may quote the model.
 pub(crate) fn output(kind: ErrorKind, message: &str, model_output: Option<String>) -> Error {
     let error = Error::new(kind, strip_invisible(message));
     match model_output {

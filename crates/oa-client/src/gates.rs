@@ -1,4 +1,4 @@
-//! How the calls of an answer pass hooks and permissions, and how they start: the driver's part of it.
+//! Decides about the calls of an answer by hooks and permissions, and starts them: the driver's part of it.
 
 use std::collections::VecDeque;
 use std::future::{poll_fn, ready};
@@ -20,7 +20,7 @@ use crate::settings::AgentConfig;
 use crate::work::Done;
 
 impl Driver {
-    /// Finds out whether a call may run.
+    /// Decides whether a call may run.
     #[inline(never)]
     pub(crate) fn decide(&mut self, call: usize) -> Option<AgentEvent> {
         if self.work.hooks.is_some() {
@@ -48,7 +48,7 @@ impl Driver {
         None
     }
 
-    /// Takes over the first ruling, and keeps the others until the turn hands out their calls.
+    /// Applies the first ruling, and keeps the others until the turn emits their calls.
     pub(crate) fn take_rulings(
         &mut self,
         mut rulings: VecDeque<(usize, Ruling)>,
@@ -84,8 +84,8 @@ impl Driver {
         denied
     }
 
-    /// Starts calls, but for those that are denied by now: a rule, the mode or the input may have changed since they
-    /// were permitted.
+    /// Starts calls, except those denied by now: a rule, the mode or the input may have changed since their
+    /// approval.
     #[inline(never)]
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
         let mut batch = Batch::new().state(self.settings.config.state.clone());
@@ -123,8 +123,8 @@ impl Driver {
         self.events.pop_front()
     }
 
-    /// Prepares the input of calls before anybody sees them: those of an answer, or those that another program
-    /// has left open.
+    /// Prepares the input of calls before anyone sees them: those of an answer, or those that another program
+    /// left open.
     pub(crate) fn prepare_open_calls(&mut self) {
         for place in 0..self.turn.calls().len() {
             let Prepared { input, fit } = self.prepared(place);
@@ -132,8 +132,7 @@ impl Driver {
         }
     }
 
-    /// Checks whether calls that are not running yet fit tools that have taken the place of others. Their input
-    /// stays: it is what the gates have seen.
+    /// Checks pending calls against replaced tools. Their input stays, since the gates have seen it.
     pub(crate) fn check_open_calls(&mut self) {
         for place in 0..self.turn.calls().len() {
             let Call { block, input, fit, .. } = &self.turn.calls()[place];
@@ -147,7 +146,7 @@ impl Driver {
         }
     }
 
-    /// Permits a call that waits, with another input.
+    /// Approves a waiting call with another input.
     pub(crate) fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
         let waits = |call: &Call| call.block.id == id && call.is_waiting();
         let place = self.turn.calls().iter().position(waits);
@@ -165,7 +164,7 @@ impl Driver {
         self.turn.approve(id, Decision::Run(prepared.input)).map_err(error::turn)
     }
 
-    /// Everybody who has a say in whether a call runs, if there is anybody.
+    /// Returns the gates of a call, if it has any.
     fn judges(&self, call: usize) -> Option<Judges> {
         let Call { block, is_approved, .. } = &self.turn.calls()[call];
         let AgentConfig { hooks, permissions, tools, .. } = &self.settings.config;
@@ -184,7 +183,7 @@ impl Driver {
         })
     }
 
-    /// The input of a call as its tool completes it, unless that has been done.
+    /// Returns the input of a call, prepared by its tool unless that was done.
     fn prepared(&self, call: usize) -> Prepared {
         let Call { block, input, fit, .. } = &self.turn.calls()[call];
         match fit {
@@ -193,7 +192,7 @@ impl Driver {
         }
     }
 
-    /// Why a call must not run now, whoever has permitted it.
+    /// Returns why a call must not run now, even if it was approved.
     fn denial(&self, call: usize) -> Option<String> {
         let Call { block, input, .. } = &self.turn.calls()[call];
         let AgentConfig { permissions, tools, .. } = &self.settings.config;
@@ -215,7 +214,7 @@ impl Driver {
     }
 }
 
-/// Asks the hooks about one call after another, and then all questions at once.
+/// Runs the hooks on one call after another, then asks all questions concurrently.
 async fn decide_at_once(
     judges: Vec<(usize, Judges)>,
 ) -> Result<VecDeque<(usize, Ruling)>, oa_hooks::Error> {

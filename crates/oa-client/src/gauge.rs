@@ -13,23 +13,23 @@ use crate::settings::Settings;
 
 use self::estimates::{Estimates, Parts};
 
-/// Compares what servers report with what they were sent.
+/// Compares the token counts that servers report with estimates of what they were sent.
 ///
-/// Estimates are dear, and answers come by the hundred. So the length of a request is looked at first, which is
-/// known: of nearly all it says enough. Then the lengths of messages, of each once. Tokens are
-/// estimated of what is left, of each message once, and not before the conversation is longer by a quarter; of
-/// a prompt that grows out of one that was cut, they follow from its length.
+/// Estimates are expensive, and there may be hundreds of answers. So the known length of a request is checked
+/// first, which is nearly always enough; then the lengths of messages, each measured once. Only then are tokens
+/// estimated, for each message once, and again only after the conversation has grown by a quarter; for a prompt
+/// that extends one that was cut, they are derived from its length.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     sent: Option<Sent>,
-    /// In a box, because it is mostly not needed.
+    /// Boxed, because it is rarely needed.
     known: Option<Box<Known>>,
 }
 
 /// State of the conversation, kept once its length alone did not decide.
 #[derive(Debug, Default)]
 struct Known {
-    /// The numbers of the messages whose lengths are known, and the sum up to each.
+    /// The revisions of the messages whose lengths are known, and the sum up to each.
     revisions: Vec<u64>,
     sums: Vec<Sum>,
     /// The tokens of the same messages, as far as they were needed.
@@ -43,11 +43,11 @@ struct Known {
 struct Sent {
     settings: Arc<Settings>,
     tools: bool,
-    /// How long it was, if that is known.
+    /// Its length, if known.
     bytes: Option<usize>,
 }
 
-/// The tokens of what is sent around messages.
+/// The tokens sent around the messages.
 #[derive(Debug)]
 struct Around {
     settings: Arc<Settings>,
@@ -69,13 +69,13 @@ struct Sum {
 enum Verdict {
     /// It was cut.
     Cut(Size),
-    /// Nothing can be said.
+    /// Undecided.
     Open(Size),
     #[default]
     Unknown,
 }
 
-/// How much it was then.
+/// The size of the conversation at that time.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     /// As estimated.
@@ -85,7 +85,7 @@ struct Size {
 }
 
 impl Size {
-    /// The tokens of what is so long now, if what was added is as dense as the rest.
+    /// Returns the tokens of the conversation at a new length, if the added part is as dense as the rest.
     fn grown_to(self, length: usize) -> usize {
         (self.tokens as u128 * length as u128 / self.length.max(1) as u128) as usize
     }
@@ -98,13 +98,13 @@ impl Size {
 }
 
 impl Gauge {
-    /// Takes note of what is sent, with so many bytes of messages.
+    /// Records a request with this many bytes of messages.
     pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
         let bytes = settings.chat.overhead(tools).map(|around| messages + around);
         self.sent = Some(Sent { settings: Arc::clone(settings), tools, bytes });
     }
 
-    /// Says whether the last request was cut, by what is reported of it and the history that it was made of.
+    /// Decides whether the last request was cut, from its reported usage and its history.
     pub(crate) fn read(
         &mut self,
         history: &[Message],
@@ -123,8 +123,7 @@ impl Gauge {
 }
 
 impl Known {
-    /// Says whether a request was cut, by the tokens that are reported: all, and those of them that were
-    /// cached.
+    /// Decides whether a request was cut, from the reported tokens: all, and the cached ones among them.
     fn read(
         &mut self,
         history: &[Message],
@@ -162,8 +161,8 @@ impl Known {
         Some(PromptCut { estimated: tokens as u64, reported })
     }
 
-    /// Returns the tokens of the system prompt and of the tools that were sent, the latter by half:
-    /// templates write them in many ways.
+    /// Returns the tokens of the system prompt and of the tools that were sent; tools count half, because
+    /// templates vary.
     fn around(&mut self, sent: &Sent) -> usize {
         let is_same = |around: &Around| Arc::ptr_eq(&around.settings, &sent.settings);
         let around = self.around.take().filter(is_same).unwrap_or_else(|| {
@@ -180,7 +179,7 @@ impl Known {
         *system_prompt + if sent.tools { *tools } else { 0 }
     }
 
-    /// Looks at the messages that are new. If others have gone, what was found out counts no more.
+    /// Adds new messages. If earlier ones have changed, the last finding is dropped.
     fn follow(&mut self, history: &[Message], revisions: &[u64]) {
         let mut kept = self.revisions.len();
         if revisions.get(..kept) != Some(&*self.revisions) {
@@ -228,7 +227,7 @@ fn is_clearly(reported: u64, [least, most]: [usize; 2]) -> bool {
     (least as u64 * 3 / 4..=(most + most / 2 + TEMPLATE) as u64).contains(&reported)
 }
 
-/// Pictures are left out: each model takes another number of tokens for them.
+/// Ignores images: each model uses another number of tokens for them.
 fn estimator() -> Estimator {
     Estimator::new().with_costs(costs())
 }
@@ -239,7 +238,7 @@ fn costs() -> Costs {
     costs
 }
 
-/// Takes any text for one of four bytes a token.
+/// Counts any text as four bytes per token.
 struct Lengths;
 
 impl TokenCounter for Lengths {
@@ -264,11 +263,11 @@ impl TokenCounter for Lengths {
     }
 }
 
-/// A token has three bytes at least in nearly any request, with the JSON around it, and a prompt is cut if less
-/// than half of it was read.
+/// A token has at least three bytes in nearly any request, with the JSON around it, and a prompt counts as cut if
+/// less than half of it was read.
 const BYTES_PER_TOKEN: u64 = 6;
 
-/// How many times as many tokens as estimated there may be.
+/// The largest factor between actual and estimated tokens.
 const DENSEST: usize = Calibration::MAX as usize;
 
 /// Prompt tokens that remain to be read when the same prompt is sent again.

@@ -293,13 +293,13 @@ impl AgentOptions {
         self.0.config.permissions.effective_mode()
     }
 
-    /// Returns whether tools may or must be called.
+    /// Returns the tool choice: if tools may or must be called.
     #[must_use]
     pub fn tool_choice(&self) -> Option<&ToolChoice> {
         self.0.chat.parameters.tool_choice.as_ref()
     }
 
-    /// Returns `true` if several tools may be called in one answer.
+    /// Returns `Some(true)` if several tools may be called in one answer; `None` if it was not set.
     #[must_use]
     pub fn parallel_tool_calls(&self) -> Option<bool> {
         self.0.chat.parameters.parallel_tool_calls

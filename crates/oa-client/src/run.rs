@@ -8,14 +8,14 @@ use oa_executor::Run as ExecutorRun;
 use oa_types::FinishReason;
 use tokio::time::{Sleep, sleep};
 
-/// From a prompt, or the wish to go on, to the end of its turn.
+/// A run: from a prompt, or its continuation, to the end of its turn.
 pub(crate) struct Run {
     deadline: Option<Pin<Box<Sleep>>>,
     /// The executor's counters for its caps, once it has run.
     executor: Option<ExecutorRun>,
 }
 
-/// Why a run ends before its time.
+/// Why a run ends early.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cut {
     Interrupted,

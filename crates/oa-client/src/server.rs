@@ -1,4 +1,4 @@
-//! Questions to the server of an agent, beside a conversation.
+//! Requests to the server of an agent, outside of a conversation.
 
 use oa_chat::{ChatRequest, Endpoint};
 use oa_types::Message;
@@ -8,44 +8,45 @@ use crate::options::AgentOptions;
 
 /// Lists the models that the server offers, in its order.
 ///
-/// The model that the options name is not looked at.
+/// The model in the options is ignored.
 ///
 /// # Errors
 ///
 /// `Connect`, `Timeout`, `Api`, `Config` for options with a
-/// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the answer is no list of models.
+/// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the response is not a list of
+/// models.
 ///
 /// # Panics
 ///
-/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+/// When polled outside of a tokio runtime, or in one without time or I/O.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost: the list can be requested again.
+/// Dropping the future loses nothing: you can request the list again.
 pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let endpoint = endpoint(options, "has no list of models")?;
     endpoint.list_models(options.settings().chat.timeouts).await
 }
 
-/// Asks the server how many tokens a conversation has: with the system prompt and the tools of these options, in the
-/// model's template, as it would be sent. Nothing is generated.
+/// Asks the server how many tokens a conversation has, with the system prompt and the tools of these options,
+/// rendered by the model's template. Nothing is generated.
 ///
-/// llama.cpp and vLLM count tokens, and [`provider`](crate::AgentOptionsBuilder::provider) has to be set to one of
-/// them. Without such a server there is an estimate: `oa_context::estimate_tokens`.
+/// llama.cpp and vLLM support this; set [`provider`](crate::AgentOptionsBuilder::provider) to one of them. For
+/// other servers, estimate with `oa_context::estimate_tokens`.
 ///
 /// # Errors
 ///
-/// `Config` for a server that counts no tokens, or that is not known, and for options with a
+/// `Config` if the provider is not set or does not count tokens, and for options with a
 /// [`chat_service`](crate::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
-/// answer is no count or longer than 1 MiB: it lists each token.
+/// response is not a count or longer than 1 MiB: it lists each token.
 ///
 /// # Panics
 ///
-/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+/// When polled outside of a tokio runtime, or in one without time or I/O.
 ///
 /// # Cancel safety
 ///
-/// Nothing is lost: it can be asked again.
+/// Dropping the future loses nothing: you can ask again.
 ///
 /// ```
 /// use oa_chat::Provider;
@@ -73,7 +74,7 @@ pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Resul
     endpoint.count_tokens(&ChatRequest::from_options(chat, messages.to_vec())).await
 }
 
-/// Asks the server how many tokens a text alone has; otherwise as [`count_tokens`].
+/// Asks the server how many tokens a text alone has; otherwise like [`count_tokens`].
 ///
 /// # Errors
 ///

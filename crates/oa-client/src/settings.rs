@@ -1,4 +1,4 @@
-//! Options once they are checked, and what follows from them.
+//! Checked options, and what is derived from them.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use oa_types::{ModelName, Price};
 
 use crate::error::{Error, Result};
 
-/// The options about the agent itself; those about its requests are [`ChatOptions`]. Builder, getters and `Debug`
-/// share both, so a plain option is one field here or there, and its two methods.
+/// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
+/// both, so a plain option is one field in one of them, and its two methods.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentConfig {
     pub(crate) server_profile: Option<ServerProfile>,
@@ -25,13 +25,13 @@ pub(crate) struct AgentConfig {
     pub(crate) state: State,
 }
 
-/// Checked options. A change makes new ones, so whoever holds them sees one state.
+/// Checked options. A change makes new ones, so each holder sees one state.
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// The reason why nothing can be asked: there is no model, or the environment cannot be used.
+    /// Why no request can be sent: there is no model, or the environment is invalid.
     pub(crate) unusable: Option<String>,
     pub(crate) chat: PreparedOptions,
-    /// The server, or a service that has servers of its own, with retries around it.
+    /// The server, or a service with its own servers, with retries around it.
     pub(crate) backend: Retry,
     pub(crate) config: AgentConfig,
     pub(crate) executor: ToolExecutor,
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
 pub(crate) const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
 
 impl Settings {
-    /// Returns an error if nothing can be asked.
+    /// Returns an error if no request can be sent.
     pub(crate) fn check_usable(&self) -> Result<()> {
         self.unusable.as_ref().map_or(Ok(()), |why| Err(Error::config(why)))
     }
@@ -58,14 +58,14 @@ impl Settings {
         Ok(())
     }
 
-    /// Asks another model.
+    /// Sets the model.
     pub(crate) fn set_model(&mut self, model: &ModelName) -> Result<()> {
         // An environment that cannot be used has other faults than that.
         self.unusable = self.unusable.take().filter(|why| why != NO_MODEL);
         self.change_chat(|chat| model.as_str().clone_into(&mut chat.parameters.model))
     }
 
-    /// Offers other tools. The executor keeps its options.
+    /// Replaces the tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();
         let offered = offered(&tools, &self.config.permissions);
@@ -76,7 +76,7 @@ impl Settings {
         self.change_chat(|chat| chat.parameters.tools = specs)
     }
 
-    /// Asks the same server over another transport: `over` makes the endpoint.
+    /// Switches to another transport of the same server: `over` makes the endpoint.
     pub(crate) fn use_endpoint(
         &mut self,
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
@@ -90,7 +90,7 @@ impl Settings {
     }
 }
 
-/// Prepares options for the server that is asked first, if one is known.
+/// Prepares options for the first server, if one is known.
 pub(crate) fn prepared(chat: ChatOptions, service: &AnyChat) -> Result<PreparedOptions> {
     match service.endpoint() {
         Some(endpoint) => PreparedOptions::for_endpoint(chat, endpoint),
@@ -98,7 +98,7 @@ pub(crate) fn prepared(chat: ChatOptions, service: &AnyChat) -> Result<PreparedO
     }
 }
 
-/// Returns the tools that may run at all. The model is told nothing about the others.
+/// Returns the tools that may run at all. The model never sees the others.
 pub(crate) fn offered(tools: &Registry, permissions: &Permissions) -> Registry {
     let mut offered = tools.clone();
     for name in tools.names().filter(|name| !permissions.offers(name)) {

@@ -1,4 +1,4 @@
-//! How a turn begins: the prompt's way past the hooks, and the wait for an answer.
+//! The beginning of a turn: the hooks of the prompt, and the wait for an answer.
 
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ use crate::error::{self, Result};
 use crate::work::Done;
 
 impl Driver {
-    /// Sends a prompt, and waits for its answer to begin.
+    /// Sends a prompt and waits for its answer to begin.
     pub(crate) async fn submit(&mut self, prompt: Message) -> Result<()> {
         self.settings.check_usable()?;
         self.turn.check_prompt(&prompt).map_err(error::turn)?;
@@ -34,7 +34,7 @@ impl Driver {
         this.begun()
     }
 
-    /// Goes on from the conversation as it stands, and waits for the answer to begin.
+    /// Continues the conversation and waits for the answer to begin.
     pub(crate) async fn go_on(&mut self) -> Result<()> {
         self.settings.check_usable()?;
         self.settle();
@@ -51,7 +51,7 @@ impl Driver {
         self.begun_again().await
     }
 
-    /// As [`go_on`](Self::go_on), but in the middle of an answer's calls it only marks the wish.
+    /// Like [`go_on`](Self::go_on), but while calls are open it only records the request.
     pub(crate) async fn go_on_when_answered(&mut self) -> Result<()> {
         if self.turn.waits_for_approval() {
             return self.go_on().await;
@@ -64,7 +64,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Takes the result of a call. The last may set the turn going, as was wished.
+    /// Takes the result of a call. The last one may continue the turn, if that was requested.
     pub(crate) fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<()> {
         let was_busy = self.turn.is_busy();
         self.turn.add_result(id, content, outcome).map_err(error::turn)?;
@@ -74,14 +74,14 @@ impl Driver {
         Ok(())
     }
 
-    /// Waits for the answer of a turn that goes on to begin.
+    /// Waits for the answer of a continued turn to begin.
     async fn begun_again(&mut self) -> Result<()> {
         let mut this = Beginning::of(self);
         poll_fn(|cx| this.poll_answer(cx)).await?;
         this.begun()
     }
 
-    /// Asks the hooks about a prompt that the turn has handed out.
+    /// Runs the hooks on a prompt of the turn.
     #[inline(never)]
     pub(crate) fn ask_about_prompt(&mut self, prompt: &Message) {
         let hooks = self.settings.config.hooks.clone();
@@ -94,8 +94,8 @@ impl Driver {
             ));
     }
 
-    /// Tells the turn what the hooks decided about its prompt. After an error, whoever waits for the answer takes the
-    /// turn back.
+    /// Reports the hooks' decision about a prompt to the turn. After an error, the waiting caller takes the turn
+    /// back.
     pub(crate) fn take_prompt(
         &mut self,
         outcome: Result<HookOutcome<String>, oa_hooks::Error>,
@@ -109,7 +109,7 @@ impl Driver {
     }
 }
 
-/// A turn whose answer has not begun. Unless it comes to that, it is taken back when dropped.
+/// A turn whose answer has not begun. It is taken back when dropped before that.
 struct Beginning<'a> {
     driver: &'a mut Driver,
     has_begun: bool,

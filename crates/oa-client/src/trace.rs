@@ -1,6 +1,6 @@
-//! Spans, named as OpenTelemetry's conventions for generative AI have it: `invoke_agent` for a turn, in it
-//! `chat` for each request and `execute_tool` for each call. What is said stands in none of them.
-//! Without the feature `tracing` there is nothing here.
+//! Spans, named as in OpenTelemetry's conventions for generative AI: `invoke_agent` for a turn, in it `chat` for
+//! each request and `execute_tool` for each call. None of them records content. Empty without the feature
+//! `tracing`.
 
 use oa_aggregate::Problem;
 use oa_executor::ToolEvent;
@@ -55,17 +55,17 @@ impl Trace {
         self.spans.answer(message, failure);
     }
 
-    /// Nobody would know otherwise why the model forgets.
+    /// Logs a cut prompt, which would explain why the model forgets.
     pub(crate) fn prompt_cut(&self, cut: PromptCut) {
         self.spans.prompt_cut(cut);
     }
 
-    /// Something may be missing from the answer. What the server sent is not quoted.
+    /// Logs a problem: the answer may be incomplete. The server's text is not quoted.
     pub(crate) fn problem(&self, problem: &Problem) {
         self.spans.problem(problem);
     }
 
-    /// Answers may be worse than they would be otherwise.
+    /// Logs a rejection: answers may be worse than without it.
     pub(crate) fn refused(&self, refusal: &AgentEvent) {
         self.spans.refused(refusal);
     }
@@ -78,7 +78,7 @@ impl Trace {
         self.spans.tool(event);
     }
 
-    /// A turn that a limit ended is a warning: the model was not done.
+    /// Ends the spans. A turn that a limit ended is a warning: the model was not done.
     pub(crate) fn end(self, reason: Option<&FinishReason>, rounds: u32) {
         self.spans.end(reason, rounds);
     }

@@ -22,17 +22,17 @@ pub(crate) struct Work {
     /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
     pub(crate) batch: Option<Box<BatchStream>>,
-    /// The last bytes of the answer before.
+    /// The last bytes of the previous answer.
     pub(crate) closing: Option<Closing>,
 }
 
 /// A completed piece of work.
 pub(crate) enum Done {
-    /// It has ended, and is to be concluded.
+    /// An answer has ended and can be concluded.
     Answer(AnswerStream),
-    /// Of calls, by their places and in their order; the first is the one that was handed out.
+    /// Rulings on calls, by index and in order; the first is for the call that was emitted.
     Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
-    /// Of a prompt.
+    /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     /// Of a result.
@@ -41,7 +41,7 @@ pub(crate) enum Done {
 }
 
 impl Work {
-    /// Waits for the next piece of the answer that is arriving; `None` when none is, or at its end.
+    /// Waits for the next piece of the arriving answer; `None` if there is none, or at its end.
     #[inline]
     pub(crate) fn poll_delta(
         &mut self,
@@ -54,7 +54,7 @@ impl Work {
         }
     }
 
-    /// Waits for whatever comes next beside the pieces of an answer; `None` when nothing is in progress.
+    /// Waits for anything but the pieces of an answer; `None` when nothing is in progress.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Done>> {
         if let Some(answer) = self.answer.take() {
             return Poll::Ready(Some(Done::Answer(answer)));
@@ -78,7 +78,7 @@ impl Work {
         Poll::Pending
     }
 
-    /// Waits for what tools say next; `None` when no tool runs.
+    /// Waits for the next tool event; `None` when no tool runs.
     pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
         let Some(batch) = &mut self.batch else { return Poll::Ready(None) };
         let event = ready!(futures_core::Stream::poll_next(Pin::new(&mut **batch), cx));
@@ -93,7 +93,7 @@ impl Work {
     }
 }
 
-/// Polls a future if there is one; once it is ready it is gone.
+/// Polls a future if there is one, and removes it once it is ready.
 fn poll_slot<F: Future + Unpin>(slot: &mut Option<F>, cx: &mut Context<'_>) -> Option<F::Output> {
     match Pin::new(slot.as_mut()?).poll(cx) {
         Poll::Ready(output) => {

@@ -7,17 +7,17 @@ use oa_chat::Provider;
 pub(crate) enum Lack {
     /// Room for a conversation with tools.
     Context,
-    /// Thinking apart from text.
+    /// Thinking separated from text.
     SeparateThinking,
     /// The model.
     Model,
     /// A connection.
     Reach,
-    /// Answers that keep to a schema.
+    /// Answers that match a schema.
     Schema,
     /// Tool calls.
     Tools,
-    /// Numbers of tokens.
+    /// Token counts.
     Usage,
 }
 

@@ -14,10 +14,10 @@ use crate::observed::Observed;
 const PROMPT: &str = "What is the weather in Paris? Use the tool.";
 const TWO_CITIES: &str =
     "What is the weather in Paris, and what is it in Rome? Call the tool for both cities at once.";
-/// A model that is free to choose answers this in words.
+/// A model that is free to choose answers this in text.
 const SMALL_TALK: &str = "Name a large city.";
 
-/// How calls begin that the server should have read, and left in the text.
+/// Starts of calls that the server should have parsed, but left in the text.
 const MARKS: [&str; 6] =
     ["<tool_call", "<|tool_call", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "```tool_code"];
 

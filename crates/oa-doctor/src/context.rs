@@ -16,18 +16,18 @@ use crate::target::ProbeTarget;
 #[derive(Debug)]
 pub(crate) struct ProbeContext {
     pub(crate) target: ProbeTarget,
-    /// Where the options say that thinking stands.
+    /// How the options say that think tags are read.
     pub(crate) think_tags: ThinkTags,
     /// True if the options have a profile.
     pub(crate) has_profile: bool,
     pub(crate) is_unreachable: bool,
-    /// The list of models, once it was asked for.
+    /// The list of models, once requested.
     pub(crate) models: Option<Result<RawResponse>>,
     pub(crate) provider: Option<Provider>,
     pub(crate) version: Option<String>,
-    /// The answer to a plain prompt, once it was asked.
+    /// The answer to the plain prompt, once requested.
     pub(crate) plain: Option<Result<Observed>>,
-    /// In what words the server refused to be asked for usage.
+    /// The server's message if it rejected a request for usage.
     pub(crate) usage_refusal: Option<String>,
     pub(crate) learned: ServerProfile,
 }
@@ -66,7 +66,7 @@ impl ProbeContext {
         advice(self.provider, lack)
     }
 
-    /// A request that came to nothing.
+    /// Returns a finding for a request that failed.
     pub(crate) fn failed(&self, probe: Probe, error: &Error) -> Finding {
         let verdict = match error.kind() {
             ErrorKind::Timeout => Verdict::Unknown,
@@ -83,20 +83,20 @@ impl ProbeContext {
         }
     }
 
-    /// A request that came to nothing, with something in it that the plain prompt has not.
+    /// Returns a finding for a failed request that has more in it than the plain prompt.
     pub(crate) fn refused(&self, probe: Probe, error: &Error, lack: Lack) -> Finding {
         let finding = self.failed(probe, error);
         if self.is_refusal(error) { finding.advise(self.advice(lack)) } else { finding }
     }
 
-    /// True if the server seems to refuse what the plain prompt does not have.
+    /// True if the server seems to reject a part that the plain prompt does not have.
     pub(crate) fn is_refusal(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Api
             && matches!(error.status(), Some(400 | 404 | 405 | 415 | 422 | 500 | 501))
             && !matches!(self.plain, Some(Err(_)))
     }
 
-    /// An answer that was cut off before it showed what it was asked for.
+    /// Returns a finding for an answer that was cut off before it showed anything.
     pub(crate) fn cut(&self, probe: Probe, observed: &Observed) -> Finding {
         let is_slow = |error: &&Error| error.kind() == ErrorKind::Timeout;
         if let Some(error) = observed.failure.as_ref().filter(|error| !is_slow(error)) {
@@ -126,7 +126,7 @@ impl ProbeContext {
     }
 }
 
-/// A time as people read it.
+/// Formats a time for people.
 pub(crate) fn shown(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         return format!("{} ms", time.as_millis());
@@ -134,7 +134,7 @@ pub(crate) fn shown(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// A number and what it counts.
+/// Formats a number with its noun.
 pub(crate) fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! How the server says that something is wrong.
+//! Probes of the server's error responses.
 
 use oa_chat::RawResponse;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::context::ProbeContext;
 use crate::finding::{Finding, Probe, Verdict};
 
-/// No model is called so.
+/// A name that no model has.
 const NO_MODEL: &str = "no-such-model-0f3a";
 
 pub(crate) async fn unknown_model(cx: &ProbeContext) -> Finding {

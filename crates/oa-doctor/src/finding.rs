@@ -11,7 +11,7 @@ pub enum Probe {
     AutoCalls,
     /// The error for a malformed request.
     BadRequest,
-    /// How large the model's context is.
+    /// The size of the model's context.
     Context,
     /// Calls of a tool where one is required: valid arguments, streamed.
     ForcedCalls,
@@ -25,11 +25,11 @@ pub enum Probe {
     Reach,
     /// Answers that match a JSON Schema.
     Schema,
-    /// How long the first token takes, and how fast the others come.
+    /// The time to the first token, and the rate of the others.
     Speed,
     /// Text that streams as it is generated.
     Streaming,
-    /// Where thinking stands.
+    /// The location of thinking in an answer.
     Thinking,
     /// A limit on the length of an answer, and the name of its member.
     TokenLimit,
@@ -42,7 +42,7 @@ pub enum Probe {
 }
 
 impl Probe {
-    /// All of them, in the order in which they are made.
+    /// All probes, in the order in which they run.
     pub const ALL: &'static [Self] = &[
         Self::Reach,
         Self::Models,
@@ -62,7 +62,7 @@ impl Probe {
         Self::BadRequest,
     ];
 
-    /// Returns its name, in words.
+    /// Returns the name, in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,23 +92,23 @@ impl fmt::Display for Probe {
     }
 }
 
-/// How things stand.
+/// The outcome of a probe.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Verdict {
-    /// As it should be.
+    /// It works.
     Ok,
-    /// It could not be found out.
+    /// It could not be determined.
     Unknown,
-    /// It works, with something to know about.
+    /// It works, with a caveat.
     Warn,
     /// It does not work.
     Fail,
 }
 
 impl Verdict {
-    /// Returns it as a word.
+    /// Returns the verdict as a word.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl fmt::Display for Verdict {
 pub struct Finding {
     /// The probe.
     pub probe: Probe,
-    /// How it stands.
+    /// The outcome.
     pub verdict: Verdict,
     /// The observation.
     pub seen: String,

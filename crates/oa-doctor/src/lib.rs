@@ -1,12 +1,11 @@
 //! Examines a server and a model before an agent relies on them.
 //!
-//! [`doctor`] sends about a dozen short requests and reports what works: tool calls, structured output, usage, the
-//! context. Its report holds a [`ServerProfile`](oa_chat::ServerProfile), which the options of an agent read, so what
-//! was found is used.
+//! [`doctor`] sends about a dozen short requests and reports what works: tool calls, structured output, usage,
+//! the context. Its report holds a [`ServerProfile`](oa_chat::ServerProfile), which an agent's options can read.
 //!
 //! # Who needs this crate alone
 //!
-//! Nobody, usually: the facade `open-agent` has it as `doctor` and `Doctor`.
+//! Nobody, usually: the facade `open-agent` re-exports it as `doctor` and `Doctor`.
 
 mod finding;
 mod report;
@@ -38,11 +37,11 @@ pub use crate::report::Report;
 
 use crate::context::ProbeContext;
 
-/// Looks at a server and a model by [all probes](Probe::ALL), and reports what it found.
+/// Examines a server and a model with [all probes](Probe::ALL), and reports the findings.
 ///
-/// About a dozen short requests are sent, one after the other, with the address, key, headers and model
-/// of the options; tools, hooks and the system prompt stay out of it. A probe that fails ends no other.
-/// [`Doctor`] chooses probes and sets limits.
+/// Sends about a dozen short requests, one after the other, with the address, key, headers and model of the
+/// options, but without tools, hooks and the system prompt. A failed probe does not stop the others. [`Doctor`]
+/// chooses probes and sets limits.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -70,21 +69,21 @@ use crate::context::ProbeContext;
 ///
 /// # Errors
 ///
-/// `Config` if the options have no model, or a
-/// [`chat_service`](crate::AgentOptionsBuilder::chat_service). Whatever the server does is a finding.
+/// `Config` if the options have no model, or a [`chat_service`](crate::AgentOptionsBuilder::chat_service).
+/// Failures of the server are findings.
 ///
 /// # Panics
 ///
-/// When it is polled outside of a tokio runtime, or in one without time or I/O.
+/// When polled outside of a tokio runtime, or in one without time or I/O.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future closes the connection; nothing goes on.
+/// Dropping the future closes the connection and stops the examination.
 pub async fn doctor(options: &AgentOptions) -> Result<Report> {
     Ok(Doctor::new(options)?.examine().await)
 }
 
-/// Looks at a server and a model, probe by probe; see [`doctor()`].
+/// Examines a server and a model, probe by probe; see [`doctor()`].
 #[derive(Debug)]
 #[must_use = "a doctor finds nothing until it examines"]
 pub struct Doctor {
@@ -96,12 +95,12 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Prepares to look at the server and the model of these options.
+    /// Creates a doctor for the server and the model of these options.
     ///
     /// # Errors
     ///
-    /// `Config` if they have no model, or a
-    /// [`chat_service`](crate::AgentOptionsBuilder::chat_service) that alone knows its servers.
+    /// `Config` if they have no model, or a [`chat_service`](crate::AgentOptionsBuilder::chat_service), which
+    /// hides its servers.
     pub fn new(options: &AgentOptions) -> Result<Self> {
         options.check()?;
         let Some(endpoint) = options.endpoint() else {
@@ -117,40 +116,41 @@ impl Doctor {
         })
     }
 
-    /// Makes these probes alone, in the usual order.
+    /// Runs only these probes, in the usual order.
     pub fn only(mut self, probes: impl IntoIterator<Item = Probe>) -> Self {
         let wanted: Vec<_> = probes.into_iter().collect();
         self.probes.retain(|probe| wanted.contains(probe));
         self
     }
 
-    /// Bounds each answer, in tokens; 256 by default. Models that think need more.
+    /// Limits each answer, in tokens; 256 by default. Models that think need more.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.cx.target.max_tokens = tokens.max(1);
         self
     }
 
-    /// Bounds each request; 60 seconds by default. A model that is loaded first needs more.
+    /// Limits the time of each request; 60 seconds by default. A model that has to be loaded needs more.
     pub fn time_limit(mut self, limit: Duration) -> Self {
         self.cx.target.time_limit = limit;
         self
     }
 
-    /// Bounds all requests together; 10 minutes by default. What is not asked by then is unknown.
+    /// Limits the time of all requests together; 10 minutes by default. Later probes are
+    /// [`Unknown`](Verdict::Unknown).
     pub fn total_time_limit(mut self, limit: Duration) -> Self {
         self.total_time_limit = limit;
         self
     }
 
-    /// Makes the next probe, and returns what it came to; `None` when all are made.
+    /// Runs the next probe and returns its finding; `None` when all have run.
     ///
     /// # Panics
     ///
-    /// When it is polled outside of a tokio runtime, or in one without time or I/O.
+    /// When polled outside of a tokio runtime, or in one without time or I/O.
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped its probe is made again by the next call.
+    /// If the future is dropped, the next call runs its probe again.
     pub async fn next_finding(&mut self) -> Option<&Finding> {
         if !self.begun {
             let end = Instant::now().checked_add(self.total_time_limit);
@@ -164,7 +164,7 @@ impl Doctor {
         self.findings.last()
     }
 
-    /// Makes the probes that are left, and reports.
+    /// Runs the remaining probes and returns the report.
     ///
     /// # Panics
     ///
@@ -172,13 +172,13 @@ impl Doctor {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future closes the connection; nothing goes on.
+    /// Dropping the future closes the connection and stops the examination.
     pub async fn examine(mut self) -> Report {
         while self.next_finding().await.is_some() {}
         self.into_report()
     }
 
-    /// Reports what was found until now.
+    /// Returns the report so far.
     #[must_use]
     pub fn into_report(self) -> Report {
         self.cx.into_report(self.findings)

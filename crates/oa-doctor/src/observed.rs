@@ -13,14 +13,14 @@ use crate::tap::{Bytewise, lock};
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) message: AssistantMessage,
-    /// Why it is not the whole answer.
+    /// Why the answer is incomplete.
     pub(crate) failure: Option<Error>,
-    /// True if the answer passed the requested length and was given up.
+    /// True if the answer exceeded the requested length and was abandoned.
     pub(crate) is_endless: bool,
     pub(crate) bytewise: Bytewise,
     asked: Instant,
     pub(crate) deltas: u64,
-    /// How many pieces of the body brought them.
+    /// How many pieces of the body carried them.
     pub(crate) arrivals: u64,
     last_piece: u64,
     first: Option<Instant>,
@@ -29,11 +29,11 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Reads an answer of so many tokens at most, and watches how it comes.
+    /// Reads an answer of at most `max_tokens`, and records how it arrives.
     ///
     /// # Errors
     ///
-    /// Where nothing of an answer came.
+    /// If nothing of an answer arrives.
     pub(crate) async fn read(
         mut answer: AnswerStream,
         seen: &Mutex<Bytewise>,
@@ -51,7 +51,7 @@ impl Observed {
         observed.conclude(answer, seen).await
     }
 
-    /// Begins to observe an answer of so many tokens at most.
+    /// Starts to observe an answer of at most `max_tokens`.
     fn new(asked: Instant, max_tokens: Option<u32>) -> Self {
         Self {
             message: AssistantMessage::new(Vec::new()),
@@ -69,7 +69,7 @@ impl Observed {
         }
     }
 
-    /// Notes a delta; `false` if there were enough of them.
+    /// Records a delta; `false` if there were enough of them.
     fn note(&mut self, delta: Delta<'_>, seen: &Mutex<Bytewise>) -> bool {
         if matches!(delta, Delta::Problem(_)) {
             return true;
@@ -89,7 +89,7 @@ impl Observed {
     ///
     /// # Errors
     ///
-    /// Where nothing of an answer came.
+    /// If nothing of an answer arrived.
     async fn conclude(mut self, answer: AnswerStream, seen: &Mutex<Bytewise>) -> Result<Self> {
         if self.is_endless {
             self.message.content = answer.arrived();
@@ -110,22 +110,22 @@ impl Observed {
         Ok(self)
     }
 
-    /// From the request to the first delta.
+    /// Returns the time from the request to the first delta.
     pub(crate) fn to_first(&self) -> Option<Duration> {
         Some(self.first? - self.asked)
     }
 
-    /// From the first delta to the last.
+    /// Returns the time from the first delta to the last.
     pub(crate) fn spread(&self) -> Duration {
         self.first.zip(self.last).map(|(first, last)| last - first).unwrap_or_default()
     }
 
-    /// From the request to the first comment.
+    /// Returns the time from the request to the first comment.
     pub(crate) fn to_comment(&self) -> Option<Duration> {
         Some(self.bytewise.first_comment? - self.asked)
     }
 
-    /// True if it was cut off, so that what is missing may have been about to come.
+    /// True if it was cut off, so that the missing part may have followed.
     pub(crate) fn is_cut(&self) -> bool {
         self.failure.is_some() || self.is_endless || self.message.finish_reason.is_length()
     }
@@ -135,12 +135,12 @@ impl Observed {
         self.bytewise.is_done || self.message.finish_reason != FinishReason::Unspecified
     }
 
-    /// All text, joined.
+    /// Returns all text, joined.
     pub(crate) fn text(&self) -> String {
         self.message.text()
     }
 
-    /// The text behind all thinking.
+    /// Returns the text after all thinking.
     pub(crate) fn said(&self) -> String {
         let text = self.text();
         match text.rsplit_once("</think>") {

@@ -12,13 +12,13 @@ use crate::finding::{Finding, Probe, Verdict};
 use crate::observed::Observed;
 
 const PROMPT: &str = "Count from one to twenty in words, with commas in between. Nothing else.";
-/// A wait that is worth a word.
+/// A wait worth reporting.
 const LONG: Duration = Duration::from_secs(10);
 /// Slower than people read, in tokens per second.
 const SLOW: f64 = 5.0;
 
 impl ProbeContext {
-    /// Asks the plain prompt, unless it was asked.
+    /// Sends the plain prompt, unless it was sent before.
     async fn ask(&mut self) {
         if self.plain.is_some() {
             return;
@@ -31,7 +31,7 @@ impl ProbeContext {
         self.plain = Some(answer);
     }
 
-    /// Asks, without what the server refuses to be asked for.
+    /// Sends it, without the parts that the server rejects.
     async fn ask_plainly(&mut self) -> Result<Observed, Error> {
         let prompt = [Message::user(PROMPT)];
         let mut has_swapped = false;
@@ -51,7 +51,7 @@ impl ProbeContext {
     }
 }
 
-/// True if all of it came at once, after a wait.
+/// True if all of it arrived at once, after a wait.
 fn is_held_back(observed: &Observed) -> bool {
     let Some(to_first) = observed.to_first() else { return false };
     observed.deltas >= 8

@@ -1,14 +1,14 @@
-//! A server's text, as it may be shown.
+//! A server's text, made safe to show.
 
 use std::fmt;
 
 use oa_chat::Endpoint;
 use oa_redact::Secrets;
 
-/// How much of a server's words is shown, in characters.
+/// How much of a server's text is shown, in characters.
 const SHOWN: usize = 240;
 
-/// Takes out of a server's words what must not show: a server may repeat the key that it got.
+/// Masks secrets in a server's text: a server may repeat the key that it got.
 pub(crate) struct Quotes(Secrets);
 
 impl Quotes {
@@ -16,12 +16,12 @@ impl Quotes {
         Self(endpoint.secrets().clone())
     }
 
-    /// Returns what is taken out.
+    /// Returns the secrets that are masked.
     pub(crate) fn secrets(&self) -> &Secrets {
         &self.0
     }
 
-    /// One line, without secrets and control characters, bounded.
+    /// Returns the text as one bounded line, without secrets and control characters.
     pub(crate) fn quote(&self, text: &str) -> String {
         self.0.excerpt(text, SHOWN)
     }

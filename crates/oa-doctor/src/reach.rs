@@ -9,9 +9,9 @@ use crate::finding::{Finding, Probe, Verdict};
 use crate::signs::{ContextSize, Evidence, Page, recognize, signs};
 use crate::target::ProbeTarget;
 
-/// So many models are named at most.
+/// The maximum number of models named.
 const NAMED: usize = 5;
-/// Tools and their results do not fit into less, in tokens.
+/// A context too small for tools and their results, in tokens.
 const SMALL_CONTEXT: u64 = 8192;
 
 pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
@@ -64,7 +64,7 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
     }
 }
 
-/// Which server it is, and by what it is known.
+/// Returns the provider, and the sign by which it was recognized.
 async fn recognized(cx: &ProbeContext) -> Option<(Provider, &'static str)> {
     let Some(Ok(list)) = &cx.models else { return None };
     let models = list.json();
@@ -174,7 +174,7 @@ async fn context_tokens(cx: &ProbeContext) -> Option<u64> {
         .find_map(|pointer| positive(entry.pointer(pointer)?))
 }
 
-/// The entry of a model in a list of them.
+/// Returns the entry of a model in a list of models.
 fn entry<'a>(list: &'a Value, model: &str) -> Option<&'a Value> {
     let is_it = |entry: &&Value| {
         ["id", "model", "name"].into_iter().any(|member| {

@@ -9,11 +9,11 @@ use crate::finding::{Finding, Probe, Verdict};
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
-    /// The address that was asked.
+    /// The address of the server.
     pub base_url: String,
-    /// The model that was asked.
+    /// The model.
     pub model: String,
-    /// Which server it is, if it was recognised.
+    /// The provider, if it was recognized.
     pub provider: Option<Provider>,
     /// The version that the server reports.
     pub version: Option<String>,
@@ -24,7 +24,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns what a probe came to, if it was made.
+    /// Returns the finding of a probe, if it ran.
     #[must_use]
     pub fn finding(&self, probe: Probe) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.probe == probe)

@@ -8,7 +8,7 @@ use crate::advice::Lack;
 use crate::context::ProbeContext;
 use crate::finding::{Finding, Probe, Verdict};
 
-/// Nothing in it speaks of JSON: that is the server's part.
+/// It does not mention JSON: enforcing the schema is up to the server.
 const PROMPT: &str = "Tell me about Paris in one short sentence.";
 
 pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {

@@ -1,4 +1,4 @@
-//! How a server is told from others by what it sends, and where it says more of itself.
+//! Signs by which a server is recognized, and pages where it reports more.
 
 use http::HeaderMap;
 use http::header::SERVER;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) struct Evidence<'a> {
     /// The host of its address.
     pub(crate) host: &'a str,
-    /// The headers of an answer.
+    /// The headers of a response.
     pub(crate) headers: &'a HeaderMap,
     /// Its list of models.
     pub(crate) models: &'a Value,
@@ -19,22 +19,22 @@ pub(crate) struct Evidence<'a> {
 /// A page with a value in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// From the root of the server.
+    /// The path from the root of the server.
     pub(crate) path: &'static str,
-    /// Where the value stands, as a JSON pointer.
+    /// The JSON pointer of the value.
     pub(crate) pointer: &'static str,
 }
 
-/// Where a server tells how large the context of a model is, in tokens.
+/// Where a server reports the context size of a model, in tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ContextSize {
     /// On a page.
     At(Page),
-    /// In a list of models, under a member of the one that is meant.
+    /// In a list of models, in a member of the model's entry.
     In { list: Page, member: &'static str },
 }
 
-/// Returns which server this is, and by which sign it was recognized.
+/// Returns the provider, and the sign by which it was recognized.
 pub(crate) fn recognize(evidence: Evidence<'_>) -> Option<(Provider, &'static str)> {
     Provider::ALL.iter().copied().find_map(|provider| {
         let by = signs(provider).seen_in(evidence).or_else(|| {
@@ -46,7 +46,7 @@ pub(crate) fn recognize(evidence: Evidence<'_>) -> Option<(Provider, &'static st
     })
 }
 
-/// Returns the signs of a provider. What is not set is not known.
+/// Returns the signs of a provider; unknown ones are left out.
 pub(crate) fn signs(provider: Provider) -> Signs {
     let none = Signs::default();
     let page = |path, pointer| Page { path, pointer };
@@ -97,19 +97,19 @@ pub(crate) fn signs(provider: Provider) -> Signs {
     }
 }
 
-/// An empty text is no sign.
+/// The signs of a provider. An empty text is no sign.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Signs {
-    /// How its `Server` header begins.
+    /// The prefix of its `Server` header.
     server: &'static str,
     /// The owner that its list of models names.
     owner: &'static str,
     host_ending: &'static str,
-    /// The page that only it has.
+    /// A page that no other server has.
     pub(crate) page: Option<Page>,
-    /// Where it tells its version.
+    /// Where it reports its version.
     pub(crate) version: Option<Page>,
-    /// Where it tells how large the context is, if the list of models does not.
+    /// Where it reports the context size, if the list of models does not.
     pub(crate) context: Option<ContextSize>,
 }
 

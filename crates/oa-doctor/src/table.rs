@@ -1,4 +1,4 @@
-//! Findings as lines for people.
+//! Findings formatted for people.
 
 use std::fmt::{self, Write};
 
@@ -6,17 +6,17 @@ use crate::finding::{Finding, Probe};
 
 /// The longest line, in characters, unless a word is longer.
 const WIDTH: usize = 100;
-/// How wide the verdict is: `unknown`.
+/// The width of the verdict: `unknown`.
 const VERDICT: usize = 7;
 
 impl fmt::Display for Finding {
-    /// One line, and a second one if there is something to do.
+    /// Writes one line, and a second one if there is advice.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_row(f, self)
     }
 }
 
-/// Writes a finding: name, verdict and what was seen; then, behind an arrow, what to do.
+/// Writes a finding: name, verdict and observation; then, after an arrow, the advice.
 fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     let name = Probe::ALL.iter().map(|probe| probe.name().len()).max().unwrap_or_default();
     let indent = name + 2 + VERDICT + 2;
@@ -29,7 +29,7 @@ fn write_row(f: &mut fmt::Formatter<'_>, finding: &Finding) -> fmt::Result {
     Ok(())
 }
 
-/// Writes words into lines, all but the first behind an indentation.
+/// Wraps a text into lines, indenting all but the first.
 fn write_wrapped(f: &mut impl Write, text: &str, indent: usize) -> fmt::Result {
     let mut column = indent;
     for (place, word) in text.split(' ').enumerate() {

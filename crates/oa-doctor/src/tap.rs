@@ -1,4 +1,4 @@
-//! A look at the bytes of an answer on their way to whoever reads it.
+//! Observes the bytes of an answer as they are read.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 /// Measurements of one answer's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Bytewise {
-    /// How many pieces have come.
+    /// How many pieces have arrived.
     pub(crate) pieces: u64,
-    /// How many comments came before the first payload, and when the first.
+    /// How many comments came before the first payload, and when the first one did.
     pub(crate) comments: u32,
     pub(crate) first_comment: Option<Instant>,
     /// True if it is one JSON document.
@@ -21,12 +21,12 @@ pub(crate) struct Bytewise {
     pub(crate) is_done: bool,
     pub(crate) payloads: u64,
     pub(crate) usage: UsagePlace,
-    /// The member that thinking stands in.
+    /// The member that holds thinking.
     pub(crate) thinking: Option<&'static str>,
     pub(crate) calls: Fragments,
 }
 
-/// In how many payloads there were numbers, and beside what.
+/// How many payloads have token counts, and with what beside them.
 #[derive(Debug, Default)]
 pub(crate) struct UsagePlace {
     pub(crate) payloads: u64,
@@ -34,7 +34,7 @@ pub(crate) struct UsagePlace {
     pub(crate) in_choice: bool,
 }
 
-/// In what pieces calls came.
+/// How calls are split into pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     pub(crate) count: u64,
@@ -43,9 +43,9 @@ pub(crate) struct Fragments {
     pub(crate) with_objects: bool,
 }
 
-/// A body that is looked at as it is read.
+/// A body that is observed as it is read.
 pub(crate) struct Tap {
-    /// None once it is no event stream, or one beyond the limits.
+    /// `None` once the body is not an event stream, or exceeds the limits.
     parser: Option<Parser>,
     seen: Arc<Mutex<Bytewise>>,
 }
@@ -89,7 +89,7 @@ impl Tap {
     }
 }
 
-/// Nobody panics while holding it.
+/// Never poisoned: nothing panics while holding it.
 pub(crate) fn lock(seen: &Mutex<Bytewise>) -> MutexGuard<'_, Bytewise> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! The server and the model that are examined, and how they are asked.
+//! The server and the model under examination, and how requests are sent to them.
 
 use std::time::Duration;
 
@@ -27,17 +27,17 @@ const OURS: [&str; 9] = [
     "tools",
 ];
 
-/// A server and a model, as they are asked.
+/// A server and a model, with the options of requests to them.
 #[derive(Debug)]
 pub(crate) struct ProbeTarget {
     pub(crate) options: ChatOptions,
     pub(crate) endpoint: Endpoint,
-    /// The server's quirks, as far as they are known by now.
+    /// The server's quirks, as far as they are known.
     pub(crate) traits: ServerTraits,
     pub(crate) quotes: Quotes,
     pub(crate) max_tokens: u32,
     pub(crate) time_limit: Duration,
-    /// The end of the whole examination.
+    /// The deadline of the whole examination.
     pub(crate) deadline: Instant,
 }
 
@@ -52,12 +52,12 @@ impl ProbeTarget {
         self.endpoint.fetch(Target::Page(path), self.timeouts()).await
     }
 
-    /// Sends a body as it is to where chats are sent.
+    /// Sends a body as it is to the path of chats.
     pub(crate) async fn post(&self, body: &Value) -> Result<RawResponse> {
         self.endpoint.fetch(Target::Chat(body), self.timeouts()).await
     }
 
-    /// Has a short conversation answered, with the options' sampling and whatever `change` sets.
+    /// Requests an answer to a short conversation, with the options' sampling and the changes of `change`.
     pub(crate) async fn chat(
         &self,
         messages: &[Message],
@@ -103,7 +103,7 @@ impl ProbeTarget {
         }
     }
 
-    /// Uses the other name of that member.
+    /// Switches to the other name of that member.
     pub(crate) fn swap_token_limit(&mut self) {
         self.traits.token_limit = match self.traits.token_limit {
             TokenLimit::MaxCompletionTokens => TokenLimit::MaxTokens,
@@ -111,7 +111,7 @@ impl ProbeTarget {
         };
     }
 
-    /// Returns an error's text as it may be shown.
+    /// Returns an error's text, made safe to show.
     pub(crate) fn quote(&self, error: &Error) -> String {
         self.quotes.quote(&error.to_string())
     }

@@ -13,10 +13,10 @@ const LIMIT: u32 = 16;
 /// The effect of a limit.
 enum Effect {
     Acts,
-    /// It cuts, and the server says that the model was done.
+    /// It cuts, but the server says that the model was done.
     Hidden,
     Ignored,
-    /// The model had less to say.
+    /// The answer was shorter than the limit.
     Unused,
 }
 

@@ -40,7 +40,7 @@ impl<A> Beginning<A> {
         }
     }
 
-    /// Returns the retry to the budget, since the server answered.
+    /// Gives the retry back to the budget, since the server answered.
     pub(crate) fn give_back(&mut self) {
         if let Some(budget) = self.credited.take() {
             budget.give_back();

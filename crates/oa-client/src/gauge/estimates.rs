@@ -4,31 +4,31 @@ use oa_types::{ContentBlock, Message, MessageRole};
 /// The tokens of a conversation, each message estimated once.
 #[derive(Debug, Default)]
 pub(super) struct Estimates {
-    /// Up to and with each message.
+    /// Sums up to and including each message.
     sums: Vec<Sum>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     tokens: usize,
-    /// Pictures, which no tokens are counted for.
+    /// Images, which have no tokens here.
     images: usize,
-    /// The place of the last answer, and one; 0 if there is none.
+    /// The index of the last answer plus one; 0 if there is none.
     answer: usize,
 }
 
-/// The tokens of a conversation, as they are estimated.
+/// The estimated tokens of a conversation.
 #[derive(Debug)]
 pub(super) struct Parts {
     pub(super) before_answer: usize,
     pub(super) answer: usize,
     pub(super) since: usize,
-    /// Pictures before the last answer and from it on.
+    /// Images before the last answer and from it on.
     pub(super) images: [usize; 2],
 }
 
 impl Estimates {
-    /// Forgets all messages from this place on.
+    /// Forgets all messages from this index on.
     pub(super) fn truncate(&mut self, place: usize) {
         self.sums.truncate(place);
     }
