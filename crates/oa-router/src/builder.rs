@@ -199,7 +199,7 @@ impl RouterBuilder {
             ),
             (
                 self.longest_wait.and_then(Timeout::duration) == Some(Duration::ZERO),
-                "longest_wait is not above 0: None is for ever, and queue(0) lets nobody wait",
+                "longest_wait must be longer than 0: use None to wait forever, or queue(0) to not wait",
             ),
             (
                 self.seed.is_some() && self.policy != Policy::LeastBusy,
