@@ -448,6 +448,7 @@ impl AnswerStream {
 
     /// Makes the message, and checks that it is an answer. Call it when [`poll_with`](Self::poll_with) has
     /// returned `None`; if called before, the answer is dropped.
+    #[must_use]
     pub fn conclude(mut self) -> Concluded {
         self.0.conclude()
     }

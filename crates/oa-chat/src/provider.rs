@@ -215,11 +215,13 @@ impl Row {
 pub const DEFAULT_BASE_URL: &str = "http://localhost:1234/v1";
 
 /// Returns `OPEN_AGENT_MODEL`, if it is set and not blank.
+#[must_use]
 pub fn model_from_environment() -> Option<String> {
     variable("OPEN_AGENT_MODEL")
 }
 
 /// Returns `OPEN_AGENT_BASE_URL`, if it is set and not blank.
+#[must_use]
 pub fn base_url_from_environment() -> Option<String> {
     variable("OPEN_AGENT_BASE_URL")
 }

@@ -75,7 +75,7 @@ pub struct ServerProfile {
     /// `true` if the model makes several calls in one answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_calls: Option<bool>,
-    /// `true` if answers keep to a schema. If `false`, [`OutputMode::Auto`](crate::OutputMode::Auto) puts the
+    /// `true` if answers keep to a schema. If `false`, structured output puts the
     /// schema into the prompt from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,

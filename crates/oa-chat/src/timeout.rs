@@ -24,6 +24,7 @@ impl Timeout {
     }
 
     /// Returns the error message for an option that was set to zero.
+    #[must_use]
     pub fn zero(option: &str) -> String {
         format!("{option} must be above 0; use None for no limit")
     }

@@ -112,7 +112,7 @@ impl AgentOptionsBuilder {
     }
 
     /// Adds a header to every request, replacing a default one of the same name.
-    /// [`EndpointBuilder::header`](crate::EndpointBuilder::header) lists the headers that are rejected, and the
+    /// [`EndpointBuilder::header`](oa_chat::EndpointBuilder::header) lists the headers that are rejected, and the
     /// values that are masked where the server repeats them.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<str>) -> Self {
         self.endpoint = self.endpoint.header(name, value);
@@ -403,7 +403,7 @@ impl AgentOptionsBuilder {
         self
     }
 
-    /// Answers requests with your own chat service: an [`Endpoint`](crate::Endpoint) with layers around it, or a
+    /// Answers requests with your own chat service: an [`Endpoint`](oa_chat::Endpoint) with layers around it, or a
     /// router. Server settings (address, provider, key, headers, transport) belong to the service; here they are
     /// an error at [`build`](Self::build). Retries are made around it.
     pub fn chat_service<S>(mut self, service: S) -> Self

@@ -30,7 +30,7 @@ pub enum AgentEvent {
     /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
     /// The server says that the model does not support tools, with its message: from now on calls are made in
-    /// text; see [`ToolMode::Auto`](crate::ToolMode::Auto).
+    /// text; see [`ToolMode::Auto`](oa_chat::ToolMode::Auto).
     ToolsRefused(String),
     /// A fragment of a call that is not complete yet.
     ToolUseDelta(ToolUseDelta),

@@ -1,4 +1,4 @@
-//! Composes parser, aggregator and transport into a client for chat-completions servers.
+//! The agent: options, a conversation that runs tools, structured output.
 //!
 //! [`query`] sends one prompt and streams the answer; a [`Client`] has a conversation and runs tools;
 //! [`AgentOptions`] set the server, the model and everything else. Requests go through one tower service, so any
@@ -6,8 +6,8 @@
 //!
 //! # Who needs this crate alone
 //!
-//! Nobody, usually: the facade `open-agent` re-exports this crate. [`Pipeline`] is for programs that have the
-//! bytes of a body and want deltas and blocks.
+//! Nobody, usually: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
+//! bring a model of your own, take `oa-chat`.
 //!
 //! ```
 //! use oa_client::{AgentOptions, query};

@@ -48,7 +48,7 @@ pub enum OutputMode {
     Prompt,
     /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
     /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say
-    /// [`Auto`](crate::ToolChoice::Auto).
+    /// [`Auto`](oa_types::wire::ToolChoice::Auto).
     Tool,
 }
 

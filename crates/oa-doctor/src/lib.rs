@@ -69,7 +69,7 @@ use crate::context::ProbeContext;
 ///
 /// # Errors
 ///
-/// `Config` if the options have no model, or a [`chat_service`](crate::AgentOptionsBuilder::chat_service).
+/// `Config` if the options have no model, or a [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
 /// Failures of the server are findings.
 ///
 /// # Panics
@@ -99,7 +99,7 @@ impl Doctor {
     ///
     /// # Errors
     ///
-    /// `Config` if they have no model, or a [`chat_service`](crate::AgentOptionsBuilder::chat_service), which
+    /// `Config` if they have no model, or a [`chat_service`](oa_client::AgentOptionsBuilder::chat_service), which
     /// hides its servers.
     pub fn new(options: &AgentOptions) -> Result<Self> {
         options.check()?;

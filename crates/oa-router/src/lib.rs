@@ -1,8 +1,8 @@
 //! Several model servers behind one agent: a chat service that uses whichever server can answer.
 //!
 //! A [`Router`] consists of endpoints and is itself such a service: a tower service from
-//! [`ChatRequest`](oa_client::ChatRequest) to [`AnswerStream`](oa_client::AnswerStream), to be passed to
-//! [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
+//! [`ChatRequest`](oa_chat::ChatRequest) to [`AnswerStream`](oa_chat::AnswerStream), to be passed to
+//! `chat_service`.
 //!
 //! ```
 //! use oa_chat::Endpoint;
@@ -45,8 +45,8 @@
 //! A request goes to a server that is healthy, has room, and has not failed this request:
 //!
 //! 1. the server that last answered the conversation, if remembered ([`sticky`](RouterBuilder::sticky)). If it
-//!   is busy, the request waits for up to [`patience`](RouterBuilder::patience); if it is unhealthy, the
-//!   request moves immediately;
+//!    is busy, the request waits for up to [`patience`](RouterBuilder::patience); if it is unhealthy, the
+//!    request moves immediately;
 //! 2. otherwise, the server chosen by the [`Policy`].
 //!
 //! If no server has room, the request waits in one queue for all servers, in order of arrival; freed capacity
@@ -64,7 +64,7 @@
 //! | other 4xx, context overflow, limits, `total_timeout`: caused by the request | no | no |
 //! | anything after the first piece of the answer was delivered | no | yes, unless caused by the request |
 //!
-//! There is no delay between servers. The agent's [`RetryConfig`](oa_client::RetryConfig) wraps the whole
+//! There is no delay between servers. The agent's [`RetryConfig`](oa_chat::RetryConfig) wraps the whole
 //! router: when all servers have failed, it waits and tries again, knowing when the first server will be
 //! available.
 //!

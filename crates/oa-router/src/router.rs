@@ -10,7 +10,7 @@ use crate::journey::Journey;
 use crate::shared::Shared;
 use crate::status::ServerStatus;
 
-/// Several servers behind one chat service, for [`chat_service`](oa_client::AgentOptionsBuilder::chat_service).
+/// Several servers behind one chat service, for `chat_service`.
 ///
 /// Clones share the router: agents with clones share its servers, caps and health. It is always ready; waiting
 /// for a server is part of the call.

@@ -122,7 +122,7 @@ impl Database {
             match found {
                 Ok(found) => page.sessions.push(found.info),
                 Err(error) => {
-                    page.unreadable.push(UnreadableSession::new(cursor.id().as_str(), error))
+                    page.unreadable.push(UnreadableSession::new(cursor.id().as_str(), error));
                 }
             }
             last = Some(cursor);

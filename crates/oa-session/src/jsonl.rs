@@ -56,8 +56,8 @@ use self::folder::Folder;
 /// | `pending` | `pending` | a call waiting for permission, or null |
 /// | `state` | `revision`, `pending` | in a compacted file |
 ///
-/// A file is compacted when more than half of it, and more than a megabyte, is no longer needed. The version is
-/// 1. Files with one bare message per line (version 0) are read too and continued. A line of a newer version or
+/// A file is compacted when more than half of it, and more than a megabyte, is no longer needed. This is
+/// version 1. Files with one bare message per line (version 0) are read too and continued. A line of a newer version or
 /// a damaged line is an error; such a file is neither changed nor read in part.
 ///
 /// ```

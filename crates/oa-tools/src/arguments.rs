@@ -365,7 +365,7 @@ impl<'a> Check<'a> {
                 format!("expected {}, found {}", types.join(" or "), found(value))
             }),
             _ => {
-                self.problem(path, || format!("{} matches none of the alternatives", found(value)))
+                self.problem(path, || format!("{} matches none of the alternatives", found(value)));
             }
         }
     }

@@ -81,7 +81,8 @@ impl Arriving {
         let Some(on_end) = self.on_end.take() else { return };
         let aggregator = self.pipeline.aggregator();
         let usage = message.map_or_else(|| aggregator.usage(), |message| message.usage);
-        let reason = message.map_or(aggregator.finish_reason(), |message| &message.finish_reason);
+        let reason =
+            message.map_or_else(|| aggregator.finish_reason(), |message| &message.finish_reason);
         let model = message.and_then(|message| message.model.as_deref());
         let server = self.destination.as_ref().map(|destination| destination.base_url.as_str());
         on_end(&AnswerOutcome {

@@ -65,7 +65,7 @@ impl AgentOptionsBuilder {
         };
         match model {
             Some(model) => {
-                ModelName::new(model)?.as_str().clone_into(&mut self.chat.parameters.model)
+                ModelName::new(model)?.as_str().clone_into(&mut self.chat.parameters.model);
             }
             None if need == Model::Required => return Err(Error::config(NO_MODEL)),
             None => drop(self.unusable.get_or_insert_with(|| NO_MODEL.to_owned())),

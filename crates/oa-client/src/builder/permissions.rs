@@ -52,7 +52,7 @@ impl AgentOptionsBuilder {
     ///    [`can_use_tool_at_once`](Self::can_use_tool_at_once) asks them together. A denied call is reported at
     ///    once by [`AgentEvent::CallDenied`](crate::AgentEvent::CallDenied).
     /// 3. No call starts before every call of the answer is decided. Then
-    ///    [`ToolEvent::CallStart`](crate::ToolEvent::CallStart) has the input of each call that starts; errors
+    ///    [`ToolEvent::CallStart`](oa_executor::ToolEvent::CallStart) has the input of each call that starts; errors
     ///    and results are returned in call order.
     pub fn can_use_tool<F, Fut>(mut self, asked: F) -> Self
     where
