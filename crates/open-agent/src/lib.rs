@@ -26,32 +26,39 @@
 //!
 //! # Layers
 //!
-//! The facade is a list of names. Each layer is a crate that can be taken alone, and a module here:
-//! [`sse`] parses event streams, [`aggregate`] turns chunks into deltas and whole tool calls,
-//! [`types`] has the shared words, [`transport`] speaks HTTP, [`client`] composes them. [`tools`],
-//! [`hooks`], [`executor`] and [`turn`] are the parts of an agent's loop; [`fallback`] has calls in text for
-//! models that have no tools, [`context`] says how many tokens a conversation is, and what to leave out, and
-//! [`json`](mod@json) reads JSON while a model writes it.
+//! The facade is a list of names. Each layer is a crate of its own and a module here: [`sse`] parses event streams,
+//! [`aggregate`] turns chunks into deltas and complete tool calls, [`types`] has the shared types, [`transport`] speaks
+//! HTTP, [`chat`] is one server as a tower service, [`client`] is the agent. [`tools`], [`hooks`], [`executor`] and
+//! [`turn`] are the parts of the agent's loop; [`fallback`] reads calls from text, [`context`] estimates tokens and
+//! shortens conversations, and [`json`](mod@json) reads JSON while a model writes it.
 //!
-//! The manual has three pages: [`guide::limits`], what a server can make a program hold; [`guide::quirks`], what
-//! servers do differently and what is done about it (the "QUIRKS rows" of all crates' documentation); and
-//! [`guide::testing`], how agents are tested.
+//! # Manual
+//!
+//! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
+//! - [`guide::small_models`]: models without function calling, and small contexts
+//! - [`guide::doctor`]: what a server and a model can do
+//! - `guide::structured_output` (feature `schemars`): answers that are values of a type
+//! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
+//! - [`guide::limits`]: every bound on what a server can make a program hold
+//! - [`guide::quirks`]: what servers do differently (the "QUIRKS rows" of the documentation)
+//! - [`guide::testing`]: scripted servers and recordings
 //!
 //! # Runtime
 //!
-//! Everything async runs on tokio, on one thread or several, with time and I/O enabled: `#[tokio::main]` has both,
-//! and a runtime of your own takes `enable_all()`. Outside of a runtime the async functions panic. The modules [`sse`],
-//! [`aggregate`], [`turn`], [`hooks`], [`tools`] and [`types`] need none.
+//! Everything async runs on tokio with time and I/O enabled, as `#[tokio::main]` has them; a runtime of your own needs
+//! `enable_all()`. Outside a runtime the async functions panic. The modules [`sse`], [`aggregate`], [`turn`], [`hooks`],
+//! [`tools`] and [`types`] need no runtime.
 //!
 //! # Features
 //!
-//! `tls` (on by default) adds https by rustls. Plain HTTP is all that a local server needs. `tracing` (on by
-//! default) adds spans, named as OpenTelemetry has it. `session` keeps conversations in text files, `session-sqlite` in a
-//! database. `schemars` adds tools over types that derive their schema, and answers of such
-//! types: `Client::send_for`. `router` has several servers behind one agent.
+//! - `tls` (default): https by rustls. Local servers need plain HTTP only.
+//! - `tracing` (default): spans with OpenTelemetry's names.
+//! - `session`: conversations in text files; `session-sqlite`: in a database.
+//! - `schemars`: tools and structured output from types that derive their schema.
+//! - `router`: several servers behind one agent.
 //!
-//! Counters that know a model's vocabulary bring many crates and megabytes along, so none of them is a feature here.
-//! Name `oa-context` beside this crate, with its feature `tiktoken` or `tokenizers`: then [`context`] has them too.
+//! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
+//! feature `tiktoken` or `tokenizers`; then [`context`] has them too.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -133,11 +140,28 @@ pub use oa_types as types;
 
 /// Pages of a manual.
 pub mod guide {
+    #[cfg(feature = "session")]
+    #[doc = include_str!("guide/approvals.md")]
+    pub mod approvals {}
+
+    #[doc = include_str!("guide/doctor.md")]
+    pub mod doctor {}
+
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}
 
+    #[doc = include_str!("guide/own_model.md")]
+    pub mod own_model {}
+
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
+
+    #[doc = include_str!("guide/small_models.md")]
+    pub mod small_models {}
+
+    #[cfg(feature = "schemars")]
+    #[doc = include_str!("guide/structured_output.md")]
+    pub mod structured_output {}
 
     #[doc = include_str!("guide/testing.md")]
     pub mod testing {}
