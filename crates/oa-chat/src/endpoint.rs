@@ -425,24 +425,3 @@ impl fmt::Debug for EndpointBuilder {
 fn no_effect(option: &str) -> Error {
     Error::config(format!("{option} has no effect on a transport of your own"))
 }
-
-#[cfg(all(test, feature = "tls"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_broken_root_certificate_is_an_error_of_build() {
-        // Base64 within the marks of PEM, and nothing that is a certificate.
-        let pem =
-            "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----";
-        for (pem, expected) in [
-            (pem, "a root certificate is invalid"),
-            ("", "the PEM data contains no root certificate"),
-        ] {
-            let endpoint = Endpoint::builder().base_url("https://gpu/v1").root_certificates(pem);
-            let error = endpoint.build().unwrap_err();
-            assert_eq!(error.kind(), crate::error::ErrorKind::Config);
-            assert_eq!(error.to_string(), expected);
-        }
-    }
-}

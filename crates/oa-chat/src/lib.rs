@@ -169,7 +169,6 @@ mod pipeline;
 mod quotation;
 mod scan;
 
-mod date;
 mod error;
 
 pub use oa_transport::{RequestBody, TimeoutKind};

@@ -361,18 +361,3 @@ impl fmt::Display for PipelineError {
 }
 
 impl StdError for PipelineError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_read_is_let_go() {
-        let mut pipeline = Pipeline::new(PipelineOptions::default());
-        for chunk in ["data: {\"choices\":[]}\n\n", ": a comment\n", "data: {}\n\ndata: {}\n\n"] {
-            let chunk = Bytes::copy_from_slice(chunk.as_bytes());
-            pipeline.push(chunk.clone()).unwrap();
-            assert!(chunk.is_unique(), "{chunk:?} is still held");
-        }
-    }
-}

@@ -229,19 +229,3 @@ pub fn base_url_from_environment() -> Option<String> {
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
-
-#[cfg(test)]
-mod tests {
-    use oa_types::BaseUrl;
-
-    use super::{DEFAULT_BASE_URL, Provider};
-
-    #[test]
-    fn every_address_is_one() {
-        for &provider in Provider::LOCAL {
-            let address = provider.base_url().unwrap();
-            assert_eq!(BaseUrl::new(address).unwrap().as_str(), address);
-        }
-        assert_eq!(Some(DEFAULT_BASE_URL), Provider::LmStudio.base_url());
-    }
-}

@@ -124,7 +124,11 @@ impl ResponseFormat {
     }
 
     /// Checks an object and returns the wanted value in it, with defaults added.
-    pub(crate) fn check(&self, object: Value) -> Result<Value, ArgumentError> {
+    ///
+    /// # Errors
+    ///
+    /// Every argument that does not match the schema, with its path.
+    pub fn check(&self, object: Value) -> Result<Value, ArgumentError> {
         check_arguments(&self.schema, object).map(|object| self.unwrapped(object))
     }
 

@@ -73,8 +73,10 @@ mod pool;
 mod relay;
 mod stream;
 
+mod date;
 mod error;
 mod peer;
+mod retry_after;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -83,6 +85,7 @@ pub use crate::error::{Error, ErrorKind};
 pub use crate::head::RequestHead;
 pub use crate::key::ApiKey;
 pub use crate::request::RequestBody;
+pub use crate::retry_after::retry_after;
 pub use crate::service::{Builder, ResponseFuture, Transport};
 pub use crate::timeout::{TimeoutKind, Timeouts, Watch};
 

@@ -8,7 +8,7 @@ use crate::Result;
 const LARGEST: usize = 7_000;
 
 /// Temporary: crates that are being taken apart.
-const TOO_LARGE: &[&str] = &["oa-chat", "oa-client"];
+const TOO_LARGE: &[&str] = &[];
 
 pub(super) fn size(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     Ok(sizes(tree, TOO_LARGE))

@@ -1,31 +1,6 @@
 //! How long a server asks to wait (QUIRKS row 100).
 
-use std::time::{Duration, SystemTime};
-
-use crate::date;
-
-/// Reads `retry-after-ms`, or else `Retry-After` in seconds or as a date.
-pub(super) fn in_headers<'a>(header: &impl Fn(&str) -> Option<&'a str>) -> Option<Duration> {
-    let milliseconds = header("retry-after-ms").and_then(|text| amount(text, 0.001));
-    milliseconds.or_else(|| {
-        let after = header("retry-after")?;
-        amount(after, 1.0).or_else(|| {
-            // By the server's own clock where it tells the time.
-            let now = header("date").and_then(date::parse).unwrap_or_else(SystemTime::now);
-            Some(date::parse(after)?.duration_since(now).unwrap_or_default())
-        })
-    })
-}
-
-/// Returns a number of units of `seconds` each. One too large for a `Duration` becomes the longest: it is longer
-/// than anyone waits, but not the same as no number.
-fn amount(text: &str, seconds: f64) -> Option<Duration> {
-    let text = text.trim();
-    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
-    let number = text.parse::<f64>().ok().filter(|_| is_number)?;
-    Some(Duration::try_from_secs_f64(number * seconds).unwrap_or(Duration::MAX))
-}
+use std::time::Duration;
 
 /// Reads a wait that is only in the message: "Please try again in 1m2.5s". Returns `None` for any other form, and
 /// for two waits that differ.
@@ -66,35 +41,6 @@ fn time(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_wait_in_headers_is_the_first_that_makes_sense() {
-        let read = |headers: &[(&str, &'static str)]| {
-            let header = |name: &str| {
-                headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
-            };
-            in_headers(&header)
-        };
-        let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
-        assert_eq!(read(&[("retry-after-ms", "1500"), ("retry-after", "9")]), seconds(1.5));
-        for bad in ["soon", "", "-1", "NaN", "inf", "1,5"] {
-            assert_eq!(
-                read(&[("retry-after-ms", bad), ("retry-after", "9")]),
-                seconds(9.0),
-                "{bad}"
-            );
-            assert_eq!(read(&[("retry-after", bad)]), None, "{bad}");
-        }
-        let digits: &'static str = Box::leak("9".repeat(400).into_boxed_str());
-        for large in ["99999999999999999999999", "1e300", digits] {
-            assert_eq!(read(&[("retry-after", large)]), Some(Duration::MAX), "{large}");
-            assert_eq!(read(&[("retry-after-ms", large)]), Some(Duration::MAX), "{large}");
-        }
-        assert_eq!(read(&[("retry-after", " 2.5 ")]), seconds(2.5));
-        let (date, after) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:40 GMT");
-        assert_eq!(read(&[("date", date), ("retry-after", after)]), seconds(3.0));
-        assert_eq!(read(&[("date", after), ("retry-after", date)]), seconds(0.0));
-    }
 
     #[test]
     fn a_wait_in_words_is_read_and_a_doubt_is_none() {
