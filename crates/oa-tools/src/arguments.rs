@@ -175,17 +175,19 @@ impl<'a> Check<'a> {
     /// reached, the input itself; completing either again returns the same.
     fn complete(&mut self, schema: &'a Value, input: Value) -> Value {
         let mut value = input.clone();
+        // The value before a pass; before the first it is the input.
+        let mut before: Option<Value> = None;
         for _ in 0..PASSES {
             self.has_written = false;
-            let before = value.clone();
             self.fill(schema, &mut value, DEPTH);
             if self.work == 0 {
                 break;
             }
             // A `null` default may be dropped and filled in again: a write without a change.
-            if !self.has_written || value == before {
+            if !self.has_written || value == *before.as_ref().unwrap_or(&input) {
                 return value;
             }
+            before = Some(value.clone());
         }
         input
     }
@@ -210,12 +212,12 @@ impl<'a> Check<'a> {
         }
         match value {
             Value::Array(items) => {
-                if let Some(schema) = schema.get("items") {
+                if let Some(schema) = find(schema, "items") {
                     items.iter_mut().for_each(|item| self.fill(schema, item, depth - 1));
                 }
             }
             Value::Number(number) => {
-                let is_integer = schema.get("type").is_some_and(wants_integer);
+                let is_integer = find(schema, "type").is_some_and(wants_integer);
                 if let Some(whole) = number.as_f64().filter(|_| is_integer && number.is_f64())
                     && whole.fract() == 0.0
                     && whole.abs() <= 2_f64.powi(53)
@@ -235,16 +237,18 @@ impl<'a> Check<'a> {
         members: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        let Some(properties) = find(schema, "properties").and_then(Value::as_object) else {
+            return;
+        };
         for (name, property) in properties {
-            if members.get(name).is_some_and(Value::is_null)
+            if find(members, name).is_some_and(Value::is_null)
                 && !list(schema, "required").iter().any(|required| required == name)
                 && !self.fits(property, &Value::Null, depth - 1)
             {
                 members.shift_remove(name);
                 self.has_written = true;
             }
-            match members.get_mut(name) {
+            match find_mut(members, name) {
                 Some(member) => self.fill(property, member, depth - 1),
                 None => {
                     if let Some(default) = self.word(property, "default", depth - 1) {
@@ -273,13 +277,13 @@ impl<'a> Check<'a> {
         path: &Path<'_>,
         depth: usize,
     ) {
-        if let Some(of) = schema.get("type")
+        if let Some(of) = find(schema, "type")
             && !is_of(of, value)
         {
             return self
                 .problem(path, || format!("expected {}, found {}", words(of), found(value)));
         }
-        if let Some(only) = schema.get("const")
+        if let Some(only) = find(schema, "const")
             && !is_same(only, value)
         {
             return self.problem(path, || format!("expected {only}, found {}", found(value)));
@@ -301,7 +305,7 @@ impl<'a> Check<'a> {
         }
         match value {
             Value::Array(items) => {
-                if let Some(schema) = schema.get("items") {
+                if let Some(schema) = find(schema, "items") {
                     for (index, item) in items.iter().enumerate() {
                         self.value(schema, item, &Path::Item(path, index), depth - 1);
                     }
@@ -319,10 +323,10 @@ impl<'a> Check<'a> {
         path: &Path<'_>,
         depth: usize,
     ) {
-        let properties = schema.get("properties").and_then(Value::as_object);
+        let properties = find(schema, "properties").and_then(Value::as_object);
         for name in list(schema, "required").iter().filter_map(Value::as_str) {
             if !members.contains_key(name) {
-                let property = properties.and_then(|of| of.get(name));
+                let property = properties.and_then(|of| find(of, name));
                 let of = property.and_then(|of| self.word(of, "type", depth - 1));
                 self.problem(&Path::Member(path, name), || match of {
                     Some(of) => format!("required, but missing; expected {}", words(of)),
@@ -332,7 +336,7 @@ impl<'a> Check<'a> {
         }
         for (name, member) in members {
             let path = Path::Member(path, name);
-            match (properties.and_then(|of| of.get(name)), schema.get("additionalProperties")) {
+            match (properties.and_then(|of| find(of, name)), find(schema, "additionalProperties")) {
                 (Some(schema), _) => self.value(schema, member, &path, depth - 1),
                 (None, Some(Value::Bool(false))) => self.problem(&path, || {
                     let names = properties.into_iter().flat_map(Map::keys);
@@ -378,7 +382,7 @@ impl<'a> Check<'a> {
 
     /// Returns a keyword of a schema, or else of the schemas that it references.
     fn word(&mut self, schema: &'a Value, word: &str, depth: usize) -> Option<&'a Value> {
-        self.layers(schema).find_map(|layer| self.enter(layer, depth)?.get(word))
+        self.layers(schema).find_map(|layer| find(self.enter(layer, depth)?, word))
     }
 
     /// Returns the keywords of a schema; `None` if it has none or the work budget is exhausted.
@@ -430,7 +434,7 @@ impl<'a> Iterator for Layers<'a> {
 }
 
 fn list<'a>(schema: &'a Map<String, Value>, word: &str) -> &'a [Value] {
-    schema.get(word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    find(schema, word).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns true if a value has the given type or one of several. Unknown types accept everything.
@@ -497,3 +501,23 @@ fn named(names: impl Iterator<Item = String>) -> String {
     }
     names.join(", ")
 }
+
+/// Returns a member. Objects of schemas and arguments are small, and maps that keep an order hash each name that they are
+/// asked for: comparing a few names is cheaper.
+fn find<'a>(members: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if members.len() > FEW {
+        return members.get(name);
+    }
+    members.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// Returns a member to be changed, as [`find`] does.
+fn find_mut<'a>(members: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Value> {
+    if members.len() > FEW {
+        return members.get_mut(name);
+    }
+    members.iter_mut().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+/// The number of members up to which names are compared one by one.
+const FEW: usize = 16;
