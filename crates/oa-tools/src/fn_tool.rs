@@ -106,17 +106,20 @@ impl FnTool {
 }
 
 impl Inner {
-    /// Checks arguments and fills in the defaults of the schema and those hidden from the model.
-    fn complete(&self, input: Value) -> Result<Value, ArgumentError> {
+    /// Checks arguments and fills in the defaults of the schema, then those hidden from the model. Returns true with
+    /// them if a hidden default was filled in.
+    fn complete(&self, input: Value) -> Result<(Value, bool), ArgumentError> {
         let mut input = check_arguments(&self.schema, input)?;
+        let mut has_filled = false;
         if let Some(members) = input.as_object_mut() {
             for (name, default) in &self.defaults {
                 if !members.contains_key(name) {
                     members.insert(name.clone(), default.clone());
+                    has_filled = true;
                 }
             }
         }
-        Ok(input)
+        Ok((input, has_filled))
     }
 }
 
@@ -144,17 +147,22 @@ impl Tool for FnTool {
     }
 
     fn prepare(&self, input: Value) -> Result<Value, ArgumentError> {
-        let mut input = self.0.complete(input)?;
-        // Hidden defaults may enable defaults in the schema, and the other way around.
+        let (mut input, mut has_filled) = self.0.complete(input)?;
+        // Hidden defaults may enable defaults in the schema, and the other way around. Without a hidden one the arguments
+        // are settled: completing them by the schema is idempotent.
         for _ in 0..PASSES {
-            let next = self.0.complete(input.clone())?;
-            if next == input {
+            let mut is_settled = !has_filled;
+            if has_filled {
+                let (next, has_filled_again) = self.0.complete(input.clone())?;
+                is_settled = next == input;
+                (input, has_filled) = (next, has_filled_again);
+            }
+            if is_settled {
                 if let Some(reads) = self.0.reads {
                     reads(&input)?;
                 }
                 return Ok(input);
             }
-            input = next;
         }
         Err(ArgumentError::new("the default values of this tool keep changing each other"))
     }
