@@ -423,7 +423,8 @@ impl<'a> Iterator for Layers<'a> {
 
     fn next(&mut self) -> Option<&'a Value> {
         let layer = self.next.take()?;
-        if let Some(reference) = layer.get("$ref").and_then(Value::as_str)
+        if let Some(reference) =
+            layer.as_object().and_then(|of| find(of, "$ref")).and_then(Value::as_str)
             && let Some(left) = self.left.checked_sub(1)
         {
             self.left = left;
