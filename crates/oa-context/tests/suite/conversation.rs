@@ -23,14 +23,15 @@ fn exchange() -> impl Strategy<Value = Exchange> {
         .prop_map(|(prompt, rounds, answer)| Exchange { prompt, rounds, answer })
 }
 
-/// Text of at least one character.
+/// Text that is not blank: a blank message is not sent.
 pub(crate) fn words() -> impl Strategy<Value = String> {
-    prop_oneof![
+    let words = prop_oneof![
         3 => "[a-z]{1,9}( [a-zA-Z]{1,9}){0,12}[.?]",
         1 => "[一-龥]{1,40}。",
         1 => "[ء-ي]{1,9}( [ء-ي]{1,9}){0,9}",
         1 => "\\PC{1,60}",
-    ]
+    ];
+    words.prop_filter("it is not blank", |words| !words.trim().is_empty())
 }
 
 /// A conversation that a strict server accepts, once a user message comes last.
