@@ -75,7 +75,7 @@ fn changes(before: &str, after: &str) -> Vec<String> {
     changes
 }
 
-/// How often each line stands under each item.
+/// The number of times that each line stands under each item.
 fn placed(list: &str) -> BTreeMap<(String, String), usize> {
     let (mut krate, mut item) = (String::new(), String::new());
     let mut lines = BTreeMap::new();

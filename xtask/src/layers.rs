@@ -11,7 +11,7 @@ pub(crate) struct Row {
     /// Which external crates it and ours below it may name, with default features. What those bring
     /// along is theirs. `None`: not listed here.
     pub(crate) external: Option<&'static [&'static str]>,
-    /// How many external crates a Linux build may hold.
+    /// The number of external crates a Linux build may hold.
     pub(crate) limits: &'static [Limit],
 }
 

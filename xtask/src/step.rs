@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::ci::Options;
 
-/// How a step ended, when it did not fail.
+/// The end of a step that did not fail.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// A tool is not installed.

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use crate::command::Run;
 use crate::tally::Tally;
 
-/// How long a program may build before it prints.
+/// The longest time that a program may build before it prints.
 const BUILD: Duration = Duration::from_secs(60 * 60);
 
-/// How long a program may take to end after what hung in it was killed.
+/// The longest time that a program may take to end after what hung in it was killed.
 const FAREWELL: Duration = Duration::from_secs(60);
 
 /// Passes on what a program prints and counts the tests in it, to its end. Returns a sentence for each time it hung.

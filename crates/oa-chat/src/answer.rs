@@ -69,7 +69,7 @@ struct Arriving {
     content_type: Option<Cow<'static, str>>,
     watch: Watch,
     beginning: Beginning<AnswerStream>,
-    /// How long the whole answer took, once it has ended.
+    /// The time that the whole answer took, once it has ended.
     whole: Option<Duration>,
     on_end: Option<OnEnd>,
     /// The retry that replaces this answer.

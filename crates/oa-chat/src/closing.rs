@@ -9,7 +9,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::body::AnyBody;
 
-/// How long to wait for the last bytes of a body after `[DONE]`, so that the connection can be reused.
+/// The longest wait for the last bytes of a body after `[DONE]`, so that the connection can be reused.
 const LAST_BYTES: Duration = Duration::from_millis(100);
 
 /// The number of frames of a body that are read after that: a server that sends more will not stop.

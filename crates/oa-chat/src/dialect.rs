@@ -4,7 +4,7 @@ use std::sync::Arc;
 use oa_fallback::{Dialect, Markers, React, TaggedJson};
 use oa_types::ToolSpec;
 
-/// How the model calls tools. Two modes with a custom dialect are equal if they share it.
+/// The way the model calls tools. Two modes with a custom dialect are equal if they share it.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum ToolMode {

@@ -88,7 +88,7 @@ pub struct RawChat<'a> {
     pub messages: &'a [Message],
     /// The quirks for writing messages.
     pub traits: ServerTraits,
-    /// How long to wait.
+    /// The timeouts.
     pub timeouts: Timeouts,
     /// Limits on the answer.
     pub limits: Limits,

@@ -52,19 +52,19 @@ pub struct ChatOptions {
     pub system_prompt: Option<Arc<str>>,
     /// The way the system prompt is sent.
     pub system_role: SystemRole,
-    /// How much the model thinks before it answers. It needs an endpoint with a provider.
+    /// The amount of thinking before the model answers. It needs an endpoint with a provider.
     pub thinking: Option<Thinking>,
-    /// How think tags in the text are read; by default, as the provider's models use them.
+    /// The way think tags in the text are read; by default, as the provider's models use them.
     pub think_tags: Option<ThinkTags>,
-    /// How broken argument JSON is repaired; by default, as the endpoint's quirks say.
+    /// The way broken argument JSON is repaired; by default, as the endpoint's quirks say.
     pub repair: Option<ArgumentRepair>,
     /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,
     /// Limits on the answer, as held in memory.
     pub limits: Limits,
-    /// How long to wait for the answer and each part of it.
+    /// The timeouts of the answer and each part of it.
     pub timeouts: Timeouts,
-    /// How the model calls tools.
+    /// The way the model calls tools.
     pub tool_mode: ToolMode,
     /// True if calls are also looked for in text that the server should have parsed.
     pub recognize_calls: bool,

@@ -16,11 +16,11 @@ use oa_types::wire::ServerError;
 /// the shown part is complete and can be masked.
 const EXCERPT: usize = 4096;
 
-/// How long to wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers never
+/// The longest wait for what follows a finish reason (usage, `[DONE]`, the end of the body): some servers never
 /// close.
 const AFTER_FINISH: Duration = Duration::from_secs(5);
 
-/// How long to wait for more after an error inside the stream: usually nothing follows.
+/// The longest wait for more after an error inside the stream: usually nothing follows.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// The policy for a chunk of an answer that is not JSON.

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use crate::error::{Error, Result};
 
-/// How failed requests are retried; never after any output was delivered.
+/// The policy for retries of failed requests; never after any output was delivered.
 ///
 /// A request is retried if the connection fails or breaks before the first delta, and for the statuses 408, 409,
 /// 425, 429, 500, 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is

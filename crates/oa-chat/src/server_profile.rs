@@ -62,7 +62,7 @@ pub struct ServerProfile {
     /// `false` if the server refuses requests for usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_for_usage: Option<bool>,
-    /// How think tags in the text are read.
+    /// The way think tags in the text are read.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "think_tags")]
     pub think_tags: Option<ThinkTags>,
     /// `false` if the server refuses requests with tools. Calls are then made in text, and

@@ -7,13 +7,13 @@ use crate::thinking::ThinkingField;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct ServerTraits {
-    /// How messages are written.
+    /// The format of messages.
     pub format: MessageFormat,
     /// The name of the token limit.
     pub token_limit: TokenLimit,
     /// True if usage is requested.
     pub asks_for_usage: bool,
-    /// How think tags in the text are read.
+    /// The way think tags in the text are read.
     pub think_tags: ThinkTags,
     /// True if an assistant message is required between a tool message and a user message (QUIRKS row 89).
     pub bridges_tool_and_user: bool,

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-/// How much a model should think before it answers. Each provider has its own parameter for it.
+/// The amount of thinking before a model answers. Each provider has its own parameter for it.
 ///
 /// ```
 /// use oa_chat::Thinking;

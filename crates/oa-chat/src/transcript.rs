@@ -12,7 +12,7 @@ use oa_types::{ContentBlock, Message, MessageRole, TextBlock};
 
 use crate::wire_format::{WireFormat, instructions_of};
 
-/// How many bytes of messages are copied together into one segment. Newer ones are copied into each request.
+/// The number of bytes of messages that are copied together into one segment. Newer ones are copied into each request.
 const SEGMENT: usize = 16 * 1024;
 
 /// Serializes each message once, however many requests it is sent with.

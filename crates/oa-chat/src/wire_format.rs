@@ -8,7 +8,7 @@ use oa_types::{Message, MessageRole};
 
 use crate::dialect::TextDialect;
 
-/// How a conversation is written for a server. Equal formats write equal bytes.
+/// The format in which a conversation is written for a server. Equal formats write equal bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WireFormat {
     pub(crate) messages: MessageFormat,

@@ -14,7 +14,7 @@ pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// The prompt tokens that an answer reports by default.
 pub(crate) const PROMPT: usize = 25;
 
-/// How many bytes of chunks are written at once.
+/// The number of bytes of chunks that are written at once.
 const BURST: usize = 64 << 10;
 
 /// The events of an answer.
@@ -25,7 +25,7 @@ pub(crate) struct Answer {
     reason: &'static str,
 }
 
-/// How events are split into HTTP chunks, and chunks into writes.
+/// The way events are split into HTTP chunks, and chunks into writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Framing {
     /// Each event is a chunk, and many are written at once.

@@ -26,11 +26,11 @@ struct Case {
     /// The form of the answer.
     form: usize,
     unit: Unit,
-    /// How many units to count: this many, and three times as many.
+    /// The number of units to count: this many, and three times as many.
     units: usize,
     /// The target for our instructions, and the expected count of the loop.
     targets: [Option<f64>; 2],
-    /// How many units to time; `None` where the server sets the pace.
+    /// The number of units to time; `None` where the server sets the pace.
     timed: Option<usize>,
 }
 

@@ -188,7 +188,7 @@ impl Replay {
     }
 }
 
-/// How many bytes of a request's JSON count as a token.
+/// The number of bytes of a request's JSON that count as a token.
 const BYTES_PER_TOKEN: usize = 4;
 
 /// The two numbers of a path such as `/0/2000/chat/completions`, and the length of the body.

@@ -19,7 +19,7 @@ use crate::replay::{BURSTS, Server};
 use crate::{REQUESTS, ours, runtime};
 
 const PROCESSES: usize = 7;
-/// How many requests each client makes in one process, and in one turn.
+/// The number of requests that each client makes in one process, and in one turn.
 const REQUESTS_EACH: usize = 5_000;
 const REQUESTS_A_TURN: usize = 100;
 

@@ -26,7 +26,7 @@ pub(crate) use crate::structured::held::Held;
 pub(crate) use crate::structured::output::{Judged, Output};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
-/// How structured output is requested from the model.
+/// The way structured output is requested from the model.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OutputMode {

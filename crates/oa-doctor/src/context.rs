@@ -16,7 +16,7 @@ use crate::target::ProbeTarget;
 #[derive(Debug)]
 pub(crate) struct ProbeContext {
     pub(crate) target: ProbeTarget,
-    /// How the options say that think tags are read.
+    /// The way think tags are read, as the options say it.
     pub(crate) think_tags: ThinkTags,
     /// True if the options have a profile.
     pub(crate) has_profile: bool,

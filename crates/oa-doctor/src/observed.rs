@@ -20,7 +20,7 @@ pub(crate) struct Observed {
     pub(crate) bytewise: Bytewise,
     asked: Instant,
     pub(crate) deltas: u64,
-    /// How many pieces of the body carried them.
+    /// The number of pieces of the body that carried them.
     pub(crate) arrivals: u64,
     last_piece: u64,
     first: Option<Instant>,

@@ -5,7 +5,7 @@ use std::fmt;
 use oa_chat::Endpoint;
 use oa_redact::Secrets;
 
-/// How much of a server's text is shown, in characters.
+/// The length of a server's text that is shown, in characters.
 const SHOWN: usize = 240;
 
 /// Masks secrets in a server's text: a server may repeat the key that it got.

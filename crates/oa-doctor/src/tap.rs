@@ -10,9 +10,9 @@ use tokio::time::Instant;
 /// Measurements of one answer's bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Bytewise {
-    /// How many pieces have arrived.
+    /// The number of pieces that have arrived.
     pub(crate) pieces: u64,
-    /// How many comments came before the first payload, and when the first one did.
+    /// The number of comments before the first payload, and the time of the first one.
     pub(crate) comments: u32,
     pub(crate) first_comment: Option<Instant>,
     /// True if it is one JSON document.
@@ -26,7 +26,7 @@ pub(crate) struct Bytewise {
     pub(crate) calls: Fragments,
 }
 
-/// How many payloads have token counts, and with what beside them.
+/// The number of payloads with token counts, and what stands beside them.
 #[derive(Debug, Default)]
 pub(crate) struct UsagePlace {
     pub(crate) payloads: u64,
@@ -34,7 +34,7 @@ pub(crate) struct UsagePlace {
     pub(crate) in_choice: bool,
 }
 
-/// How calls are split into pieces.
+/// The way calls are split into pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     pub(crate) count: u64,

@@ -1,4 +1,4 @@
-//! How the grammar builds [`Value`]s.
+//! The grammar's way to build [`Value`]s.
 
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};

@@ -147,7 +147,7 @@ fn entries(text: &str) -> Vec<Entry> {
     entries
 }
 
-/// How many brackets stay open. Brackets in strings come in pairs here, or the manifest is odd.
+/// The number of brackets that stay open. Brackets in strings come in pairs here, or the manifest is odd.
 fn depth(text: &str) -> i32 {
     text.chars().fold(0, |depth, c| match c {
         '[' | '{' => depth + 1,

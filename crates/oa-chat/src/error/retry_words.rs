@@ -1,4 +1,4 @@
-//! How long a server asks to wait (QUIRKS row 100).
+//! The wait that a server asks for in its message (QUIRKS row 100).
 
 use std::time::Duration;
 

@@ -22,7 +22,7 @@ use crate::settings::Settings;
 pub enum Compaction {
     /// The oldest messages were dropped.
     Dropped {
-        /// How many.
+        /// The number of messages.
         messages: usize,
     },
     /// It was interrupted while a summary was written; history is unchanged.
@@ -33,7 +33,7 @@ pub enum Compaction {
     Stuck,
     /// Messages were replaced by a summary, which is in the first remaining prompt.
     Summarized {
-        /// How many.
+        /// The number of messages.
         messages: usize,
         /// Usage of the answers that compaction took, also counted in
         /// [`TurnMetadata::total_usage`](crate::TurnMetadata::total_usage).

@@ -13,7 +13,7 @@ use crate::settings::Settings;
 pub struct Structured<T> {
     /// The value.
     pub value: T,
-    /// How many attempts it took, this one included.
+    /// The number of attempts that it took, this one included.
     pub tries: u32,
     /// The message that it was read from, as it is in history.
     pub message: Option<AssistantMessage>,

@@ -1,4 +1,4 @@
-//! How servers say that a model has no tools.
+//! The words by which servers say that a model has no tools.
 
 use oa_fallback::says_no_tools;
 
