@@ -36,8 +36,9 @@ impl Prepared {
     }
 }
 
-/// The gates of one call. Each change is prepared again, so that the last gate has seen the input that runs.
-pub(crate) struct Judges {
+/// The hooks and permissions that a call must pass. Each change is prepared again, so that the last of them has
+/// seen the input that runs.
+pub(crate) struct CallGate {
     /// `None` if no hook is for this tool.
     pub(crate) hooks: Option<Hooks>,
     /// `None` for a call that needs no permission, and for one of an unknown tool.
@@ -51,14 +52,14 @@ pub(crate) struct Judges {
     pub(crate) prepared: Prepared,
 }
 
-/// The decision of the gates about a call, and the input that they have seen.
-pub(crate) struct Ruling {
+/// The decision of a [`CallGate`], and the input that it has seen.
+pub(crate) struct Decided {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) prepared: Prepared,
-    pub(crate) word: Word,
+    pub(crate) decision: GateDecision,
 }
 
-pub(crate) enum Word {
+pub(crate) enum GateDecision {
     Allow,
     Deny(Denial),
     Later,
@@ -70,17 +71,19 @@ pub(crate) struct Denial {
     pub(crate) reason: String,
 }
 
-impl Judges {
-    /// Runs all gates. An error is a hook that failed: the turn ends.
-    pub(crate) async fn decide(mut self) -> Result<Ruling, oa_hooks::Error> {
+impl CallGate {
+    /// Runs the whole gate. An error is a hook that failed: the turn ends.
+    pub(crate) async fn decide(mut self) -> Result<Decided, oa_hooks::Error> {
         Ok(match self.before_question().await? {
-            Some(word) => self.rule(word),
+            Some(decision) => self.decided(decision),
             None => self.question().await,
         })
     }
 
     /// Runs the hooks, the rules and the mode; `None` if permission is still needed.
-    pub(crate) async fn before_question(&mut self) -> Result<Option<Word>, oa_hooks::Error> {
+    pub(crate) async fn before_question(
+        &mut self,
+    ) -> Result<Option<GateDecision>, oa_hooks::Error> {
         if let Some(hooks) = &self.hooks {
             let event = PreToolUseEvent::new(
                 &*self.name,
@@ -91,47 +94,52 @@ impl Judges {
             match hooks.pre_tool_use(event, sleep).await? {
                 HookOutcome::Allow => {}
                 HookOutcome::Block { reason } => {
-                    return Ok(Some(Word::Deny(Denial::by_hook(reason))));
+                    return Ok(Some(GateDecision::Deny(Denial::by_hook(reason))));
                 }
                 HookOutcome::Modify(change) => self.prepare(change.value),
             }
         }
-        let Some(permissions) = &self.permissions else { return Ok(Some(Word::Allow)) };
+        let Some(permissions) = &self.permissions else { return Ok(Some(GateDecision::Allow)) };
         if let Some(reason) = self.denial(permissions) {
-            return Ok(Some(Word::Deny(Denial::by_permission(reason))));
+            return Ok(Some(GateDecision::Deny(Denial::by_permission(reason))));
         }
         // Nobody is bothered about a call that cannot run: its result says what does not fit.
         let is_settled = self.is_approved || self.prepared.fit != Fit::Fits;
-        Ok(is_settled.then_some(Word::Allow))
+        Ok(is_settled.then_some(GateDecision::Allow))
     }
 
     /// Asks for permission.
-    pub(crate) async fn question(mut self) -> Ruling {
-        let Some(permissions) = self.permissions.take() else { return self.rule(Word::Allow) };
+    pub(crate) async fn question(mut self) -> Decided {
+        let Some(permissions) = self.permissions.take() else {
+            return self.decided(GateDecision::Allow);
+        };
         let request = PermissionRequest::new(
             &*self.name,
             self.prepared.input.clone(),
             &*self.id,
             self.history.clone(),
         );
-        let word = match permissions.decide(request.with_category(self.category()), sleep).await {
-            Permission::Allow => Word::Allow,
+        let decision = match permissions.decide(request.with_category(self.category()), sleep).await
+        {
+            Permission::Allow => GateDecision::Allow,
             Permission::AllowWith(input) => {
                 self.prepare(input);
                 // A rule may forbid what somebody has put in the place of what was asked.
                 let denial = self.denial(&permissions);
-                denial.map_or(Word::Allow, |reason| Word::Deny(Denial::by_permission(reason)))
+                denial.map_or(GateDecision::Allow, |reason| {
+                    GateDecision::Deny(Denial::by_permission(reason))
+                })
             }
-            Permission::Later => Word::Later,
-            Permission::Deny(reason) => Word::Deny(Denial::by_permission(reason)),
+            Permission::Later => GateDecision::Later,
+            Permission::Deny(reason) => GateDecision::Deny(Denial::by_permission(reason)),
             // What is not known here lets nothing pass.
-            _ => Word::Deny(Denial::by_permission("it was not allowed".to_owned())),
+            _ => GateDecision::Deny(Denial::by_permission("it was not allowed".to_owned())),
         };
-        self.rule(word)
+        self.decided(decision)
     }
 
-    pub(crate) fn rule(self, word: Word) -> Ruling {
-        Ruling { tool: self.tool, prepared: self.prepared, word }
+    pub(crate) fn decided(self, decision: GateDecision) -> Decided {
+        Decided { tool: self.tool, prepared: self.prepared, decision }
     }
 
     fn prepare(&mut self, input: Value) {

@@ -175,9 +175,9 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
-            Done::Decisions(rulings) => {
-                let rulings = rulings.map_err(|error| self.fail(error::hook(error)))?;
-                return Ok(self.take_rulings(rulings));
+            Done::Decisions(decided) => {
+                let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
+                return Ok(self.take_decided(decided));
             }
             Done::Prompt(verdict) => self.take_prompt(verdict)?,
             Done::Response(response) => {

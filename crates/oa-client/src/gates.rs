@@ -12,7 +12,7 @@ use oa_turn::{Call, CallState, Decision, Fit};
 use oa_types::{Outcome, ToolUseBlock};
 use serde_json::Value;
 
-use crate::decision::{Denial, Judges, Prepared, Ruling, Word};
+use crate::decision::{CallGate, Decided, Denial, GateDecision, Prepared};
 use crate::driver::Driver;
 use crate::error::{self, Result};
 use crate::event::{AgentEvent, CallDenied};
@@ -27,7 +27,7 @@ impl Driver {
             // Its question was asked together with those of the calls before it.
             return None;
         }
-        let Some(judges) = self.judges(call) else {
+        let Some(gate) = self.call_gate(call) else {
             let Prepared { input, fit } = self.prepared(call);
             self.turn.set_input(call, input.clone(), fit);
             self.turn.decide(call, Decision::Run(input));
@@ -35,42 +35,42 @@ impl Driver {
         };
         if !self.settings.config.permissions.asks_at_once() {
             self.work.hooks = Some(Box::pin(async move {
-                Done::Decisions(judges.decide().await.map(|ruling| [(call, ruling)].into()))
+                Done::Decisions(gate.decide().await.map(|decided| [(call, decided)].into()))
             }));
             return None;
         }
         let calls = self.turn.calls().iter().enumerate().skip(call + 1);
         let undecided = calls.filter(|(_, call)| call.state == CallState::Undecided);
-        let others = undecided.filter_map(|(place, _)| Some((place, self.judges(place)?)));
-        let judges = [(call, judges)].into_iter().chain(others).collect();
+        let others = undecided.filter_map(|(place, _)| Some((place, self.call_gate(place)?)));
+        let gates = [(call, gate)].into_iter().chain(others).collect();
         self.work.hooks =
-            Some(Box::pin(async move { Done::Decisions(decide_at_once(judges).await) }));
+            Some(Box::pin(async move { Done::Decisions(decide_at_once(gates).await) }));
         None
     }
 
-    /// Applies the first ruling, and keeps the others until the turn emits their calls.
-    pub(crate) fn take_rulings(
+    /// Applies the first decision, and keeps the others until the turn emits their calls.
+    pub(crate) fn take_decided(
         &mut self,
-        mut rulings: VecDeque<(usize, Ruling)>,
+        mut decided: VecDeque<(usize, Decided)>,
     ) -> Option<AgentEvent> {
-        let (call, ruling) = rulings.pop_front()?;
-        if !rulings.is_empty() {
-            self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(rulings)))));
+        let (call, first) = decided.pop_front()?;
+        if !decided.is_empty() {
+            self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(decided)))));
         }
-        self.rule(call, ruling)
+        self.apply_decision(call, first)
     }
 
-    fn rule(&mut self, call: usize, ruling: Ruling) -> Option<AgentEvent> {
-        let Ruling { tool, prepared: Prepared { input, fit }, word } = ruling;
+    fn apply_decision(&mut self, call: usize, decided: Decided) -> Option<AgentEvent> {
+        let Decided { tool, prepared: Prepared { input, fit }, decision } = decided;
         let name = &self.turn.calls()[call].block.name;
         let is_other = |other| tool.as_ref().is_none_or(|tool| !Arc::ptr_eq(tool, other));
         // The tools may have been replaced while somebody was asked.
         let is_stale = self.settings.config.tools.get(name).is_some_and(is_other);
         let mut denied = None;
-        let decision = match word {
-            Word::Allow => Decision::Run(input.clone()),
-            Word::Later => Decision::Wait(input.clone()),
-            Word::Deny(denial) => {
+        let decision = match decision {
+            GateDecision::Allow => Decision::Run(input.clone()),
+            GateDecision::Later => Decision::Wait(input.clone()),
+            GateDecision::Deny(denial) => {
                 let content = denial.to_value(name);
                 denied = Some(self.denied(call, input.clone(), denial));
                 Decision::Refuse(content)
@@ -164,14 +164,14 @@ impl Driver {
         self.turn.approve(id, Decision::Run(prepared.input)).map_err(error::turn)
     }
 
-    /// Returns the gates of a call, if it has any.
-    fn judges(&self, call: usize) -> Option<Judges> {
+    /// Returns the gate of a call, if it has one.
+    fn call_gate(&self, call: usize) -> Option<CallGate> {
         let Call { block, is_approved, .. } = &self.turn.calls()[call];
         let AgentConfig { hooks, permissions, tools, .. } = &self.settings.config;
         let tool = tools.get(&block.name);
         let is_hooked = hooks.has_pre_tool_use(&block.name);
         let needs_permission = tool.is_some() && !permissions.allow_everything();
-        (is_hooked || needs_permission).then(|| Judges {
+        (is_hooked || needs_permission).then(|| CallGate {
             hooks: is_hooked.then(|| hooks.clone()),
             permissions: needs_permission.then(|| permissions.clone()),
             is_approved: *is_approved,
@@ -216,14 +216,14 @@ impl Driver {
 
 /// Runs the hooks on one call after another, then asks all questions concurrently.
 async fn decide_at_once(
-    judges: Vec<(usize, Judges)>,
-) -> Result<VecDeque<(usize, Ruling)>, oa_hooks::Error> {
-    let (mut rulings, mut questions) = (Vec::new(), Vec::new());
-    for (call, mut judges) in judges {
-        match judges.before_question().await? {
-            Some(word) => rulings.push((call, judges.rule(word))),
+    gates: Vec<(usize, CallGate)>,
+) -> Result<VecDeque<(usize, Decided)>, oa_hooks::Error> {
+    let (mut settled, mut questions) = (Vec::new(), Vec::new());
+    for (call, mut gate) in gates {
+        match gate.before_question().await? {
+            Some(decision) => settled.push((call, gate.decided(decision))),
             None => questions
-                .push(Question::Asked(Box::pin(async move { (call, judges.question().await) }))),
+                .push(Question::Asked(Box::pin(async move { (call, gate.question().await) }))),
         }
     }
     poll_fn(|cx| {
@@ -240,23 +240,23 @@ async fn decide_at_once(
     })
     .await;
     let answers = questions.into_iter().filter_map(|question| match question {
-        Question::Answered(ruling) => Some(ruling),
+        Question::Answered(answer) => Some(answer),
         Question::Asked(_) => None,
     });
     // Both are in the order of the calls, and so is what they make up.
     let mut answers = answers.peekable();
     let mut all = VecDeque::new();
-    for ruling in rulings {
-        while let Some(answer) = answers.next_if(|(call, _)| *call < ruling.0) {
+    for decided in settled {
+        while let Some(answer) = answers.next_if(|(call, _)| *call < decided.0) {
             all.push_back(answer);
         }
-        all.push_back(ruling);
+        all.push_back(decided);
     }
     all.extend(answers);
     Ok(all)
 }
 
 enum Question {
-    Answered((usize, Ruling)),
-    Asked(BoxFuture<(usize, Ruling)>),
+    Answered((usize, Decided)),
+    Asked(BoxFuture<(usize, Decided)>),
 }
