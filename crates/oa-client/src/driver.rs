@@ -20,7 +20,7 @@ use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
-use crate::structured::{Judged, Output};
+use crate::structured::{Output, Validation};
 use crate::trace::Trace;
 use crate::work::{Done, Work};
 
@@ -233,9 +233,9 @@ impl Driver {
         let usage = message.usage.unwrap_or_default();
         let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
-        let judged = match failure {
-            Some(_) => Judged::AsItIs,
-            None => self.judge(&mut message),
+        let validation = match failure {
+            Some(_) => Validation::AsItIs,
+            None => self.validate(&mut message),
         };
         let answer = Answer::from(&message);
         let message = Arc::new(message);
@@ -247,7 +247,7 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
-                self.take_answer(answer, judged);
+                self.take_answer(answer, validation);
                 self.prepare_open_calls();
             }
         }
