@@ -5,11 +5,16 @@ use std::sync::Arc;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
-use oa_tools::{ErrorBody, Tool};
-use oa_turn::Fit;
+use oa_executor::Batch;
+use oa_tools::{ArgumentError, ErrorBody, Tool};
+use oa_turn::{Call, Decision, Fit};
+use oa_types::ToolUseBlock;
 use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::sleep;
+
+use crate::event::{AgentEvent, CallDenied};
+use crate::settings::AgentConfig;
 
 /// An input with the tool's defaults and conversions, or as given if it does not match the schema.
 #[derive(Clone, Debug)]
@@ -20,19 +25,24 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn by(tool: Option<&Arc<dyn Tool>>, input: Value) -> Self {
-        let Some(tool) = tool else {
-            // Should a tool of this name appear before the call runs, nobody has asked about it.
-            let fit = Fit::Unfit("there was no such tool when the call was decided".to_owned());
-            return Self { input, fit };
-        };
-        let why = match contain(|| tool.prepare(input.clone())) {
-            Ok(Ok(input)) => return Self { input, fit: Fit::Fits },
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => {
-                format!("checking them panicked: {}", panic.excerpt().unwrap_or_default())
-            }
-        };
-        Self { input, fit: Fit::Unfit(why) }
+        match prepare(tool, input.clone()) {
+            Ok(input) => Self { input, fit: Fit::Fits },
+            Err(reason) => Self { input, fit: Fit::Unfit(reason) },
+        }
+    }
+}
+
+/// Returns the input with the tool's defaults and conversions, or the reason why it does not match the schema.
+pub(crate) fn prepare(tool: Option<&Arc<dyn Tool>>, input: Value) -> Result<Value, String> {
+    let Some(tool) = tool else {
+        // Should a tool of this name appear before the call runs, no gate has seen the call.
+        return Err("there was no such tool when the call was decided".to_owned());
+    };
+    match contain(|| tool.prepare(input)) {
+        Ok(prepared) => prepared.map_err(|error| error.to_string()),
+        Err(panic) => {
+            Err(format!("checking them panicked: {}", panic.excerpt().unwrap_or_default()))
+        }
     }
 }
 
@@ -65,10 +75,115 @@ pub(crate) enum GateDecision {
     Later,
 }
 
+impl GateDecision {
+    /// Returns the decision for the turn, and the event of a denial. `later` is the decision while permission is
+    /// outstanding.
+    pub(crate) fn apply(
+        self,
+        block: &ToolUseBlock,
+        input: &Value,
+        later: fn(Value) -> Decision,
+    ) -> (Decision, Option<AgentEvent>) {
+        match self {
+            Self::Allow => (Decision::Run(input.clone()), None),
+            Self::Deny(denial) => {
+                let content = denial.to_value(&block.name);
+                (Decision::Refuse(content), Some(denial.event(block, input)))
+            }
+            Self::Later => (later(input.clone()), None),
+        }
+    }
+}
+
+/// Calls that are about to run.
+pub(crate) struct Admission {
+    pub(crate) blocks: Vec<ToolUseBlock>,
+    pub(crate) batch: Batch,
+    pub(crate) denied: Vec<Refused>,
+}
+
+/// A call that must not run any more.
+pub(crate) struct Refused {
+    pub(crate) place: usize,
+    /// The result that the model reads.
+    pub(crate) content: Value,
+    pub(crate) event: AgentEvent,
+}
+
+impl AgentConfig {
+    /// Returns the gate of a call, if it has one.
+    pub(crate) fn gate(&self, call: &Call, history: &History) -> Option<CallGate> {
+        let Call { block, is_approved, .. } = call;
+        let Self { hooks, permissions, tools, .. } = self;
+        let tool = tools.get(&block.name);
+        let is_hooked = hooks.has_pre_tool_use(&block.name);
+        let needs_permission = tool.is_some() && !permissions.allow_everything();
+        (is_hooked || needs_permission).then(|| CallGate {
+            hooks: is_hooked.then(|| hooks.clone()),
+            permissions: needs_permission.then(|| permissions.clone()),
+            is_approved: *is_approved,
+            tool: tool.cloned(),
+            name: block.name.clone(),
+            id: block.id.clone(),
+            history: history.clone(),
+            prepared: self.prepared(call),
+        })
+    }
+
+    /// Returns the input of a call, prepared by its tool unless that was done.
+    pub(crate) fn prepared(&self, call: &Call) -> Prepared {
+        match call.fit {
+            Fit::Fits => Prepared { input: call.input.clone(), fit: Fit::Fits },
+            _ => Prepared::by(self.tools.get(&call.block.name), call.input.clone()),
+        }
+    }
+
+    /// Adds decided calls to a batch, except those denied by now: a rule, the mode or the input may have changed
+    /// since their approval.
+    pub(crate) fn admit<'a>(
+        &self,
+        batch: Batch,
+        calls: impl Iterator<Item = (usize, &'a Call)>,
+    ) -> Admission {
+        let batch = batch.state(self.state.clone());
+        let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
+        for (place, call) in calls {
+            let Call { block, input, fit, .. } = call;
+            if let Some(denial) = self.denial(call) {
+                let (content, event) = (denial.to_value(&block.name), denial.event(block, input));
+                admission.denied.push(Refused { place, content, event });
+                continue;
+            }
+            let prepared = match fit {
+                Fit::Fits => Ok(()),
+                Fit::Unfit(why) => Err(ArgumentError::new(why)),
+                // Nothing runs that no gate has seen.
+                _ => Err(ArgumentError::new("nobody has checked them")),
+            };
+            admission.batch = admission.batch.prepared(&*block.id, prepared);
+            let mut admitted = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
+            admitted.extra.clone_from(&block.extra);
+            admission.blocks.push(admitted);
+        }
+        admission
+    }
+
+    /// Returns why a call must not run now, even if it was approved.
+    fn denial(&self, call: &Call) -> Option<Denial> {
+        let Call { block, input, .. } = call;
+        let tool = self.tools.get(&block.name)?;
+        if self.permissions.allow_everything() {
+            return None;
+        }
+        let reason = self.permissions.denies(&block.name, input, tool.category())?;
+        Some(Denial::by_permission(reason))
+    }
+}
+
 /// Why a call does not run.
 pub(crate) struct Denial {
     error: &'static str,
-    pub(crate) reason: String,
+    reason: String,
 }
 
 impl CallGate {
@@ -167,5 +282,14 @@ impl Denial {
     /// Returns the result that the model reads.
     pub(crate) fn to_value(&self, tool: &str) -> Value {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
+    }
+    /// Returns the event that tells about it.
+    pub(crate) fn event(self, block: &ToolUseBlock, input: &Value) -> AgentEvent {
+        AgentEvent::CallDenied(Box::new(CallDenied {
+            call_id: block.id.clone(),
+            tool_name: block.name.clone(),
+            input: input.clone(),
+            reason: self.reason,
+        }))
     }
 }
