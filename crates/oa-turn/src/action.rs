@@ -17,6 +17,12 @@ pub enum Action {
         /// The index of the call.
         call: usize,
     },
+    /// Plan the next request; then call [`plan`](crate::Turn::plan). Returned only if
+    /// [`plan_steps`](crate::Options::plan_steps) is set.
+    Plan {
+        /// The number of the request in its turn, from 1.
+        step: u32,
+    },
     /// Run these calls; then call [`finish_call`](crate::Turn::finish_call) for each, in any order.
     Run {
         /// The indexes of the calls, in call order.
@@ -33,11 +39,14 @@ pub enum Action {
         block: ContentBlock,
     },
     /// Decide whether a prompt may be sent, and with what text; then call
-    /// [`accept_prompt`](crate::Turn::accept_prompt) or [`fail`](crate::Turn::fail). Returned only after
-    /// [`prompt`](crate::Turn::prompt).
+    /// [`accept_prompt`](crate::Turn::accept_prompt), or else [`fail`](crate::Turn::fail) for a prompt and
+    /// [`refuse_steered`](crate::Turn::refuse_steered) for a steered message. Returned only after
+    /// [`prompt`](crate::Turn::prompt) and [`steer`](crate::Turn::steer).
     Submit {
-        /// The prompt as the caller gave it.
+        /// The message as the caller gave it.
         prompt: Message,
+        /// True if the message was steered into a turn in progress.
+        steered: bool,
     },
     /// The turn has ended, or waits for the caller to answer calls.
     End {

@@ -18,6 +18,9 @@ pub struct Call {
     /// True if the call had to wait for permission and got it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_approved: bool,
+    /// True if the call is of an external tool: it does not run, and the caller adds its result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_external: bool,
 }
 
 /// The result of checking a call's input against its tool.
@@ -78,7 +81,7 @@ impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
         let input = block.input.clone();
         let (state, fit) = (CallState::Undecided, Fit::default());
-        Self { block, input, fit, state, is_approved: false }
+        Self { block, input, fit, state, is_approved: false, is_external: false }
     }
 
     /// Returns true if the call has no result and has not been refused.
@@ -86,6 +89,12 @@ impl Call {
     pub fn is_open(&self) -> bool {
         use CallState::{Allowed, Asked, Undecided, Waiting};
         matches!(self.state, Allowed | Asked | Undecided | Waiting { .. })
+    }
+
+    /// Returns true if the call may run, and its result comes from outside.
+    #[must_use]
+    pub fn waits_for_result(&self) -> bool {
+        self.is_external && self.state == CallState::Allowed
     }
 
     /// Returns true if the call waits for permission.

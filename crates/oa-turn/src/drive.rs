@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::action::Decision;
 use crate::call::Fit;
+use crate::plan::StepPlan;
 use crate::repair::unanswered;
 use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PromptOutcome,
-    PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
+    PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
 };
 use crate::turn::Turn;
 
@@ -102,13 +103,19 @@ pub trait Perform {
     /// The reason why a step was not performed: a crash, a lost connection, a suspended engine.
     type Error;
 
-    /// Reviews a prompt before it enters the conversation. It is called once for each prompt of [`Turn::prompt`]. By
-    /// default, all prompts are allowed.
+    /// Reviews a prompt before it enters the conversation. It is called once for each prompt of [`Turn::prompt`] and
+    /// each message of [`Turn::steer`]. By default, all are allowed.
     fn submit_prompt(
         &self,
         _step: PromptStep,
     ) -> impl Future<Output = Result<PromptOutcome, Self::Error>> {
         async { Ok(PromptOutcome::Allow) }
+    }
+
+    /// Plans a request. It is called before each request if [`plan_steps`](crate::Options::plan_steps) is set. By
+    /// default, requests are sent as they are.
+    fn plan(&self, _step: PlanStep) -> impl Future<Output = Result<PlanOutcome, Self::Error>> {
+        async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
     }
 
     /// Asks the model.
@@ -213,6 +220,7 @@ pub async fn drive<P: Perform>(
             Step::Approve(step) => perform.approve(step).await.map(StepOutcome::Approve),
             Step::Ask(step) => perform.ask(step).await.map(StepOutcome::Ask),
             Step::Decide(step) => perform.decide(step).await.map(StepOutcome::Decide),
+            Step::Plan(step) => perform.plan(step).await.map(StepOutcome::Plan),
             Step::Review(step) => perform.review(step).await.map(StepOutcome::Review),
             Step::Run(step) => perform.run(step).await.map(StepOutcome::Run),
             Step::SubmitPrompt(step) => {

@@ -55,6 +55,7 @@ mod conversation;
 mod guard;
 mod key;
 mod options;
+mod plan;
 mod repair;
 mod round;
 
@@ -65,11 +66,12 @@ pub use crate::answer::Answer;
 pub use crate::call::{Call, CallState, Fit};
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
-pub use crate::options::{Mode, Options};
+pub use crate::options::{Mode, Options, SteerAfterEnd};
+pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
     StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};

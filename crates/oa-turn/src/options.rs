@@ -41,6 +41,23 @@ pub struct Options {
     /// True if results replace their calls in the text, and the turn ends with that text, without another request.
     /// If a call failed, the model is asked as usual. Auto mode only. False by default.
     pub inline_results: bool,
+    /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
+    pub plan_steps: bool,
+    /// What happens to messages [steered](crate::Turn::steer) into a turn that has already given its last answer.
+    /// [`SteerAfterEnd::Continue`] by default.
+    pub steer_after_end: SteerAfterEnd,
+}
+
+/// The use of messages that were steered into a turn after its last request.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SteerAfterEnd {
+    /// The turn continues with them, within the same budgets.
+    #[default]
+    Continue,
+    /// They wait for the next turn.
+    Keep,
 }
 
 impl Options {
@@ -64,6 +81,8 @@ impl Default for Options {
             last_answer_without_tools: false,
             final_text_only: false,
             inline_results: false,
+            plan_steps: false,
+            steer_after_end: SteerAfterEnd::Continue,
         }
     }
 }

@@ -121,6 +121,13 @@ impl Round {
         open.map(|(place, _)| place).collect()
     }
 
+    /// Returns the open calls that the driver runs.
+    pub(crate) fn to_run(&self) -> Vec<usize> {
+        let open = self.calls.iter().enumerate();
+        let open = open.filter(|(_, call)| call.is_open() && !call.is_external);
+        open.map(|(place, _)| place).collect()
+    }
+
     pub(crate) fn has_open(&self) -> bool {
         self.calls.iter().any(Call::is_open)
     }
@@ -214,6 +221,16 @@ impl Round {
             && !call.awaits_review()
         {
             show_result(call, out);
+            self.results_shown += 1;
+        }
+    }
+
+    /// Shows the results that are there, in call order, when the others come from the caller.
+    pub(crate) fn show_results_so_far(&mut self, out: &mut VecDeque<ContentBlock>) {
+        while let Some(call) = self.calls.get(self.results_shown) {
+            if call.is_answered() {
+                show_result(call, out);
+            }
             self.results_shown += 1;
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::action::Decision;
 use crate::answer::Answer;
 use crate::call::{Call, Fit};
+use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
 
 /// The next step to perform: an [`Action`](crate::Action) with all the data that it needs, so that another process can
@@ -28,6 +29,8 @@ pub enum Step {
         /// The reason for the end.
         reason: FinishReason,
     },
+    /// Plan the next request.
+    Plan(PlanStep),
     /// Review the result of a call.
     Review(ReviewStep),
     /// Run calls.
@@ -52,6 +55,8 @@ pub enum StepOutcome {
     Ask(AskOutcome),
     /// The outcome of [`Step::Decide`].
     Decide(DecideOutcome),
+    /// The outcome of [`Step::Plan`].
+    Plan(PlanOutcome),
     /// The outcome of [`Step::Review`].
     Review(ReviewOutcome),
     /// The outcome of [`Step::Run`].
@@ -83,6 +88,9 @@ pub struct PromptStep {
     pub prompt: Message,
     /// The conversation before it.
     pub history: History,
+    /// True if the message was steered into a turn in progress.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steered: bool,
 }
 
 /// The outcome of reviewing a prompt.
@@ -92,7 +100,8 @@ pub struct PromptStep {
 pub enum PromptOutcome {
     /// The prompt is sent unchanged.
     Allow,
-    /// The prompt is not sent, and the conversation does not change.
+    /// The prompt is not sent, and the conversation does not change. The turn ends; it continues if the message was
+    /// steered into it.
     Block {
         /// The reason, for the caller.
         reason: String,
@@ -114,6 +123,42 @@ pub enum PromptOutcome {
     },
 }
 
+/// A request to plan.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PlanStep {
+    /// The number of the request in its turn, from 1.
+    pub step: u32,
+    /// The calls of the last answer of this turn, with their results.
+    pub last_calls: Vec<Call>,
+    /// The tokens used in this turn; 0 if unknown.
+    pub tokens: u64,
+    /// The conversation to send.
+    pub history: History,
+}
+
+/// The outcome of planning a request.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum PlanOutcome {
+    /// The turn ended early.
+    Cut {
+        /// The reason.
+        by: CutBy,
+    },
+    /// The request could not be planned, and the turn fails.
+    Failed {
+        /// The failure.
+        error: Box<ErrorRecord>,
+    },
+    /// The plan.
+    Planned {
+        /// The plan.
+        plan: StepPlan,
+    },
+}
+
 /// A request to the model.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -123,6 +168,9 @@ pub struct AskStep {
     pub number: u64,
     /// True if the request offers tools.
     pub tools: bool,
+    /// The plan of the request, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<StepPlan>,
     /// The conversation to send.
     pub history: History,
     /// The revision of each message. Equal revisions mean equal messages.

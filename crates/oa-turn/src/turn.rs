@@ -2,15 +2,18 @@ mod approval;
 mod brought;
 mod correct;
 mod cut;
+mod external;
 mod failed;
 mod failure;
 mod inline;
 mod limits;
 mod lost;
 mod phase;
+mod plan;
 mod progress;
 mod prompt;
 mod snapshot;
+mod steer;
 mod steps;
 
 use std::collections::VecDeque;
@@ -32,7 +35,8 @@ use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::key::key;
 use crate::options::{Mode, Options};
-use crate::repair::{LOST, has_text, unanswered};
+use crate::plan::StepPlan;
+use crate::repair::{LOST, calls_of, has_text, unanswered};
 use crate::round::Round;
 
 /// A conversation and the turn in progress.
@@ -66,6 +70,12 @@ pub struct Turn {
     key_seed: Box<str>,
     /// The tool whose calls are answers.
     output_tool: Option<Box<str>>,
+    /// The tools whose results come from outside.
+    external_tools: Box<[String]>,
+    /// The messages that enter before the next request.
+    steered: VecDeque<Message>,
+    /// The plan of the request in progress, if it was planned.
+    plan: Option<Box<StepPlan>>,
 }
 
 impl Turn {
@@ -87,6 +97,9 @@ impl Turn {
             requests: 0,
             key_seed: Box::default(),
             output_tool: None,
+            external_tools: Box::default(),
+            steered: VecDeque::new(),
+            plan: None,
         }
     }
 
@@ -179,11 +192,8 @@ impl Turn {
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
         message.extra = extra;
-        let calls = message.content.iter().filter_map(|block| match block {
-            ContentBlock::ToolUse(call) => Some(Call::new(call.clone())),
-            _ => None,
-        });
-        let calls: Vec<Call> = calls.collect();
+        let calls: Vec<Call> =
+            calls_of(&message).map(|call| self.new_call(call.clone())).collect();
         if self.options.final_text_only {
             self.final_text = message.text().into();
         }
@@ -201,6 +211,7 @@ impl Turn {
             let outcome = Outcome::Malformed;
             self.round.calls[place].state = CallState::Refused { content, outcome };
         }
+        self.refuse_tools_not_offered();
         if self.options.mode == Mode::Auto || self.round.calls.is_empty() {
             self.round.show_calls(&mut self.out);
         } else {
@@ -260,7 +271,7 @@ impl Turn {
     /// has a result or is not running.
     pub fn finish_call(&mut self, call: usize, content: Value, outcome: Outcome) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
-            && self.round.calls.get(call).is_some_and(Call::is_open);
+            && self.round.calls.get(call).is_some_and(|call| call.is_open() && !call.is_external);
         if running {
             self.record(call, content, outcome);
         }
@@ -289,18 +300,26 @@ impl Turn {
         }
     }
 
-    /// Answers a call on behalf of the caller, in manual mode.
+    /// Answers a call on behalf of the caller: any open call in manual mode, and in auto mode a call of an
+    /// [external tool](Self::set_external_tools) once it has been allowed.
     ///
     /// # Errors
     ///
-    /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it has a result.
+    /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it does not wait for a result.
     pub fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<(), Error> {
         let Some(call) = self.round.calls.iter().position(|call| call.block.id == id) else {
             let message = format!("no call of the last answer has the id {id:?}");
             return Err(Error::new(ErrorKind::UnknownCall, message));
         };
-        if self.options.mode == Mode::Auto || !self.round.calls[call].is_open() {
-            let message = format!("the call {id:?} is answered already");
+        let waits = match self.options.mode {
+            Mode::Auto => self.round.calls[call].waits_for_result(),
+            Mode::Manual => self.round.calls[call].is_open(),
+        };
+        if !waits {
+            let message = match self.round.calls[call].is_open() {
+                true => format!("the call {id:?} does not wait for a result"),
+                false => format!("the call {id:?} is answered already"),
+            };
             return Err(Error::new(ErrorKind::AlreadyAnswered, message));
         }
         if self.round.handed == Some(call) {
@@ -325,13 +344,29 @@ impl Turn {
             if self.round.handed.is_some() {
                 return None;
             }
+            if self.goes_on_with_steered() {
+                continue;
+            }
             match &mut self.phase {
                 Phase::Idle { .. } | Phase::Requesting { sent: true, .. } => return None,
                 Phase::Prompting { prompt, handed, .. } => {
                     if mem::replace(handed, true) {
                         return None;
                     }
-                    return Some(Action::Submit { prompt: Message::clone(prompt) });
+                    let prompt = Message::clone(prompt);
+                    return Some(Action::Submit { prompt, steered: false });
+                }
+                Phase::Steering { handed, .. } => {
+                    if mem::replace(handed, true) {
+                        return None;
+                    }
+                    return self.steered_action();
+                }
+                Phase::Planning { handed, .. } => {
+                    if mem::replace(handed, true) {
+                        return None;
+                    }
+                    return Some(Action::Plan { step: self.next_step_number() });
                 }
                 Phase::Ending { reason, rest } => {
                     if !self.final_text.is_empty() {
@@ -344,6 +379,7 @@ impl Turn {
                 }
                 Phase::Requesting { sent, .. } => {
                     *sent = true;
+                    self.progress.budget.steps = self.progress.budget.steps.saturating_add(1);
                     self.requests = self.requests.saturating_add(1);
                     let last = self.progress.last.as_mut().map(|last| last.asked = true);
                     return Some(Action::Request { tools: last.is_none() });
@@ -353,7 +389,7 @@ impl Turn {
                     if let Some(call) = self.next_review() {
                         return Some(Action::Review { call });
                     }
-                    self.phase = Phase::Requesting { sent: false, prompt };
+                    self.request(prompt);
                 }
                 Phase::Calling { started, continues, reason } => {
                     if let Some(call) = self.round.next_undecided() {
@@ -373,17 +409,22 @@ impl Turn {
                     } else if self.round.has_waiting() {
                         let reason = FinishReason::ApprovalPending;
                         self.phase = Phase::Ending { reason, rest: Rest::Approval };
-                    } else if !mem::replace(started, true) && self.round.has_open() {
-                        let calls = self.round.open();
-                        self.progress.budget.calls =
-                            self.progress.budget.calls.saturating_add(calls.len() as u32);
-                        return Some(Action::Run { calls });
+                    } else if !mem::replace(started, true) {
+                        let open = self.round.open().len() as u32;
+                        let budget = &mut self.progress.budget;
+                        budget.calls = budget.calls.saturating_add(open);
+                        let calls = self.round.to_run();
+                        if !calls.is_empty() {
+                            return Some(Action::Run { calls });
+                        }
                     } else if let Some(call) = self.next_review() {
                         return Some(Action::Review { call });
                     } else if !self.out.is_empty() {
                         // Results that nobody had to look at.
-                    } else if self.round.has_open() {
+                    } else if !self.round.to_run().is_empty() {
                         return None;
+                    } else if self.round.has_open() {
+                        self.wait_for_results();
                     } else {
                         self.end_round();
                     }
@@ -411,7 +452,11 @@ impl Turn {
                 Some(Action::Request { tools: self.progress.last.is_none() })
             }
             Phase::Prompting { prompt, handed: true, .. } => {
-                Some(Action::Submit { prompt: Message::clone(prompt) })
+                Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
+            }
+            Phase::Steering { handed: true, .. } => self.steered_action(),
+            Phase::Planning { handed: true, .. } => {
+                Some(Action::Plan { step: self.next_step_number() })
             }
             _ => {
                 let calls = self.running();
@@ -486,10 +531,22 @@ impl Turn {
     fn running(&self) -> Vec<usize> {
         match self.phase {
             Phase::Calling { started: true, .. } if self.options.mode == Mode::Auto => {
-                self.round.open()
+                self.round.to_run()
             }
             _ => Vec::new(),
         }
+    }
+
+    /// Begins a request: steered messages enter first, then it is planned.
+    fn request(&mut self, prompt: Option<usize>) {
+        self.plan = None;
+        self.phase = if !self.steered.is_empty() {
+            Phase::Steering { handed: false, prompt }
+        } else if self.options.plan_steps && self.progress.last.is_none() {
+            Phase::Planning { handed: false, prompt }
+        } else {
+            Phase::Requesting { sent: false, prompt }
+        };
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {
@@ -532,10 +589,10 @@ impl Turn {
             self.phase = Phase::ending(FinishReason::Stop);
             return;
         }
-        self.phase = match &self.progress.last {
-            Some(last) if !self.may_ask(last) => Phase::ending(last.reason.clone()),
-            _ => Phase::Requesting { sent: false, prompt: None },
-        };
+        match &self.progress.last {
+            Some(last) if !self.may_ask(last) => self.phase = Phase::ending(last.reason.clone()),
+            _ => self.request(None),
+        }
     }
 
     /// Records a result in history.

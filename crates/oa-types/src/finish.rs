@@ -36,11 +36,15 @@ pub enum FinishReason {
     RepeatedToolCall,
     /// The model finished its answer.
     Stop,
+    /// A condition of the caller ended the turn after a step.
+    Stopped,
     /// The model called tools and waits for their results.
     ToolCalls,
     /// The server sent no reason; the answer may be incomplete.
     #[default]
     Unspecified,
+    /// Calls of external tools wait for their results.
+    WaitsForResults,
     /// Any other word from a server.
     Other(Box<str>),
 }
@@ -77,8 +81,10 @@ impl FinishReason {
             Self::Refusal => "refusal",
             Self::RepeatedToolCall => "repeated_tool_call",
             Self::Stop => "stop",
+            Self::Stopped => "stopped",
             Self::ToolCalls => "tool_calls",
             Self::Unspecified => "unspecified",
+            Self::WaitsForResults => "waits_for_results",
             Self::Other(word) => word,
         }
     }
@@ -126,7 +132,9 @@ impl From<&str> for FinishReason {
             "refusal" => Self::Refusal,
             "repeated_tool_call" => Self::RepeatedToolCall,
             "stop" => Self::Stop,
+            "stopped" => Self::Stopped,
             "tool_calls" => Self::ToolCalls,
+            "waits_for_results" => Self::WaitsForResults,
             other => Self::Other(other.into()),
         }
     }

@@ -95,7 +95,7 @@ impl Turn {
 
     /// Replaces the conversation by one that may wait for calls. Works like [`set_history`](Self::set_history),
     /// except that calls without a result at its end stay open: in auto mode they wait for permission, in manual mode
-    /// for their results. Results at its end are reviewed before the next request, since they may not have been.
+    /// and if their tool is external for their results. Results at its end are reviewed before the next request, since they may not have been.
     ///
     /// # Errors
     ///
@@ -115,27 +115,29 @@ impl Turn {
             place <= results_at
                 || result_of(message).is_some_and(|result| !is_open(&result.tool_use_id))
         });
-        let state = |id: &str| {
+        let state = |ToolUseBlock { id, name, .. }: &ToolUseBlock| {
             let mut results = messages[results_at..].iter().filter_map(result_of);
-            match results.find(|result| result.tool_use_id == id) {
+            match results.find(|result| result.tool_use_id == *id) {
                 Some(result) => CallState::Answered {
                     content: result.content.clone(),
                     outcome: if result.is_error { Outcome::Failed } else { Outcome::Ok },
                     reviewed: false,
                 },
-                None if self.options.mode == Mode::Auto => CallState::Waiting { decided: false },
+                None if self.options.mode == Mode::Auto && !self.is_external(name) => {
+                    CallState::Waiting { decided: false }
+                }
                 None => CallState::Allowed,
             }
         };
         let asking = messages[..results_at].last().into_iter().flat_map(calls_of);
         let calls: Vec<Call> = asking
-            .map(|block| Call { state: state(&block.id), ..Call::new(block.clone()) })
+            .map(|block| Call { state: state(block), ..self.new_call(block.clone()) })
             .collect();
-        let is_open = calls.iter().any(Call::is_open);
+        let is_waiting = calls.iter().any(Call::is_waiting);
         self.conversation.set(messages);
         self.answers = self.answers.saturating_add(1);
         self.round = Round::restored(calls, results_at, self.answers);
-        let waits = is_open && self.options.mode == Mode::Auto;
+        let waits = is_waiting && self.options.mode == Mode::Auto;
         self.phase = Phase::Idle { rest: if waits { Rest::Approval } else { Rest::Done } };
         self.forget_failure();
         Ok(())
@@ -158,7 +160,7 @@ impl Turn {
             let (content, reviewed) = (result.content.clone(), known.is_none());
             let state = CallState::Answered { content, outcome, reviewed };
             let input = known.map_or_else(|| block.input.clone(), |call| call.input.clone());
-            Call { state, input, ..Call::new(block.clone()) }
+            Call { state, input, ..self.new_call(block.clone()) }
         });
         Round::restored(calls.collect(), answer + 1, self.answers)
     }

@@ -10,24 +10,21 @@ impl Turn {
     /// Returns true if the turn continues. It does so only right after an answer without calls, and only if no limit
     /// is reached.
     pub fn correct(&mut self, message: Message) -> bool {
-        let Phase::Ending { reason, .. } = &self.phase else { return false };
-        let is_over = matches!(
-            reason,
-            FinishReason::Interrupted
-                | FinishReason::MaxRunCost
-                | FinishReason::MaxRunTime
-                | FinishReason::MaxRunTokens
-                | FinishReason::MaxToolCalls
-                | FinishReason::MaxToolIterations
-                | FinishReason::RepeatedToolCall
-        );
-        if is_over || self.spent().is_some() || !self.round.calls.is_empty() {
+        if !self.may_go_on() {
             return false;
         }
         self.final_text = Box::default();
         let prompt = Some(self.history().len());
         self.conversation.push(message);
-        self.phase = Phase::Requesting { sent: false, prompt };
+        self.request(prompt);
         true
+    }
+
+    /// Returns true if the turn is about to end with an answer without calls, and no limit keeps it from asking again.
+    pub(super) fn may_go_on(&self) -> bool {
+        let Phase::Ending { reason, .. } = &self.phase else { return false };
+        let is_over = reason.is_limit()
+            || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped);
+        !is_over && self.spent().is_none() && self.round.calls.is_empty()
     }
 }

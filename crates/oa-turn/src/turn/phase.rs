@@ -11,6 +11,10 @@ pub(super) enum Phase {
     Prompting { prompt: Box<Message>, handed: bool, rest: Rest },
     /// Results are reviewed, then a request follows.
     Continuing { prompt: Option<usize> },
+    /// The first steered message awaits review, before the next request.
+    Steering { handed: bool, prompt: Option<usize> },
+    /// The next request is being planned.
+    Planning { handed: bool, prompt: Option<usize> },
     /// The turn waits for an answer. `prompt` is the index of the prompt in history until the answer begins: until
     /// then, a failure removes the prompt.
     Requesting { sent: bool, prompt: Option<usize> },
@@ -58,7 +62,10 @@ impl Phase {
     /// Returns the index of a prompt whose answer has not begun.
     pub(super) fn prompt(&self) -> Option<usize> {
         match self {
-            Self::Continuing { prompt } | Self::Requesting { prompt, .. } => *prompt,
+            Self::Continuing { prompt }
+            | Self::Planning { prompt, .. }
+            | Self::Requesting { prompt, .. }
+            | Self::Steering { prompt, .. } => *prompt,
             _ => None,
         }
     }

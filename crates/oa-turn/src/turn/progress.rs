@@ -17,6 +17,9 @@ pub(super) struct Progress {
 /// The budget used so far.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Budget {
+    /// The requests handed out.
+    #[serde(default)]
+    pub(super) steps: u32,
     pub(super) rounds: u32,
     pub(super) calls: u32,
     pub(super) tokens: u64,

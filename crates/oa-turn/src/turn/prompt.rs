@@ -15,6 +15,17 @@ impl Turn {
     /// `InvalidPrompt` if it is empty, or not a user's message of text and images; `InvalidHistory`, as
     /// [`check_history`](Self::check_history); `MaxTurns` if the limit of prompts is reached.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
+        self.check_words(prompt)?;
+        self.check_history()?;
+        if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
+            let message = format!("the limit of {max} turns is reached");
+            return Err(Error::new(ErrorKind::MaxTurns, message));
+        }
+        Ok(())
+    }
+
+    /// Checks that a message is a user's, and holds text or images and nothing else.
+    pub(super) fn check_words(&self, prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
         if prompt.role != MessageRole::User {
             return refuse("the prompt is no message of the user");
@@ -31,11 +42,6 @@ impl Turn {
         }
         if is_blank {
             return refuse("the prompt is empty");
-        }
-        self.check_history()?;
-        if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
-            let message = format!("the limit of {max} turns is reached");
-            return Err(Error::new(ErrorKind::MaxTurns, message));
         }
         Ok(())
     }
@@ -74,23 +80,24 @@ impl Turn {
         Ok(())
     }
 
-    /// Adds the prompt that was submitted by [`prompt`](Self::prompt) to history and begins its turn. `words` replace
-    /// its text; images stay. Does nothing if no prompt awaits review.
+    /// Adds the prompt that was submitted by [`prompt`](Self::prompt) to history and begins its turn, or adds the
+    /// [steered](Self::steer) message that was handed out. `words` replace its text; images stay. Does nothing if
+    /// neither awaits review.
     ///
     /// # Errors
     ///
-    /// The errors of [`check_prompt`](Self::check_prompt). The prompt is then discarded.
+    /// The errors of [`check_prompt`](Self::check_prompt). The message is then discarded.
     pub fn accept_prompt(&mut self, words: Option<String>) -> Result<(), Error> {
-        let Phase::Prompting { prompt, rest, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Prompting { prompt, rest, .. } = &self.phase else {
+            return self.enter_steered(words);
+        };
         let (prompt, rest) = (Message::clone(prompt), *rest);
         self.phase = Phase::Idle { rest };
         let Some(words) = words else {
             self.enter(prompt, None);
             return Ok(());
         };
-        let mut changed = prompt.clone();
-        changed.content.retain(|block| matches!(block, ContentBlock::Image(_)));
-        changed.content.insert(0, TextBlock::new(words).into());
+        let changed = with_words(&prompt, words);
         self.check_prompt(&changed)?;
         let given = (changed != prompt).then_some(prompt);
         self.enter(changed, given);
@@ -107,4 +114,12 @@ impl Turn {
         self.begin(Some(place));
         self.turns = self.turns.saturating_add(1);
     }
+}
+
+/// Returns the message with other text; images stay.
+pub(super) fn with_words(message: &Message, words: String) -> Message {
+    let mut changed = message.clone();
+    changed.content.retain(|block| matches!(block, ContentBlock::Image(_)));
+    changed.content.insert(0, TextBlock::new(words).into());
+    changed
 }

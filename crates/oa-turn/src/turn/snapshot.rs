@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use oa_types::ContentBlock;
+use oa_types::{ContentBlock, Message};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::progress::Progress;
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
+use crate::plan::StepPlan;
 use crate::round::Round;
 
 /// The format version of snapshots. Increment it when a change of [`State`] or its parts would make an older reader
@@ -77,6 +78,12 @@ struct State {
     requests: u64,
     key_seed: Box<str>,
     output_tool: Option<Box<str>>,
+    #[serde(default)]
+    external_tools: Box<[String]>,
+    #[serde(default)]
+    steered: VecDeque<Message>,
+    #[serde(default)]
+    plan: Option<Box<StepPlan>>,
 }
 
 impl Turn {
@@ -99,6 +106,9 @@ impl Turn {
             requests,
             key_seed,
             output_tool,
+            external_tools,
+            steered,
+            plan,
         } = self;
         TurnSnapshot(Form::Known(Box::new(State {
             options: *options,
@@ -115,6 +125,9 @@ impl Turn {
             requests: *requests,
             key_seed: key_seed.clone(),
             output_tool: output_tool.clone(),
+            external_tools: external_tools.clone(),
+            steered: steered.clone(),
+            plan: plan.clone(),
         })))
     }
 
@@ -153,6 +166,9 @@ impl Turn {
             requests,
             key_seed,
             output_tool,
+            external_tools,
+            steered,
+            plan,
         } = state;
         Ok(Self {
             options,
@@ -169,6 +185,9 @@ impl Turn {
             requests,
             key_seed,
             output_tool,
+            external_tools,
+            steered,
+            plan,
         })
     }
 }
@@ -185,6 +204,9 @@ impl State {
                 *rest
             }
             Phase::Calling { .. } if round.calls.is_empty() => return Err("calls are missing"),
+            Phase::Steering { .. } if self.steered.is_empty() => {
+                return Err("the steered message is missing");
+            }
             _ => Rest::Done,
         };
         if rest == Rest::Approval && round.calls.iter().all(|call| call.is_answered()) {

@@ -3,12 +3,13 @@
 use oa_types::{ErrorRecord, Message};
 
 use super::Turn;
+use super::phase::Phase;
 use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
-    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
+    PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
     StepOutcome,
 };
 
@@ -43,6 +44,7 @@ impl Turn {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
             StepOutcome::Ask(outcome) => self.take_answer(outcome),
             StepOutcome::Decide(outcome) => self.take_decision(outcome),
+            StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
             StepOutcome::Run(outcome) => {
                 self.take_results(outcome);
@@ -55,6 +57,10 @@ impl Turn {
     fn take_prompt(&mut self, outcome: PromptOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             PromptOutcome::Allow => self.accept_prompt(None).map_err(|error| invalid(&error)),
+            PromptOutcome::Block { .. } if matches!(self.phase, Phase::Steering { .. }) => {
+                self.refuse_steered();
+                Ok(())
+            }
             PromptOutcome::Block { reason } => {
                 let message = format!("a hook blocked the prompt: {reason}");
                 self.fails(Box::new(ErrorRecord::new("blocked", message)))
@@ -63,6 +69,17 @@ impl Turn {
             PromptOutcome::Failed { error } => self.fails(error),
             PromptOutcome::Replace { text } => {
                 self.accept_prompt(Some(text)).map_err(|error| invalid(&error))
+            }
+        }
+    }
+
+    fn take_plan(&mut self, outcome: PlanOutcome) -> Result<(), Box<ErrorRecord>> {
+        match outcome {
+            PlanOutcome::Cut { by } => self.take_cut(by),
+            PlanOutcome::Failed { error } => self.fails(error),
+            PlanOutcome::Planned { plan } => {
+                self.plan(plan);
+                Ok(())
             }
         }
     }
@@ -184,8 +201,15 @@ impl Turn {
             Action::Request { tools } => Step::Ask(AskStep {
                 number: self.requests,
                 tools,
+                plan: self.step_plan().cloned(),
                 history: history(),
                 revisions: self.revisions().to_vec(),
+            }),
+            Action::Plan { step } => Step::Plan(PlanStep {
+                step,
+                last_calls: self.last_calls().to_vec(),
+                tokens: self.progress.budget.tokens,
+                history: history(),
             }),
             Action::Review { call } => {
                 let call = self.step_call(call, false);
@@ -196,8 +220,8 @@ impl Turn {
                 Step::Run(RunStep { calls: calls.collect() })
             }
             Action::Show { block } => Step::Show { block },
-            Action::Submit { prompt } => {
-                Step::SubmitPrompt(PromptStep { prompt, history: history() })
+            Action::Submit { prompt, steered } => {
+                Step::SubmitPrompt(PromptStep { prompt, steered, history: history() })
             }
         }
     }

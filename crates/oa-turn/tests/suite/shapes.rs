@@ -34,7 +34,8 @@ fn actions() {
         Action::Review { call: 1 },
         Action::Run { calls: vec![0, 2] },
         Action::Show { block: text("Hi") },
-        Action::Submit { prompt: Message::user("Hi") },
+        Action::Submit { prompt: Message::user("Hi"), steered: false },
+        Action::Plan { step: 1 },
     ];
     assert_snapshot!(lines(&actions), @r#"
     {"type":"decide","call":0}

@@ -1,0 +1,59 @@
+//! Requests that are planned one by one.
+
+use oa_types::Outcome;
+use serde_json::json;
+
+use super::Turn;
+use super::phase::Phase;
+use crate::call::{Call, CallState};
+use crate::plan::StepPlan;
+
+impl Turn {
+    /// Sets the plan of the next request, after [`Action::Plan`](crate::Action::Plan). If it [ends](StepPlan::end) the
+    /// turn, no request is sent; everything so far stays in history.
+    pub fn plan(&mut self, plan: StepPlan) {
+        let Phase::Planning { handed: true, prompt } = self.phase else { return };
+        if let Some(reason) = plan.end {
+            self.phase = Phase::ending(reason);
+            return;
+        }
+        self.plan = (plan != StepPlan::default()).then(|| Box::new(plan));
+        self.phase = Phase::Requesting { sent: false, prompt };
+    }
+
+    /// Returns the plan of the request in progress, if it has one other than the default.
+    #[must_use]
+    pub fn step_plan(&self) -> Option<&StepPlan> {
+        self.plan.as_deref()
+    }
+
+    /// Returns the number of requests sent in this turn.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.progress.budget.steps
+    }
+
+    /// Returns the calls of the last answer, if that answer is of this turn.
+    #[must_use]
+    pub fn last_calls(&self) -> &[Call] {
+        if self.steps() == 0 { &[] } else { self.calls() }
+    }
+
+    pub(super) fn next_step_number(&self) -> u32 {
+        self.progress.budget.steps.saturating_add(1)
+    }
+
+    /// Refuses the calls of tools that the plan did not offer.
+    pub(super) fn refuse_tools_not_offered(&mut self) {
+        let Some(plan) = self.plan.take() else { return };
+        for call in self.round.calls.iter_mut().filter(|call| call.is_undecided()) {
+            let name = &call.block.name;
+            if !plan.offers(name) {
+                let offered = plan.only_tools.as_deref().unwrap_or_default().join(", ");
+                let error = format!("no such tool: {name}; available in this step: {offered}");
+                let content = json!({ "error": error, "tool": name });
+                call.state = CallState::Refused { content, outcome: Outcome::UnknownTool };
+            }
+        }
+    }
+}

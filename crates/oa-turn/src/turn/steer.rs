@@ -1,0 +1,84 @@
+//! Messages that enter a turn in progress.
+
+use oa_types::Message;
+
+use super::Turn;
+use super::phase::Phase;
+use crate::action::Action;
+use crate::error::{Error, ErrorKind};
+use crate::options::SteerAfterEnd;
+
+/// The number of messages that may wait.
+const MOST: usize = 64;
+
+impl Turn {
+    /// Queues a user message, which enters history before the next request: of the turn in progress, never between a
+    /// call and its result, or else of the next turn. It passes the gate of prompts
+    /// ([`Action::Submit`]) and does not count as a prompt.
+    ///
+    /// If the turn ends before the message has entered, it continues for one more request, unless a limit, an
+    /// interrupt, or [`SteerAfterEnd::Keep`] keeps it from doing so. Then the message waits for the next turn. A
+    /// failed or interrupted turn keeps the messages that have not entered.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidPrompt` if it is not a valid prompt, or 64 messages wait already.
+    pub fn steer(&mut self, message: Message) -> Result<(), Error> {
+        self.check_words(&message)?;
+        if self.steered.len() >= MOST {
+            let message = format!("{MOST} messages wait for the next request already");
+            return Err(Error::new(ErrorKind::InvalidPrompt, message));
+        }
+        self.steered.push_back(message);
+        Ok(())
+    }
+
+    /// Returns the steered messages that have not entered history.
+    #[must_use]
+    pub fn steered(&self) -> impl ExactSizeIterator<Item = &Message> {
+        self.steered.iter()
+    }
+
+    /// Drops the steered message that was handed out by [`Action::Submit`]. The turn continues without it.
+    pub fn refuse_steered(&mut self) {
+        if let Phase::Steering { handed: true, prompt } = self.phase {
+            self.steered.pop_front();
+            self.request(prompt);
+        }
+    }
+
+    /// Adds the steered message that was handed out to history.
+    pub(super) fn enter_steered(&mut self, words: Option<String>) -> Result<(), Error> {
+        let Phase::Steering { handed: true, prompt } = self.phase else { return Ok(()) };
+        let Some(message) = self.steered.pop_front() else { return Ok(()) };
+        let message = match words {
+            Some(words) => super::prompt::with_words(&message, words),
+            None => message,
+        };
+        if let Err(error) = self.check_words(&message) {
+            self.request(prompt);
+            return Err(error);
+        }
+        self.conversation.push(message);
+        // A failure does not remove what stands before the message.
+        self.request(None);
+        Ok(())
+    }
+
+    pub(super) fn steered_action(&self) -> Option<Action> {
+        let prompt = self.steered.front()?.clone();
+        Some(Action::Submit { prompt, steered: true })
+    }
+
+    /// Continues a turn that is about to end, if a message has been steered into it.
+    pub(super) fn goes_on_with_steered(&mut self) -> bool {
+        let goes_on = !self.steered.is_empty()
+            && self.options.steer_after_end == SteerAfterEnd::Continue
+            && self.may_go_on();
+        if goes_on {
+            self.final_text = Box::default();
+            self.request(None);
+        }
+        goes_on
+    }
+}
