@@ -9,7 +9,7 @@ use oa_chat::BoxFuture;
 use oa_executor::Batch;
 use oa_tools::ArgumentError;
 use oa_turn::{Call, CallState, Decision, Fit};
-use oa_types::{Outcome, ToolUseBlock};
+use oa_types::Outcome;
 use serde_json::Value;
 
 use crate::decision::{Denial, Judges, Prepared, Ruling, Word};
@@ -103,16 +103,17 @@ impl Driver {
                 self.turn.finish_call(call, content, Outcome::Blocked);
                 continue;
             }
-            let Call { block, input, fit, .. } = &self.turn.calls()[call];
-            let prepared = match fit {
+            let prepared = match &self.turn.calls()[call].fit {
                 Fit::Fits => Ok(()),
                 Fit::Unfit(why) => Err(ArgumentError::new(why)),
                 // Nothing runs that no gate has seen.
                 _ => Err(ArgumentError::new("nobody has checked them")),
             };
+            let block = self.turn.calls()[call].block_to_run();
             batch = batch.prepared(&*block.id, prepared);
-            let mut block = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
-            block.extra.clone_from(&self.turn.calls()[call].block.extra);
+            if let Some(key) = self.key(call) {
+                batch = batch.idempotency_key(&block.id, key);
+            }
             blocks.push(block);
         }
         if !blocks.is_empty() {

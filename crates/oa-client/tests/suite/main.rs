@@ -1,4 +1,5 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod keys;
 mod strict;
