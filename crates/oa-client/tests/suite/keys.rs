@@ -44,7 +44,7 @@ fn pays() -> [Reply; 3] {
 }
 
 fn client(replies: impl IntoIterator<Item = Reply>, tool: impl oa_tools::Tool + 'static) -> Client {
-    let server = MemoryServer::new(replies);
+    let server = MemoryServer::new(replies.into_iter().collect::<Vec<_>>());
     let options = AgentOptions::builder().model("any").transport(server).tool(tool);
     Client::new(options.auto_execute_tools(true).build().unwrap()).unwrap()
 }
