@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use oa_executor::Batch;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
-use oa_executor::Batch;
-use oa_tools::{ArgumentError, ErrorBody, Tool};
+use oa_tools::{ArgumentError, ErrorBody, IdempotencyKey, Tool};
 use oa_turn::{Call, Decision, Fit};
 use oa_types::ToolUseBlock;
 use oa_types::contain::contain;
@@ -143,11 +143,11 @@ impl AgentConfig {
     pub(crate) fn admit<'a>(
         &self,
         batch: Batch,
-        calls: impl Iterator<Item = (usize, &'a Call)>,
+        calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
     ) -> Admission {
         let batch = batch.state(self.state.clone());
         let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
-        for (place, call) in calls {
+        for (place, call, key) in calls {
             let Call { block, input, fit, .. } = call;
             if let Some(denial) = self.denial(call) {
                 let (content, event) = (denial.to_value(&block.name), denial.event(block, input));
@@ -161,9 +161,10 @@ impl AgentConfig {
                 _ => Err(ArgumentError::new("nobody has checked them")),
             };
             admission.batch = admission.batch.prepared(&*block.id, prepared);
-            let mut admitted = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
-            admitted.extra.clone_from(&block.extra);
-            admission.blocks.push(admitted);
+            if let Some(key) = key {
+                admission.batch = admission.batch.idempotency_key(&block.id, key);
+            }
+            admission.blocks.push(call.block_to_run());
         }
         admission
     }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
+use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, Call, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
@@ -63,6 +64,14 @@ impl Driver {
             gauge: Gauge::default(),
             conversation: Conversation::new(),
         })
+    }
+
+    /// Returns the idempotency key of a call, computed once a tool asks for it.
+    pub(crate) fn key(&self, call: usize) -> Option<IdempotencyKey> {
+        let (key, id) = (self.turn.lazy_call_key(call)?, self.conversation.id());
+        Some(IdempotencyKey::lazy(move || {
+            if key.seed().is_empty() { format!("{id:016x}{key}") } else { key.to_string() }
+        }))
     }
 
     /// Waits for the next event; `None` when nothing is in progress.

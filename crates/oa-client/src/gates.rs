@@ -84,7 +84,7 @@ impl Driver {
             batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
         }
         let config = &self.settings.config;
-        let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call]));
+        let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
         let Admission { blocks, batch, denied } = config.admit(batch, calls);
         for Refused { place, content, event } in denied {
             self.events.push_back(event);

@@ -33,9 +33,7 @@ pub(crate) fn review_outcome(
     match change {
         Ok(Some(change)) => (ReviewOutcome::Replace { content: change.value }, None),
         Ok(None) => (ReviewOutcome::Keep, None),
-        Err(error) => {
-            (ReviewOutcome::Failed { error: record(&error) }, Some(error::hook(error)))
-        }
+        Err(error) => (ReviewOutcome::Failed { error: record(&error) }, Some(error::hook(error))),
     }
 }
 

@@ -7,10 +7,10 @@ use std::task::Poll;
 
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
 use oa_executor::{Batch, Run, ToolEvent};
-use oa_tools::Cancel;
+use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
-    Perform, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep,
+    Perform, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -250,10 +250,12 @@ impl Perform for AgentSteps {
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
         let Settings { config, executor, .. } = &*self.settings;
-        let is_lost = |call: &&oa_turn::StepCall| call.may_have_run && !self.reruns;
+        let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
-        let admitted = config.admit(batch, calls.iter().map(|call| (call.place, &call.call)));
+        let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
+        let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
+        let admitted = config.admit(batch, to_run);
         let Admission { blocks, batch, denied } = admitted;
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {

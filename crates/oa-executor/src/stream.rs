@@ -258,7 +258,7 @@ impl BatchStream {
             return Err(Ended::not_run(reason));
         }
         let tool = Arc::clone(tool);
-        match self.batch.prepared.get(&block.id) {
+        match self.batch.calls.get(&block.id).and_then(|call| call.prepared.as_ref()) {
             Some(Ok(())) => {}
             Some(Err(error)) => return Err(Ended::invalid_input(error)),
             None => {
@@ -303,6 +303,9 @@ impl BatchStream {
             .with_state(self.batch.state.clone());
         if self.batch.emits {
             cx = cx.with_emitter(Arc::new(sender()));
+        }
+        if let Some(key) = self.batch.calls.get(&block.id).and_then(|call| call.key.clone()) {
+            cx = cx.with_idempotency_key(key);
         }
         Ok(Job {
             tool,

@@ -11,7 +11,8 @@ use crate::plan::StepPlan;
 use crate::repair::unanswered;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
-    PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
+    PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    StepOutcome,
 };
 use crate::turn::Turn;
 

@@ -66,12 +66,13 @@ pub use crate::answer::Answer;
 pub use crate::call::{Call, CallState, Fit};
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
+pub use crate::key::CallKey;
 pub use crate::options::{Mode, Options, SteerAfterEnd};
 pub use crate::plan::StepPlan;
 pub use crate::repair::repair;
 pub use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
-    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
-    StepCall, StepOutcome,
+    DecideStep, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
+    RunOutcome, RunStep, Step, StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};

@@ -42,10 +42,18 @@ pub struct Options {
     /// If a call failed, the model is asked as usual. Auto mode only. False by default.
     pub inline_results: bool,
     /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
     /// What happens to messages [steered](crate::Turn::steer) into a turn that has already given its last answer.
     /// [`SteerAfterEnd::Continue`] by default.
+    #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
     pub steer_after_end: SteerAfterEnd,
+}
+
+impl SteerAfterEnd {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The use of messages that were steered into a turn after its last request.

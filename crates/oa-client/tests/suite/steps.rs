@@ -345,10 +345,8 @@ async fn permission_can_be_asked_within_the_turn() {
         let add = tool("add", "Add").param("n", "integer").build(|args| async { Ok(args) });
         plain(server).tool(add).can_use_tool(ask).build().unwrap()
     };
-    let server = MemoryServer::new([
-        Reply::new().call("add", json!({ "n": 1 })),
-        Reply::text("Done."),
-    ]);
+    let server =
+        MemoryServer::new([Reply::new().call("add", json!({ "n": 1 })), Reply::text("Done.")]);
     let options = asked(&server);
     let mut turn = Turn::new(options.turn_options());
     turn.submit(Message::user("Go.")).unwrap();
@@ -356,10 +354,8 @@ async fn permission_can_be_asked_within_the_turn() {
     let reason = drive(&mut turn, &steps).await.unwrap();
     assert_eq!(reason, FinishReason::ApprovalPending, "by default the turn ends");
 
-    let server = MemoryServer::new([
-        Reply::new().call("add", json!({ "n": 1 })),
-        Reply::text("Done."),
-    ]);
+    let server =
+        MemoryServer::new([Reply::new().call("add", json!({ "n": 1 })), Reply::text("Done.")]);
     let options = asked(&server);
     let (steps, entries) = (options.steps().ask_within_turn(), RefCell::default());
     let (place, strength) = (Cell::new(0), Cell::new(usize::MAX));
@@ -376,10 +372,8 @@ async fn permission_can_be_asked_within_the_turn() {
 async fn lost_calls_run_again_only_if_they_may() {
     for reruns in [false, true] {
         let ran = Arc::<Mutex<Vec<String>>>::default();
-        let server = MemoryServer::new([
-            Reply::new().call("add", json!({ "n": 1 })),
-            Reply::text("Done."),
-        ]);
+        let server =
+            MemoryServer::new([Reply::new().call("add", json!({ "n": 1 })), Reply::text("Done.")]);
         let options = plain(&server).tools(tools(&ran)).build().unwrap();
         let mut turn = Turn::new(options.turn_options());
         turn.submit(Message::user("Go.")).unwrap();

@@ -18,7 +18,7 @@ pub(super) struct Progress {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Budget {
     /// The requests handed out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) steps: u32,
     pub(super) rounds: u32,
     pub(super) calls: u32,
@@ -32,4 +32,8 @@ pub(super) struct Last {
     pub(super) reason: FinishReason,
     /// True if one more answer without tools was requested.
     pub(super) asked: bool,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }

@@ -78,11 +78,11 @@ struct State {
     requests: u64,
     key_seed: Box<str>,
     output_tool: Option<Box<str>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     external_tools: Box<[String]>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     steered: VecDeque<Message>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Box<StepPlan>>,
 }
 
@@ -123,7 +123,7 @@ impl Turn {
             turns: *turns,
             answers: *answers,
             requests: *requests,
-            key_seed: key_seed.clone(),
+            key_seed: (&**key_seed).into(),
             output_tool: output_tool.clone(),
             external_tools: external_tools.clone(),
             steered: steered.clone(),
@@ -183,7 +183,7 @@ impl Turn {
             turns,
             answers,
             requests,
-            key_seed,
+            key_seed: key_seed.into(),
             output_tool,
             external_tools,
             steered,

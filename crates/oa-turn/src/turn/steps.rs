@@ -9,8 +9,8 @@ use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
-    PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step, StepCall,
-    StepOutcome,
+    PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome,
+    RunStep, Step, StepCall, StepOutcome,
 };
 
 impl Turn {
