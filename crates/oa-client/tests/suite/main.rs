@@ -1,4 +1,4 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
-mod strict;
+mod response_format;
