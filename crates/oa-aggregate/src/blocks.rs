@@ -160,8 +160,8 @@ impl Blocks {
         }
     }
 
-    /// Returns all that was said in one voice.
-    pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
+    /// Returns all text of one voice.
+    pub(crate) fn text_of(&self, voice: Voice) -> Cow<'_, str> {
         let mut words = self.parts.iter().filter_map(|part| match part {
             Part::Words(words) if words.voice == voice => Some(&*words.text),
             _ => None,

@@ -142,7 +142,7 @@ impl Speech {
         whole: &str,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        let rest = unsaid(&self.blocks.said(voice), whole);
+        let rest = unsaid(&self.blocks.text_of(voice), whole);
         if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 

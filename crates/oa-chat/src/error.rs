@@ -330,7 +330,7 @@ impl Error {
         record.prompt_tokens = inner.context_sizes.map(|(prompt, _)| prompt);
         record.context_tokens = inner.context_size;
         record.received_bytes = inner.received;
-        record.said.clone_from(&inner.model_output);
+        record.model_output.clone_from(&inner.model_output);
         record
     }
 

@@ -105,7 +105,7 @@ impl Transcript {
                 let bridges = self.format.bridges_tool_and_user
                     && is_user(place)
                     && history[place - 1].role == MessageRole::Tool;
-                bridges.then(|| Before::Message(said(MessageRole::Assistant, BRIDGE)))
+                bridges.then(|| Before::Message(text_message(MessageRole::Assistant, BRIDGE)))
             };
             let alone = end - place == 1 && before.is_none();
             let start = self.open.len();
@@ -149,9 +149,11 @@ impl Transcript {
         }
         match words {
             words if is_user && !words.is_empty() => Some(Before::Words(words)),
-            words if !words.is_empty() => Some(Before::Message(said(MessageRole::User, &words))),
+            words if !words.is_empty() => {
+                Some(Before::Message(text_message(MessageRole::User, &words)))
+            }
             _ if is_user || *lets_assistant_begin => None,
-            _ => Some(Before::Message(said(MessageRole::User, BEGIN))),
+            _ => Some(Before::Message(text_message(MessageRole::User, BEGIN))),
         }
     }
 
@@ -256,7 +258,7 @@ enum Before {
     Words(String),
 }
 
-fn said(role: MessageRole, text: &str) -> Message {
+fn text_message(role: MessageRole, text: &str) -> Message {
     Message::new(role, vec![TextBlock::new(text).into()])
 }
 

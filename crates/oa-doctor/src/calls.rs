@@ -141,7 +141,7 @@ pub(crate) async fn results(cx: &ProbeContext) -> Finding {
         Ok(observed) => observed,
         Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
-    if !observed.said().is_empty() {
+    if !observed.visible_text().is_empty() {
         return Finding::new(PROBE, Verdict::Ok, "a call and its result are taken, and answered");
     }
     if observed.calls().next().is_some() {

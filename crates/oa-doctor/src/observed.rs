@@ -141,7 +141,7 @@ impl Observed {
     }
 
     /// Returns the text after all thinking.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn visible_text(&self) -> String {
         let text = self.text();
         match text.rsplit_once("</think>") {
             Some((_, said)) => said.trim().to_owned(),

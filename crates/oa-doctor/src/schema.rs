@@ -36,7 +36,7 @@ pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {
         }
     };
     // What does not fit is quoted in part, which must be no part of a key.
-    let said = cx.target.quotes.secrets().mask(&observed.said()).into_owned();
+    let said = cx.target.quotes.secrets().mask(&observed.visible_text()).into_owned();
     let excerpt = cx.target.quotes.quote(&said);
     let (verdict, seen) = match serde_json::from_str::<Value>(&said) {
         Ok(value) => match check_arguments(&schema, value) {

@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 
-use crate::act::Answer;
+use crate::act::PlannedResponse;
 use crate::reply::{Closing, Framing};
 
 /// Parses requests from the bytes of a connection: push into [`buffer`](Self::buffer), then call next.
@@ -233,7 +233,7 @@ impl Incoming {
 }
 
 /// Writes the head of a response.
-pub(crate) fn head_of(answer: &Answer) -> Bytes {
+pub(crate) fn head_of(answer: &PlannedResponse) -> Bytes {
     let status = answer.status;
     let reason = status.canonical_reason().unwrap_or("Unknown");
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();

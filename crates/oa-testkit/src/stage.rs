@@ -14,7 +14,7 @@ use tokio::time;
 
 use crate::act::Act;
 use crate::reply::Reply;
-use crate::requests::{Asked, Fate, Log, Request};
+use crate::requests::{Fate, Log, Request, RequestParts};
 use crate::script::{Scene, Script};
 use crate::story::Story;
 use crate::wire::CREATED;
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// Stores the request and decides how to respond.
-    pub(crate) fn ask(self: &Arc<Self>, asked: Asked) -> (Act, Playing) {
+    pub(crate) fn ask(self: &Arc<Self>, asked: RequestParts) -> (Act, Playing) {
         let request = self.state().log.push(asked);
         let act = self.act(&request);
         self.change();

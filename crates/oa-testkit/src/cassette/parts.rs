@@ -9,12 +9,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::interaction::{Answer, is_stream};
+use super::interaction::{RecordedResponse, is_stream};
 use crate::chop::Cut;
 use oa_redact::base64;
 
 /// Writes the parts of a response body, each a JSON value.
-pub(super) fn write(answer: &Answer) -> Vec<String> {
+pub(super) fn write(answer: &RecordedResponse) -> Vec<String> {
     if is_stream(&answer.headers) {
         return Cut::Events.pieces(&answer.body).iter().map(|event| written(event)).collect();
     }
@@ -101,11 +101,11 @@ mod tests {
 
     use super::*;
 
-    fn answer(kind: &'static str, body: &[u8]) -> Answer {
+    fn answer(kind: &'static str, body: &[u8]) -> RecordedResponse {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let body = body.to_vec().into();
-        Answer { body, borders: None, cut: None, headers, status: http::StatusCode::OK }
+        RecordedResponse { body, borders: None, cut: None, headers, status: http::StatusCode::OK }
     }
 
     fn back(parts: &[String]) -> Vec<u8> {

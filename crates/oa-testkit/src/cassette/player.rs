@@ -7,7 +7,7 @@ use http::{Method, Uri};
 
 use super::diff::diff;
 use super::error::{CassetteError, CassetteErrorKind};
-use super::interaction::{Answer, Interaction};
+use super::interaction::{Interaction, RecordedResponse};
 use super::question::{Blur, Question};
 use super::secrets::Secrets;
 use crate::requests::count;
@@ -51,7 +51,7 @@ impl Player {
         uri: &Uri,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<Answer, CassetteError> {
+    ) -> Result<RecordedResponse, CassetteError> {
         let mut secrets = self.secrets.clone();
         secrets.learn(headers);
         let question = Question::new(method, uri, body, &secrets);

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::interaction::{Answer, Interaction};
+use super::interaction::{Interaction, RecordedResponse};
 use super::parts;
 use super::question::{Payload, Question};
 use super::secrets::Secrets;
@@ -40,7 +40,7 @@ pub(super) fn write(interactions: &[Interaction]) -> String {
     text
 }
 
-fn response(answer: &Answer) -> Vec<(&'static str, String)> {
+fn response(answer: &RecordedResponse) -> Vec<(&'static str, String)> {
     let headers = answer.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.as_str().to_owned(), Value::from(value))
@@ -120,7 +120,7 @@ fn question(text: &RawValue) -> Result<Question, String> {
     Ok(Question::new(method, &uri, &body, &Secrets::default()))
 }
 
-fn answer(text: &RawValue) -> Result<Answer, String> {
+fn answer(text: &RawValue) -> Result<RecordedResponse, String> {
     let mut members = Members::new(text)?;
     let status = StatusCode::from_u16(members.required("status")?).map_err(|_| "not a status")?;
     let mut headers = HeaderMap::new();
@@ -130,7 +130,7 @@ fn answer(text: &RawValue) -> Result<Answer, String> {
         headers.insert(key, value);
     }
     let body = members.body()?.into();
-    let answer = Answer {
+    let answer = RecordedResponse {
         body,
         borders: members.optional("borders")?,
         cut: members.optional("cut")?,
@@ -219,7 +219,7 @@ mod tests {
                 let headers =
                     HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
                 let status = StatusCode::from_u16(status).expect("a status");
-                let answer = Answer { body: body.into(), borders, cut, headers, status };
+                let answer = RecordedResponse { body: body.into(), borders, cut, headers, status };
                 Interaction { answer, question }
             },
         )

@@ -97,13 +97,13 @@ impl Check<'_> {
                 }
             }
             Value::Null => self.say(path, "is null"),
-            Value::String(text) => self.said(path, text),
+            Value::String(text) => self.check_text(path, text),
             _ => self.say(path, "is neither a string nor a list of parts"),
         }
     }
 
     /// Checks that text is not blank.
-    fn said(&mut self, path: &str, text: &str) {
+    fn check_text(&mut self, path: &str, text: &str) {
         if text.is_empty() {
             self.say(path, "is empty");
         } else if text.chars().all(char::is_whitespace) {
@@ -128,7 +128,7 @@ impl Check<'_> {
         let path = at(path, kind);
         if kind == "text" {
             if let Some(text) = self.string(&path, value) {
-                self.said(&path, text);
+                self.check_text(&path, text);
             }
         } else if let Some(image) = self.object(&path, value, &["url", "detail"]) {
             self.image(&path, image);

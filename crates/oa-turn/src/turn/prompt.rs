@@ -3,7 +3,7 @@
 use oa_types::{ContentBlock, Message, MessageRole, Outcome, TextBlock};
 
 use super::Turn;
-use super::failed::Asked;
+use super::failed::SubmittedPrompt;
 use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 
@@ -102,7 +102,7 @@ impl Turn {
         self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
         self.record_broken();
         let place = self.history().len();
-        self.asked = Some(Asked { place, given: given.map(Box::new) });
+        self.asked = Some(SubmittedPrompt { place, given: given.map(Box::new) });
         self.conversation.push(prompt);
         self.begin(Some(place));
         self.turns = self.turns.saturating_add(1);

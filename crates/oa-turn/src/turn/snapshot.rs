@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::Turn;
-use super::failed::{Asked, Failure};
+use super::failed::{Failure, SubmittedPrompt};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
 use crate::conversation::Conversation;
@@ -70,7 +70,7 @@ struct State {
     out: VecDeque<ContentBlock>,
     final_text: Box<str>,
     progress: Progress,
-    asked: Option<Asked>,
+    asked: Option<SubmittedPrompt>,
     failure: Option<Box<Failure>>,
     turns: u32,
     answers: u64,
