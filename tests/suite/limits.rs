@@ -183,7 +183,7 @@ async fn max_tool_calls_ends_the_turn_before_one_more_runs() {
     let mut client = client(auto(&server).tool(echo()).max_tool_calls(3));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolCalls));
-    ends_with(&client, r#"tool: b2!{"error":"not run: limit of tool calls","tool":"echo"}"#);
+    ends_with(&client, r#"tool: b2!{"error":"not run: tool call limit","tool":"echo"}"#);
 }
 
 #[tokio::test]
@@ -192,7 +192,7 @@ async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
     let mut client = client(auto(&server).tool(echo()).max_run_tokens(100));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
-    ends_with(&client, r#"tool: c2!{"error":"not run: limit of tokens","tool":"echo"}"#);
+    ends_with(&client, r#"tool: c2!{"error":"not run: token limit","tool":"echo"}"#);
     // Another prompt has its own budget.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
@@ -208,7 +208,7 @@ async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
     let mut client = client(options.last_answer_without_tools(true));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunCost));
-    ends_with(&client, r#"tool: c2!{"error":"not run: limit of cost","tool":"echo"}"#);
+    ends_with(&client, r#"tool: c2!{"error":"not run: cost limit","tool":"echo"}"#);
     let cost = |amount| Some(Cost::new(amount).unwrap());
     assert_eq!(client.usage().unwrap().cost, cost(0.004));
     assert_eq!(client.turn_metadata().total_usage.cost, cost(0.007));

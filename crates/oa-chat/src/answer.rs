@@ -36,7 +36,7 @@ use crate::source::{Piece, Source};
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// The error message for an empty body.
-const EMPTY: &str = "the server answered with success and an empty body";
+const EMPTY: &str = "the server answered with a success status and an empty body";
 
 /// One answer, while it arrives: the response of every chat service.
 ///

@@ -41,7 +41,7 @@ impl FormatFallback {
     #[must_use]
     pub fn instructions_for(schema: &Value) -> String {
         format!(
-            "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
+            "Answer with one JSON object and nothing else. It must match this JSON Schema: {schema}"
         )
     }
 }

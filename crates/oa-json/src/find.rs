@@ -100,13 +100,13 @@ impl ObjectFinder {
     /// after the object, and the errors of [`PartialReader::finish`].
     pub fn finish(self) -> Result<Value> {
         if self.is_ambiguous {
-            let message = "there is another `{` behind the JSON object";
+            let message = "there is another `{` after the JSON object";
             return Err(Error::new(ErrorKind::Ambiguous, message));
         }
         match self.state {
             State::Inside | State::Behind => self.object.finish(),
             State::Start | State::Thinking | State::Before => {
-                Err(Error::new(ErrorKind::Missing, "there is no JSON object in the text"))
+                Err(Error::new(ErrorKind::Missing, "the text contains no JSON object"))
             }
         }
     }

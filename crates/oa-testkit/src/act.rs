@@ -66,7 +66,7 @@ impl Act {
             made = caught(|| rule(request)).map_err(|message| format!("its rule: {message}"))?;
             reply = &made;
         }
-        Err("its rules return rules without end".to_owned())
+        Err("its rules keep returning rules".to_owned())
     }
 
     fn of(reply: &Reply, request: &Request, number: usize) -> Self {
@@ -169,7 +169,7 @@ mod tests {
         assert!(matches!(act.opening, Opening::Silence));
         assert_eq!(
             Act::new(&Reply::by(endless), &request(), 1).unwrap_err(),
-            "its rules return rules without end"
+            "its rules keep returning rules"
         );
     }
 

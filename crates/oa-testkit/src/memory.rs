@@ -157,9 +157,9 @@ where
     }
     let (kind, message) = match opening {
         Opening::Response(answer) => return Ok(response(answer, playing)),
-        Opening::HangUp => (io::ErrorKind::UnexpectedEof, "closed before the answer"),
-        Opening::Raw(_) => (io::ErrorKind::InvalidData, "the answer is not HTTP"),
-        Opening::Reset => (io::ErrorKind::ConnectionReset, "reset before the answer"),
+        Opening::HangUp => (io::ErrorKind::UnexpectedEof, "connection closed before the response"),
+        Opening::Raw(_) => (io::ErrorKind::InvalidData, "the response is not HTTP"),
+        Opening::Reset => (io::ErrorKind::ConnectionReset, "connection reset before the response"),
         Opening::Silence => std::future::pending().await,
     };
     playing.cut();
@@ -273,11 +273,15 @@ impl Body for MemoryBody {
                 Poll::Ready(None)
             }
             Ending::Close => {
-                let error = this.fail(io::ErrorKind::UnexpectedEof, "closed before the body's end");
+                let error = this.fail(
+                    io::ErrorKind::UnexpectedEof,
+                    "connection closed before the end of the body",
+                );
                 Poll::Ready(Some(Err(error)))
             }
             Ending::Reset => {
-                let error = this.fail(io::ErrorKind::ConnectionReset, "reset in the body");
+                let error =
+                    this.fail(io::ErrorKind::ConnectionReset, "connection reset inside the body");
                 Poll::Ready(Some(Err(error)))
             }
             Ending::Stall => Poll::Pending,

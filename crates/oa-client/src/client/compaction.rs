@@ -174,7 +174,7 @@ async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
             Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
         }
         Some(reason) if !is_whole(reason) => {
-            let message = format!("the summary is not known to be whole: it ended by {reason}");
+            let message = format!("the summary may be incomplete: it ended with {reason}");
             Err(Error::new(ErrorKind::Stream, message))
         }
         _ if text.trim().is_empty() => {

@@ -145,7 +145,10 @@ async fn the_wait_has_an_end() {
     let began = Instant::now();
     let error = ask(&router).await.unwrap_err();
     assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::Unavailable, 3));
-    assert!(error.to_string().ends_with("a is busy; timed out after waiting 3s for a free server"), "{error}");
+    assert!(
+        error.to_string().ends_with("a is busy; timed out after waiting 3s for a free server"),
+        "{error}"
+    );
     assert_eq!((router.waiting(), in_use(&router)), (0, vec![1]));
     task.await.unwrap().unwrap();
 }

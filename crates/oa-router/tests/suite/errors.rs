@@ -19,7 +19,7 @@ async fn every_failure_is_told_in_one_line_and_the_most_telling_is_the_error() {
     assert_eq!(
         error.to_string(),
         "no server answered (3 of 3 tried): \
-         a failed: no answer: reset before the answer; \
+         a failed: no answer: connection reset before the response; \
          b failed: the server answered 503 Service Unavailable: Loading model; \
          c failed: the server answered 404 Not Found: model 'any' not found"
     );
@@ -50,7 +50,7 @@ async fn open_circuits_and_busy_servers_are_named() {
     assert_eq!(
         error.to_string(),
         "no server answered (0 of 2 tried): \
-         a has an open circuit for another 9s after: no answer: closed before the answer; b is busy; \
+         a has an open circuit for another 9s after: no answer: connection closed before the response; b is busy; \
          queueing is disabled"
     );
     task.abort();

@@ -14,7 +14,7 @@ pub(super) fn diff<S: AsRef<str>>(old: &[S], new: &[S]) -> String {
         told.push('\n');
     }
     if lines.len() > MAX_LINES {
-        let _ = writeln!(told, "  … and {} lines more", lines.len() - MAX_LINES);
+        let _ = writeln!(told, "  … and {} more lines", lines.len() - MAX_LINES);
     }
     told
 }

@@ -37,7 +37,7 @@ pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
 
 /// Parses the bytes of a part.
 pub(super) fn read(part: &RawValue) -> Result<Vec<u8>, String> {
-    let known = "a part of a body is a string, or has a member `data`, `json` or `base64`";
+    let known = "a part of a body must be a string, or an object with `data`, `json` or `base64`";
     if let Ok(text) = serde_json::from_str::<String>(part.get()) {
         return Ok(text.into());
     }

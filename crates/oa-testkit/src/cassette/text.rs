@@ -86,7 +86,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Interaction>, String> {
     match cassette.required::<u64>("version") {
         Ok(VERSION) => {}
         Ok(version) => {
-            return Err(format!("it is of version {version}, and this reads {VERSION}"));
+            return Err(format!(
+                "it has format version {version}, but only {VERSION} is supported"
+            ));
         }
         Err(error) => return Err(error),
     }
@@ -126,7 +128,9 @@ fn answer(text: &RawValue) -> Result<RecordedResponse, String> {
     let mut headers = HeaderMap::new();
     for (name, value) in members.required::<BTreeMap<String, String>>("headers")? {
         let header = (HeaderName::try_from(&name), HeaderValue::from_bytes(value.as_bytes()));
-        let (Ok(key), Ok(value)) = header else { return Err(format!("{name:?} is no header")) };
+        let (Ok(key), Ok(value)) = header else {
+            return Err(format!("{name:?} is not a valid header"));
+        };
         headers.insert(key, value);
     }
     let body = members.body()?.into();
@@ -168,7 +172,7 @@ impl<'a> Members<'a> {
 
     fn list(&mut self, name: &str) -> Result<Vec<&'a RawValue>, String> {
         let value = self.raw(name)?;
-        serde_json::from_str(value.get()).map_err(|_| format!("`{name}` is no list"))
+        serde_json::from_str(value.get()).map_err(|_| format!("`{name}` is not a list"))
     }
 
     fn body(&mut self) -> Result<Vec<u8>, String> {
@@ -182,7 +186,7 @@ impl<'a> Members<'a> {
     /// Reject unknown members, which may be typos in a file edited by hand.
     fn finish(self) -> Result<(), String> {
         match self.0.keys().next() {
-            Some(name) => Err(format!("nothing is known of `{name}`")),
+            Some(name) => Err(format!("unknown member `{name}`")),
             None => Ok(()),
         }
     }

@@ -23,7 +23,7 @@ impl Turn {
     pub fn fail_with(&mut self, partial: Vec<ContentBlock>) {
         match self.phase {
             Phase::Idle { .. } => return,
-            // The turn has not begun: whatever waited before the prompt still waits.
+            // The turn has not begun: calls that waited before the prompt still wait.
             Phase::Prompting { rest, .. } => {
                 self.phase = Phase::Idle { rest };
                 return;
