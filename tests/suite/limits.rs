@@ -138,8 +138,11 @@ async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
     let server = strict([pair(1), pair(2), pair(3), pair(4)]);
     let mut client = client(auto(&server).tool(echo()).max_tool_iterations(9));
     let seen = talk(&mut client, "Go.").await;
-    let told: Vec<&str> =
-        seen.iter().filter(|line| line.contains("3 times now")).map(|line| &line[..2]).collect();
+    let told: Vec<&str> = seen
+        .iter()
+        .filter(|line| line.contains("arguments 3 times"))
+        .map(|line| &line[..2])
+        .collect();
     assert_eq!(told, ["b3", "a3"]);
     assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));
     assert_eq!(server.requests().len(), 4);

@@ -240,7 +240,10 @@ fn providers_are_found_by_their_names() {
     }
     let error = "llama".parse::<Provider>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert!(error.to_string().starts_with("no provider \"llama\", only Azure OpenAI"), "{error}");
+    assert!(
+        error.to_string().starts_with("unknown provider \"llama\": use one of Azure OpenAI"),
+        "{error}"
+    );
 }
 
 /// The environment variable that marks a child process of this test, so that it does not spawn another.

@@ -261,7 +261,7 @@ async fn calls_wait_for_approval_and_the_turn_goes_on_with_what_was_said() {
     );
     let error = client.continue_turn().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("wait for permission: w"), "{error}");
+    assert!(error.to_string().contains("waiting for permission: w"), "{error}");
     for id in ["r", "nothing"] {
         assert_eq!(client.approve(id).unwrap_err().kind(), ErrorKind::InvalidInput);
     }

@@ -536,7 +536,7 @@ impl Arriving {
                 None => match pipeline.next_delta()? {
                     Delta::Text(text) => {
                         scan.push(text);
-                        // What is held back is content all the same.
+                        // Text that is held back counts as content too.
                         watch.note_content();
                         continue;
                     }

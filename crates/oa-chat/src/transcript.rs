@@ -87,7 +87,7 @@ impl Transcript {
         };
         let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
         let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
-        // What stands before a change may have become, or been, one with what follows it.
+        // The message before a change may have been merged, or may now be merged, with the one after it.
         while kept > 0 && (is_one_with_next(kept - 1) || !self.pieces[kept - 1].is_last) {
             kept -= 1;
         }
@@ -234,7 +234,7 @@ fn joined(messages: &[Message], opening: Option<&str>) -> Message {
     let mut whole = Message::user_with_blocks(opening.into_iter().collect());
     for message in messages {
         whole.role = message.role;
-        // Blocks of an answer are pieces of one text; those of the user stand on lines of their own.
+        // Blocks of an answer are pieces of one text; blocks of the user are separate lines.
         if message.role == MessageRole::Assistant && !whole.text().is_empty() {
             whole.content.push(TextBlock::new("\n").into());
         }

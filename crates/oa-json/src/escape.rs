@@ -145,7 +145,7 @@ impl std::error::Error for EscapeError {}
 ///
 /// # Errors
 ///
-/// [`Syntax`](crate::ErrorKind::Syntax) if the text cannot stand between quotes: an escape that JSON does not have, a
+/// [`Syntax`](crate::ErrorKind::Syntax) if the text is not valid between quotes: an escape that JSON does not have, a
 /// surrogate without its other half, a quote, or a control character.
 pub fn unescape(raw: &str) -> Result<Cow<'_, str>> {
     let special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);

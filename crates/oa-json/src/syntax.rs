@@ -36,7 +36,7 @@ pub(crate) trait Build: Sized {
 pub(crate) struct Syntax<'a> {
     rest: &'a str,
     doubt: Doubt,
-    /// The characters of which words without quotes consist.
+    /// The characters of words without quotes.
     is_bare: fn(char) -> bool,
     limits: Limits,
     /// The number of bytes that may still be held.

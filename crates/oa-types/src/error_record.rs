@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// An error as data: what a journal keeps of a failure, so that a replay tells it as it was told first.
+/// An error as data, for a journal: a replay reports the same error.
 ///
 /// Texts are for people; [`kind`](Self::kind) and the numbers are for programs. A word that is not known is
 /// kept as it came, so that a record which a later version wrote can be read, and written again.

@@ -210,7 +210,7 @@ async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() 
     let native =
         AgentOptions::builder().profile(report.profile.clone()).tool_mode(ToolMode::Native);
     let error = refused(native.tool(adder()));
-    assert!(error.contains("cannot be offered tools"), "{error}");
+    assert!(error.contains("does not support tools"), "{error}");
 
     let call = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 2}}</tool_call>";
     let server = MemoryServer::new([Reply::text(call), Reply::text("It is 3.")]);
@@ -292,5 +292,5 @@ fn files_that_are_none_are_told_apart() {
     let error = refused(AgentOptions::builder().model("any").profile_file(&missing.0));
     assert!(error.starts_with(&missing.0.display().to_string()), "{error}");
     let large = File::holding("large", &" ".repeat(70_000));
-    assert!(refused(AgentOptions::builder().profile_file(&large.0)).contains("larger"));
+    assert!(refused(AgentOptions::builder().profile_file(&large.0)).contains("too large"));
 }

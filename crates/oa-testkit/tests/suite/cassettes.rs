@@ -121,7 +121,7 @@ async fn a_question_is_its_method_path_and_json() {
     send(&tape, &Nobody, get("/v1/thing?x=1")).await.unwrap();
     let story = panic_of(|| tape.verify());
     assert_eq!(story.matches("  - request ").count(), 8, "{story}");
-    assert!(!story.contains("never asked"), "{story}");
+    assert!(!story.contains("never requested"), "{story}");
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn what_was_not_asked_is_told_by_verify_or_when_the_last_clone_goes() {
 
     let tape = folder.open(Mode::Replay);
     ask(&tape, &Nobody, &question("b")).await.unwrap();
-    assert!(panic_of(|| tape.verify()).contains("  - interaction 1 was never asked\n"));
+    assert!(panic_of(|| tape.verify()).contains("  - interaction 1 was never requested\n"));
     drop(tape); // It was told already.
 
     let tape = folder.open(Mode::Replay);
