@@ -45,11 +45,11 @@ fn doubt_is_refused() {
     refuses(r#"{"a": 1 "b": 2}"#, Syntax, "expected a comma or `}`, found `\\\"b\\\": 2}`");
     refuses(r#"{"a": [1, 2}"#, Syntax, "expected a comma or `]`");
     refuses(r#"["a", ,]"#, Syntax, "expected a value");
-    refuses(r#""\ud83d""#, Syntax, "half of a surrogate pair");
+    refuses(r#""\ud83d""#, Syntax, "an unpaired surrogate");
     refuses(r#""\u12""#, Syntax, "without four hexadecimal digits");
     refuses("{'a': 'it's'}", Syntax, "expected a comma");
-    refuses("12345678901234567890123", Syntax, "is not a value");
-    refuses("007", Syntax, "is not a value");
+    refuses("12345678901234567890123", Syntax, "is not a JSON value");
+    refuses("007", Syntax, "is not a JSON value");
     refuses("1 2", Ambiguous, "`2` follows the value");
     refuses("", Unfinished, "expected a value, found the end");
     refuses("[1, ", Unfinished, "expected a value, found the end");
