@@ -6,10 +6,10 @@
 
 pub mod agents;
 pub mod commits;
+pub mod expression;
 pub mod log;
 
 mod cursor;
-mod expression;
 mod parser;
 mod plan;
 mod token;
@@ -20,8 +20,10 @@ use crate::chat::Chat;
 use parser::{Misread, parse};
 use plan::Plan;
 
-const INTRODUCTION: &str = "I am a stand-in, a few rules and no language model";
-const EXAMPLES: &str = "\"What is 25 + 17, times 3?\", \"divide 10 by 4\" or \"half of 90\"";
+/// Begins each reply to a first prompt.
+pub const INTRODUCTION: &str = "I am a stand-in, a few rules and no language model";
+/// Prompts that it understands, as it lists them.
+pub const EXAMPLES: &str = "\"What is 25 + 17, times 3?\", \"divide 10 by 4\" or \"half of 90\"";
 
 /// Answers a request.
 pub fn answer(chat: &Chat<'_>) -> Reply {
@@ -73,6 +75,3 @@ fn excuse(misread: &Misread) -> String {
         ),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -43,6 +43,7 @@ mod router;
 mod secrets;
 mod signatures;
 mod soak;
+mod stand_in;
 mod stream_errors;
 mod streaming;
 mod streams;

@@ -1,4 +1,4 @@
-mod retry_words;
+mod record;
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,10 +9,9 @@ use http::{HeaderMap, StatusCode};
 use oa_fallback::says_no_tools;
 use oa_redact::{Secrets, strip_invisible};
 use oa_transport::{TimeoutKind, Watch, retry_after};
+use oa_types::Permanent;
 use oa_types::wire::ServerError;
-use oa_types::{ErrorRecord, Permanent};
 
-use self::retry_words::in_words;
 use crate::format_fallback::refuses_format;
 use crate::pipeline::PipelineError;
 
@@ -197,8 +196,8 @@ impl Error {
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
         error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
-        let told = || (status == StatusCode::TOO_MANY_REQUESTS).then(|| in_words(&server.message));
-        error.0.retry_after = retry_after(headers).or_else(|| told().flatten());
+        let told = || server.retry_after().filter(|_| status == StatusCode::TOO_MANY_REQUESTS);
+        error.0.retry_after = retry_after(headers).or_else(told);
         error
     }
 
@@ -313,24 +312,6 @@ impl Error {
         this.0.received = Some(received);
         this.0.cause = Some(Box::new(error));
         this
-    }
-
-    /// Returns the error as data, for a journal or another process. The source is not part of it.
-    #[must_use]
-    pub fn to_record(&self) -> ErrorRecord {
-        let inner = &*self.0;
-        let mut record = ErrorRecord::new(snake_case(&inner.kind), &*inner.message);
-        record.status = self.status();
-        (record.code, record.request_id) = (inner.code.clone(), inner.request_id.clone());
-        let milliseconds = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        record.retry_after_ms = inner.retry_after.map(milliseconds);
-        record.is_retryable = inner.retryable;
-        record.timeout = inner.timeout.as_ref().map(|kind| snake_case(kind));
-        record.prompt_tokens = inner.context_sizes.map(|(prompt, _)| prompt);
-        record.context_tokens = inner.context_size;
-        record.received_bytes = inner.received;
-        record.model_output.clone_from(&inner.model_output);
-        record
     }
 
     /// Returns the kind.
@@ -451,14 +432,6 @@ fn is_lasting(words: &str) -> bool {
     ["jinja", "template", "chat format", "failed to parse", "not supported", "requires --"]
         .iter()
         .any(|mark| words.contains(mark))
-}
-
-/// Returns the name of a variant in the words of a record: `ContextOverflow` is `context_overflow`.
-fn snake_case(variant: &dyn fmt::Debug) -> String {
-    let variant = format!("{variant:?}");
-    let split = |letter: char| [letter.is_ascii_uppercase().then_some('_'), Some(letter)];
-    let words: String = variant.chars().flat_map(split).flatten().skip(1).collect();
-    words.to_ascii_lowercase()
 }
 
 impl From<oa_types::Error> for Error {

@@ -86,6 +86,8 @@ impl AgentTool {
 
     async fn ask(&self, input: &Value, cx: &ToolContext) -> Result<Value, ToolError> {
         let mut client = Client::new(self.options.clone())?;
+        // The agent's own calls have the same keys wherever this call is repeated.
+        client.set_key_prefix(cx.idempotency_key().unwrap_or_default());
         client.send(input["prompt"].as_str().unwrap_or_default()).await?;
         while let Some(block) = client.receive().await? {
             match block {

@@ -15,7 +15,7 @@ use http_body::Body;
 use oa_hooks::PermissionMode;
 use oa_tools::{Registry, Tool, ToolContext};
 use oa_transport::RequestBody;
-use oa_turn::Decision;
+use oa_turn::{Call, Decision};
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, ModelName, Outcome, ToolUseBlock, Usage,
 };
@@ -335,12 +335,7 @@ impl Client {
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
         let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
-        let pending = waiting.map(|call| {
-            let mut block = call.block.clone();
-            block.input.clone_from(&call.input);
-            block
-        });
-        pending.collect()
+        waiting.map(Call::block_to_run).collect()
     }
 
     /// Approves a waiting call. When none waits any more, [`continue_turn`](Self::continue_turn) runs the
@@ -386,12 +381,28 @@ impl Client {
         self.driver.settings.config.tools.get(name)
     }
 
-    /// Returns the context to run a call with, for callers that run calls themselves: the call's id and name, and
-    /// the state that the options share with tools. Only the caller can cancel it.
+    /// Returns the context to run a call with, for callers that run calls themselves: the call's id and name, its
+    /// idempotency key if the last answer made it, and the state that the options share with tools. Only the caller
+    /// can cancel it.
     #[must_use]
     pub fn tool_context(&self, call: &ToolUseBlock) -> ToolContext {
-        ToolContext::new(&*call.id, &*call.name)
-            .with_state(self.driver.settings.config.state.clone())
+        let cx = ToolContext::new(&*call.id, &*call.name)
+            .with_state(self.driver.settings.config.state.clone());
+        let place = self.driver.turn.calls().iter().position(|made| made.block.id == call.id);
+        match place.and_then(|place| self.driver.key(place)) {
+            Some(key) => cx.with_idempotency_key(key),
+            None => cx,
+        }
+    }
+
+    /// Sets the prefix of the [idempotency keys](ToolContext::idempotency_key) of calls, from now on. An empty text
+    /// means the default: a random number, so that no other client has the same keys.
+    ///
+    /// The rest of a key counts the answers since then, so use each prefix once. For an open call to keep its key in
+    /// another process, set a prefix that names the stored messages, such as the id of a saved session and its
+    /// revision: whenever they were saved, and after [`resume`](Self::resume).
+    pub fn set_key_prefix(&mut self, prefix: impl Into<String>) {
+        self.driver.turn.set_key_seed(prefix);
     }
 
     /// Returns the conversation, without the system prompt.

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use oa_executor::Batch;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
-use oa_tools::{ErrorBody, Tool};
-use oa_turn::Fit;
+use oa_tools::{ArgumentError, ErrorBody, IdempotencyKey, Tool};
+use oa_turn::{Call, Decision, Fit};
+use oa_types::ToolUseBlock;
 use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::sleep;
+
+use crate::event::{AgentEvent, CallDenied};
+use crate::settings::AgentConfig;
 
 /// An input with the tool's defaults and conversions, or as given if it does not match the schema.
 #[derive(Clone, Debug)]
@@ -20,24 +25,30 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub(crate) fn by(tool: Option<&Arc<dyn Tool>>, input: Value) -> Self {
-        let Some(tool) = tool else {
-            // Should a tool of this name appear before the call runs, nobody has asked about it.
-            let fit = Fit::Unfit("there was no such tool when the call was decided".to_owned());
-            return Self { input, fit };
-        };
-        let why = match contain(|| tool.prepare(input.clone())) {
-            Ok(Ok(input)) => return Self { input, fit: Fit::Fits },
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => {
-                format!("checking them panicked: {}", panic.excerpt().unwrap_or_default())
-            }
-        };
-        Self { input, fit: Fit::Unfit(why) }
+        match prepare(tool, input.clone()) {
+            Ok(input) => Self { input, fit: Fit::Fits },
+            Err(reason) => Self { input, fit: Fit::Unfit(reason) },
+        }
     }
 }
 
-/// The gates of one call. Each change is prepared again, so that the last gate has seen the input that runs.
-pub(crate) struct Judges {
+/// Returns the input with the tool's defaults and conversions, or the reason why it does not match the schema.
+pub(crate) fn prepare(tool: Option<&Arc<dyn Tool>>, input: Value) -> Result<Value, String> {
+    let Some(tool) = tool else {
+        // Should a tool of this name appear before the call runs, no gate has seen the call.
+        return Err("there was no such tool when the call was decided".to_owned());
+    };
+    match contain(|| tool.prepare(input)) {
+        Ok(prepared) => prepared.map_err(|error| error.to_string()),
+        Err(panic) => {
+            Err(format!("checking them panicked: {}", panic.excerpt().unwrap_or_default()))
+        }
+    }
+}
+
+/// The hooks and permissions that a call must pass. Each change is prepared again, so that the last of them has
+/// seen the input that runs.
+pub(crate) struct CallGate {
     /// `None` if no hook is for this tool.
     pub(crate) hooks: Option<Hooks>,
     /// `None` for a call that needs no permission, and for one of an unknown tool.
@@ -51,36 +62,144 @@ pub(crate) struct Judges {
     pub(crate) prepared: Prepared,
 }
 
-/// The decision of the gates about a call, and the input that they have seen.
-pub(crate) struct Ruling {
+/// The decision of a [`CallGate`], and the input that it has seen.
+pub(crate) struct Decided {
     pub(crate) tool: Option<Arc<dyn Tool>>,
     pub(crate) prepared: Prepared,
-    pub(crate) word: Word,
+    pub(crate) decision: GateDecision,
 }
 
-pub(crate) enum Word {
+pub(crate) enum GateDecision {
     Allow,
     Deny(Denial),
     Later,
 }
 
+impl GateDecision {
+    /// Returns the decision for the turn, and the event of a denial. `later` is the decision while permission is
+    /// outstanding.
+    pub(crate) fn apply(
+        self,
+        block: &ToolUseBlock,
+        input: &Value,
+        later: fn(Value) -> Decision,
+    ) -> (Decision, Option<AgentEvent>) {
+        match self {
+            Self::Allow => (Decision::Run(input.clone()), None),
+            Self::Deny(denial) => {
+                let content = denial.to_value(&block.name);
+                (Decision::Refuse(content), Some(denial.event(block, input)))
+            }
+            Self::Later => (later(input.clone()), None),
+        }
+    }
+}
+
+/// Calls that are about to run.
+pub(crate) struct Admission {
+    pub(crate) blocks: Vec<ToolUseBlock>,
+    pub(crate) batch: Batch,
+    pub(crate) denied: Vec<Refused>,
+}
+
+/// A call that must not run any more.
+pub(crate) struct Refused {
+    pub(crate) place: usize,
+    /// The result that the model reads.
+    pub(crate) content: Value,
+    pub(crate) event: AgentEvent,
+}
+
+impl AgentConfig {
+    /// Returns the gate of a call, if it has one.
+    pub(crate) fn gate(&self, call: &Call, history: &History) -> Option<CallGate> {
+        let Call { block, is_approved, .. } = call;
+        let Self { hooks, permissions, tools, .. } = self;
+        let tool = tools.get(&block.name);
+        let is_hooked = hooks.has_pre_tool_use(&block.name);
+        let needs_permission = tool.is_some() && !permissions.allow_everything();
+        (is_hooked || needs_permission).then(|| CallGate {
+            hooks: is_hooked.then(|| hooks.clone()),
+            permissions: needs_permission.then(|| permissions.clone()),
+            is_approved: *is_approved,
+            tool: tool.cloned(),
+            name: block.name.clone(),
+            id: block.id.clone(),
+            history: history.clone(),
+            prepared: self.prepared(call),
+        })
+    }
+
+    /// Returns the input of a call, prepared by its tool unless that was done.
+    pub(crate) fn prepared(&self, call: &Call) -> Prepared {
+        match call.fit {
+            Fit::Fits => Prepared { input: call.input.clone(), fit: Fit::Fits },
+            _ => Prepared::by(self.tools.get(&call.block.name), call.input.clone()),
+        }
+    }
+
+    /// Adds decided calls to a batch, except those denied by now: a rule, the mode or the input may have changed
+    /// since their approval.
+    pub(crate) fn admit<'a>(
+        &self,
+        batch: Batch,
+        calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
+    ) -> Admission {
+        let batch = batch.state(self.state.clone());
+        let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
+        for (place, call, key) in calls {
+            let Call { block, input, fit, .. } = call;
+            if let Some(denial) = self.denial(call) {
+                let (content, event) = (denial.to_value(&block.name), denial.event(block, input));
+                admission.denied.push(Refused { place, content, event });
+                continue;
+            }
+            let prepared = match fit {
+                Fit::Fits => Ok(()),
+                Fit::Unfit(why) => Err(ArgumentError::new(why)),
+                // Nothing runs that no gate has seen.
+                _ => Err(ArgumentError::new("nobody has checked them")),
+            };
+            admission.batch = admission.batch.prepared(&*block.id, prepared);
+            if let Some(key) = key {
+                admission.batch = admission.batch.idempotency_key(&block.id, key);
+            }
+            admission.blocks.push(call.block_to_run());
+        }
+        admission
+    }
+
+    /// Returns why a call must not run now, even if it was approved.
+    fn denial(&self, call: &Call) -> Option<Denial> {
+        let Call { block, input, .. } = call;
+        let tool = self.tools.get(&block.name)?;
+        if self.permissions.allow_everything() {
+            return None;
+        }
+        let reason = self.permissions.denies(&block.name, input, tool.category())?;
+        Some(Denial::by_permission(reason))
+    }
+}
+
 /// Why a call does not run.
 pub(crate) struct Denial {
     error: &'static str,
-    pub(crate) reason: String,
+    reason: String,
 }
 
-impl Judges {
-    /// Runs all gates. An error is a hook that failed: the turn ends.
-    pub(crate) async fn decide(mut self) -> Result<Ruling, oa_hooks::Error> {
+impl CallGate {
+    /// Runs the whole gate. An error is a hook that failed: the turn ends.
+    pub(crate) async fn decide(mut self) -> Result<Decided, oa_hooks::Error> {
         Ok(match self.before_question().await? {
-            Some(word) => self.rule(word),
+            Some(decision) => self.decided(decision),
             None => self.question().await,
         })
     }
 
     /// Runs the hooks, the rules and the mode; `None` if permission is still needed.
-    pub(crate) async fn before_question(&mut self) -> Result<Option<Word>, oa_hooks::Error> {
+    pub(crate) async fn before_question(
+        &mut self,
+    ) -> Result<Option<GateDecision>, oa_hooks::Error> {
         if let Some(hooks) = &self.hooks {
             let event = PreToolUseEvent::new(
                 &*self.name,
@@ -91,47 +210,52 @@ impl Judges {
             match hooks.pre_tool_use(event, sleep).await? {
                 HookOutcome::Allow => {}
                 HookOutcome::Block { reason } => {
-                    return Ok(Some(Word::Deny(Denial::by_hook(reason))));
+                    return Ok(Some(GateDecision::Deny(Denial::by_hook(reason))));
                 }
                 HookOutcome::Modify(change) => self.prepare(change.value),
             }
         }
-        let Some(permissions) = &self.permissions else { return Ok(Some(Word::Allow)) };
+        let Some(permissions) = &self.permissions else { return Ok(Some(GateDecision::Allow)) };
         if let Some(reason) = self.denial(permissions) {
-            return Ok(Some(Word::Deny(Denial::by_permission(reason))));
+            return Ok(Some(GateDecision::Deny(Denial::by_permission(reason))));
         }
         // Nobody is bothered about a call that cannot run: its result says what does not fit.
         let is_settled = self.is_approved || self.prepared.fit != Fit::Fits;
-        Ok(is_settled.then_some(Word::Allow))
+        Ok(is_settled.then_some(GateDecision::Allow))
     }
 
     /// Asks for permission.
-    pub(crate) async fn question(mut self) -> Ruling {
-        let Some(permissions) = self.permissions.take() else { return self.rule(Word::Allow) };
+    pub(crate) async fn question(mut self) -> Decided {
+        let Some(permissions) = self.permissions.take() else {
+            return self.decided(GateDecision::Allow);
+        };
         let request = PermissionRequest::new(
             &*self.name,
             self.prepared.input.clone(),
             &*self.id,
             self.history.clone(),
         );
-        let word = match permissions.decide(request.with_category(self.category()), sleep).await {
-            Permission::Allow => Word::Allow,
+        let decision = match permissions.decide(request.with_category(self.category()), sleep).await
+        {
+            Permission::Allow => GateDecision::Allow,
             Permission::AllowWith(input) => {
                 self.prepare(input);
                 // A rule may forbid what somebody has put in the place of what was asked.
                 let denial = self.denial(&permissions);
-                denial.map_or(Word::Allow, |reason| Word::Deny(Denial::by_permission(reason)))
+                denial.map_or(GateDecision::Allow, |reason| {
+                    GateDecision::Deny(Denial::by_permission(reason))
+                })
             }
-            Permission::Later => Word::Later,
-            Permission::Deny(reason) => Word::Deny(Denial::by_permission(reason)),
+            Permission::Later => GateDecision::Later,
+            Permission::Deny(reason) => GateDecision::Deny(Denial::by_permission(reason)),
             // What is not known here lets nothing pass.
-            _ => Word::Deny(Denial::by_permission("it was not allowed".to_owned())),
+            _ => GateDecision::Deny(Denial::by_permission("it was not allowed".to_owned())),
         };
-        self.rule(word)
+        self.decided(decision)
     }
 
-    pub(crate) fn rule(self, word: Word) -> Ruling {
-        Ruling { tool: self.tool, prepared: self.prepared, word }
+    pub(crate) fn decided(self, decision: GateDecision) -> Decided {
+        Decided { tool: self.tool, prepared: self.prepared, decision }
     }
 
     fn prepare(&mut self, input: Value) {
@@ -159,5 +283,14 @@ impl Denial {
     /// Returns the result that the model reads.
     pub(crate) fn to_value(&self, tool: &str) -> Value {
         ErrorBody::new(tool, self.error).with_reason(&*self.reason).to_value()
+    }
+    /// Returns the event that tells about it.
+    pub(crate) fn event(self, block: &ToolUseBlock, input: &Value) -> AgentEvent {
+        AgentEvent::CallDenied(Box::new(CallDenied {
+            call_id: block.id.clone(),
+            tool_name: block.name.clone(),
+            input: input.clone(),
+            reason: self.reason,
+        }))
     }
 }

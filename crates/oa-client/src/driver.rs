@@ -8,19 +8,20 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
-use oa_hooks::PostToolUseEvent;
-use oa_turn::{Action, Answer, Call, CallState, ReviewOutcome, StepOutcome, Turn};
-use oa_types::{AssistantMessage, ErrorRecord, FinishReason};
+use oa_tools::IdempotencyKey;
+use oa_turn::{Action, Answer, Call, ReviewOutcome, StepOutcome, Turn};
+use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
 use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
 use crate::gauge::Gauge;
+use crate::hooks;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
-use crate::structured::{Judged, Output};
+use crate::structured::{Output, Validation};
 use crate::trace::Trace;
 use crate::work::{Done, Work};
 
@@ -63,6 +64,14 @@ impl Driver {
             gauge: Gauge::default(),
             conversation: Conversation::new(),
         })
+    }
+
+    /// Returns the idempotency key of a call, computed once a tool asks for it.
+    pub(crate) fn key(&self, call: usize) -> Option<IdempotencyKey> {
+        let (key, id) = (self.turn.lazy_call_key(call)?, self.conversation.id());
+        Some(IdempotencyKey::lazy(move || {
+            if key.seed().is_empty() { format!("{id:016x}{key}") } else { key.to_string() }
+        }))
     }
 
     /// Waits for the next event; `None` when nothing is in progress.
@@ -175,9 +184,9 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
-            Done::Decisions(rulings) => {
-                let rulings = rulings.map_err(|error| self.fail(error::hook(error)))?;
-                return Ok(self.take_rulings(rulings));
+            Done::Decisions(decided) => {
+                let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
+                return Ok(self.take_decided(decided));
             }
             Done::Prompt(verdict) => self.take_prompt(verdict)?,
             Done::Response(response) => {
@@ -187,14 +196,7 @@ impl Driver {
                 return Ok(Some(AgentEvent::AnswerStart));
             }
             Done::Review(change) => {
-                let (outcome, failure) = match change {
-                    Ok(Some(change)) => (ReviewOutcome::Replace { content: change.value }, None),
-                    Ok(None) => (ReviewOutcome::Keep, None),
-                    Err(error) => {
-                        let record = Box::new(ErrorRecord::new("hook", error.to_string()));
-                        (ReviewOutcome::Failed { error: record }, Some(error::hook(error)))
-                    }
-                };
+                let (outcome, failure) = hooks::review_outcome(change);
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
                     return Err(self.fail(error));
@@ -223,9 +225,7 @@ impl Driver {
         self.tell_refusals(&mut ended);
         let Concluded { mut message, failure, closing, .. } = ended.conclude();
         self.work.closing = closing;
-        if let (Some(price), Some(usage)) = (&self.settings.config.price, &mut message.usage) {
-            usage.cost = price.cost(usage).or(usage.cost);
-        }
+        self.settings.config.price(&mut message);
         self.metadata.count(message.usage);
         if let Some(trace) = &mut self.trace {
             trace.answer(&message, failure.as_ref());
@@ -233,9 +233,9 @@ impl Driver {
         let usage = message.usage.unwrap_or_default();
         let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
-        let judged = match failure {
-            Some(_) => Judged::AsItIs,
-            None => self.judge(&mut message),
+        let validation = match failure {
+            Some(_) => Validation::AsItIs,
+            None => self.validate(&mut message),
         };
         let answer = Answer::from(&message);
         let message = Arc::new(message);
@@ -247,7 +247,7 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
-                self.take_answer(answer, judged);
+                self.take_answer(answer, validation);
                 self.prepare_open_calls();
             }
         }
@@ -271,21 +271,12 @@ impl Driver {
 
     #[inline(never)]
     fn review(&mut self, call: usize) {
-        let Call { block, input, state, .. } = &self.turn.calls()[call];
-        let CallState::Answered { content, outcome, .. } = state else { return };
-        let content = content.clone();
-        if !self.settings.config.hooks.has_post_tool_use(&block.name) {
-            return self.turn.review(call, content);
-        }
-        let history = self.turn.history().clone();
-        let event = PostToolUseEvent::new(
-            &*block.name,
-            input.clone(),
-            &*block.id,
-            content,
-            *outcome,
-            history,
-        );
+        let (reviewed, history) = (&self.turn.calls()[call], self.turn.history());
+        let Some(event) = self.settings.config.result_event(reviewed, history) else {
+            let kept = self.turn.take(StepOutcome::Review(ReviewOutcome::Keep));
+            debug_assert!(kept.is_ok(), "keeping a result cannot fail");
+            return;
+        };
         let hooks = self.settings.config.hooks.clone();
         self.work.hooks =
             Some(Box::pin(async move { Done::Review(hooks.post_tool_use(event, sleep).await) }));

@@ -7,16 +7,14 @@ use std::task::Poll;
 
 use oa_chat::BoxFuture;
 use oa_executor::Batch;
-use oa_tools::ArgumentError;
 use oa_turn::{Call, CallState, Decision, Fit};
-use oa_types::{Outcome, ToolUseBlock};
+use oa_types::Outcome;
 use serde_json::Value;
 
-use crate::decision::{Denial, Judges, Prepared, Ruling, Word};
+use crate::decision::{Admission, CallGate, Decided, Prepared, Refused, prepare};
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::{AgentEvent, CallDenied};
-use crate::settings::AgentConfig;
+use crate::event::AgentEvent;
 use crate::work::Done;
 
 impl Driver {
@@ -27,55 +25,48 @@ impl Driver {
             // Its question was asked together with those of the calls before it.
             return None;
         }
-        let Some(judges) = self.judges(call) else {
-            let Prepared { input, fit } = self.prepared(call);
-            self.turn.set_input(call, input.clone(), fit);
-            self.turn.decide(call, Decision::Run(input));
+        let Some(gate) = self.call_gate(call) else {
+            if self.turn.calls()[call].fit != Fit::Fits {
+                let Prepared { input, fit } = self.prepared(call);
+                self.turn.set_input(call, input, fit);
+            }
+            self.turn.allow(call);
             return None;
         };
         if !self.settings.config.permissions.asks_at_once() {
             self.work.hooks = Some(Box::pin(async move {
-                Done::Decisions(judges.decide().await.map(|ruling| [(call, ruling)].into()))
+                Done::Decisions(gate.decide().await.map(|decided| [(call, decided)].into()))
             }));
             return None;
         }
         let calls = self.turn.calls().iter().enumerate().skip(call + 1);
         let undecided = calls.filter(|(_, call)| call.state == CallState::Undecided);
-        let others = undecided.filter_map(|(place, _)| Some((place, self.judges(place)?)));
-        let judges = [(call, judges)].into_iter().chain(others).collect();
+        let others = undecided.filter_map(|(place, _)| Some((place, self.call_gate(place)?)));
+        let gates = [(call, gate)].into_iter().chain(others).collect();
         self.work.hooks =
-            Some(Box::pin(async move { Done::Decisions(decide_at_once(judges).await) }));
+            Some(Box::pin(async move { Done::Decisions(decide_at_once(gates).await) }));
         None
     }
 
-    /// Applies the first ruling, and keeps the others until the turn emits their calls.
-    pub(crate) fn take_rulings(
+    /// Applies the first decision, and keeps the others until the turn emits their calls.
+    pub(crate) fn take_decided(
         &mut self,
-        mut rulings: VecDeque<(usize, Ruling)>,
+        mut decided: VecDeque<(usize, Decided)>,
     ) -> Option<AgentEvent> {
-        let (call, ruling) = rulings.pop_front()?;
-        if !rulings.is_empty() {
-            self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(rulings)))));
+        let (call, first) = decided.pop_front()?;
+        if !decided.is_empty() {
+            self.work.hooks = Some(Box::pin(ready(Done::Decisions(Ok(decided)))));
         }
-        self.rule(call, ruling)
+        self.apply_decision(call, first)
     }
 
-    fn rule(&mut self, call: usize, ruling: Ruling) -> Option<AgentEvent> {
-        let Ruling { tool, prepared: Prepared { input, fit }, word } = ruling;
-        let name = &self.turn.calls()[call].block.name;
+    fn apply_decision(&mut self, call: usize, decided: Decided) -> Option<AgentEvent> {
+        let Decided { tool, prepared: Prepared { input, fit }, decision } = decided;
+        let block = &self.turn.calls()[call].block;
         let is_other = |other| tool.as_ref().is_none_or(|tool| !Arc::ptr_eq(tool, other));
         // The tools may have been replaced while somebody was asked.
-        let is_stale = self.settings.config.tools.get(name).is_some_and(is_other);
-        let mut denied = None;
-        let decision = match word {
-            Word::Allow => Decision::Run(input.clone()),
-            Word::Later => Decision::Wait(input.clone()),
-            Word::Deny(denial) => {
-                let content = denial.to_value(name);
-                denied = Some(self.denied(call, input.clone(), denial));
-                Decision::Refuse(content)
-            }
-        };
+        let is_stale = self.settings.config.tools.get(&block.name).is_some_and(is_other);
+        let (decision, denied) = decision.apply(block, &input, Decision::Wait);
         self.turn.set_input(call, input, fit);
         self.turn.decide(call, decision);
         if is_stale {
@@ -88,32 +79,16 @@ impl Driver {
     /// approval.
     #[inline(never)]
     pub(crate) fn run(&mut self, calls: &[usize]) -> Option<AgentEvent> {
-        let mut batch = Batch::new().state(self.settings.config.state.clone());
+        let mut batch = Batch::new();
         if let Some(run) = &mut self.run {
             batch = batch.cancel(self.interrupt.for_tools()).run(run.executor());
         }
-        let mut blocks = Vec::with_capacity(calls.len());
-        for &call in calls {
-            if let Some(reason) = self.denial(call) {
-                let denial = Denial::by_permission(reason);
-                let Call { block, input, .. } = &self.turn.calls()[call];
-                let (content, input) = (denial.to_value(&block.name), input.clone());
-                let denied = self.denied(call, input, denial);
-                self.events.push_back(denied);
-                self.turn.finish_call(call, content, Outcome::Blocked);
-                continue;
-            }
-            let Call { block, input, fit, .. } = &self.turn.calls()[call];
-            let prepared = match fit {
-                Fit::Fits => Ok(()),
-                Fit::Unfit(why) => Err(ArgumentError::new(why)),
-                // Nothing runs that no gate has seen.
-                _ => Err(ArgumentError::new("nobody has checked them")),
-            };
-            batch = batch.prepared(&*block.id, prepared);
-            let mut block = ToolUseBlock::new(&*block.id, &*block.name, input.clone());
-            block.extra.clone_from(&self.turn.calls()[call].block.extra);
-            blocks.push(block);
+        let config = &self.settings.config;
+        let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
+        let Admission { blocks, batch, denied } = config.admit(batch, calls);
+        for Refused { place, content, event } in denied {
+            self.events.push_back(event);
+            self.turn.finish_call(place, content, Outcome::Blocked);
         }
         if !blocks.is_empty() {
             let batch = self.settings.executor.execute_batch_streaming(blocks, batch);
@@ -126,10 +101,8 @@ impl Driver {
     /// Prepares the input of calls before anyone sees them: those of an answer, or those that another program
     /// left open.
     pub(crate) fn prepare_open_calls(&mut self) {
-        for place in 0..self.turn.calls().len() {
-            let Prepared { input, fit } = self.prepared(place);
-            self.turn.set_input(place, input, fit);
-        }
+        let tools = &self.settings.config.tools;
+        self.turn.prepare_calls(|name, input| prepare(tools.get(name), input));
     }
 
     /// Checks pending calls against replaced tools. Their input stays, since the gates have seen it.
@@ -164,66 +137,27 @@ impl Driver {
         self.turn.approve(id, Decision::Run(prepared.input)).map_err(error::turn)
     }
 
-    /// Returns the gates of a call, if it has any.
-    fn judges(&self, call: usize) -> Option<Judges> {
-        let Call { block, is_approved, .. } = &self.turn.calls()[call];
-        let AgentConfig { hooks, permissions, tools, .. } = &self.settings.config;
-        let tool = tools.get(&block.name);
-        let is_hooked = hooks.has_pre_tool_use(&block.name);
-        let needs_permission = tool.is_some() && !permissions.allow_everything();
-        (is_hooked || needs_permission).then(|| Judges {
-            hooks: is_hooked.then(|| hooks.clone()),
-            permissions: needs_permission.then(|| permissions.clone()),
-            is_approved: *is_approved,
-            tool: tool.cloned(),
-            name: block.name.clone(),
-            id: block.id.clone(),
-            history: self.turn.history().clone(),
-            prepared: self.prepared(call),
-        })
+    /// Returns the gate of a call, if it has one.
+    fn call_gate(&self, call: usize) -> Option<CallGate> {
+        self.settings.config.gate(&self.turn.calls()[call], self.turn.history())
     }
 
     /// Returns the input of a call, prepared by its tool unless that was done.
     fn prepared(&self, call: usize) -> Prepared {
-        let Call { block, input, fit, .. } = &self.turn.calls()[call];
-        match fit {
-            Fit::Fits => Prepared { input: input.clone(), fit: Fit::Fits },
-            _ => Prepared::by(self.settings.config.tools.get(&block.name), input.clone()),
-        }
-    }
-
-    /// Returns why a call must not run now, even if it was approved.
-    fn denial(&self, call: usize) -> Option<String> {
-        let Call { block, input, .. } = &self.turn.calls()[call];
-        let AgentConfig { permissions, tools, .. } = &self.settings.config;
-        let tool = tools.get(&block.name)?;
-        if permissions.allow_everything() {
-            return None;
-        }
-        permissions.denies(&block.name, input, tool.category())
-    }
-
-    fn denied(&self, call: usize, input: Value, denial: Denial) -> AgentEvent {
-        let block = &self.turn.calls()[call].block;
-        AgentEvent::CallDenied(Box::new(CallDenied {
-            call_id: block.id.clone(),
-            tool_name: block.name.clone(),
-            input,
-            reason: denial.reason,
-        }))
+        self.settings.config.prepared(&self.turn.calls()[call])
     }
 }
 
 /// Runs the hooks on one call after another, then asks all questions concurrently.
 async fn decide_at_once(
-    judges: Vec<(usize, Judges)>,
-) -> Result<VecDeque<(usize, Ruling)>, oa_hooks::Error> {
-    let (mut rulings, mut questions) = (Vec::new(), Vec::new());
-    for (call, mut judges) in judges {
-        match judges.before_question().await? {
-            Some(word) => rulings.push((call, judges.rule(word))),
+    gates: Vec<(usize, CallGate)>,
+) -> Result<VecDeque<(usize, Decided)>, oa_hooks::Error> {
+    let (mut settled, mut questions) = (Vec::new(), Vec::new());
+    for (call, mut gate) in gates {
+        match gate.before_question().await? {
+            Some(decision) => settled.push((call, gate.decided(decision))),
             None => questions
-                .push(Question::Asked(Box::pin(async move { (call, judges.question().await) }))),
+                .push(Question::Asked(Box::pin(async move { (call, gate.question().await) }))),
         }
     }
     poll_fn(|cx| {
@@ -240,23 +174,23 @@ async fn decide_at_once(
     })
     .await;
     let answers = questions.into_iter().filter_map(|question| match question {
-        Question::Answered(ruling) => Some(ruling),
+        Question::Answered(answer) => Some(answer),
         Question::Asked(_) => None,
     });
     // Both are in the order of the calls, and so is what they make up.
     let mut answers = answers.peekable();
     let mut all = VecDeque::new();
-    for ruling in rulings {
-        while let Some(answer) = answers.next_if(|(call, _)| *call < ruling.0) {
+    for decided in settled {
+        while let Some(answer) = answers.next_if(|(call, _)| *call < decided.0) {
             all.push_back(answer);
         }
-        all.push_back(ruling);
+        all.push_back(decided);
     }
     all.extend(answers);
     Ok(all)
 }
 
 enum Question {
-    Answered((usize, Ruling)),
-    Asked(BoxFuture<(usize, Ruling)>),
+    Answered((usize, Decided)),
+    Asked(BoxFuture<(usize, Decided)>),
 }

@@ -7,7 +7,7 @@ use oa_chat::{
     ChatOptions, Endpoint, Limits, OnBadChunk, Provider, RetryConfig, ServerProfile, SystemRole,
     Thinking, ToolMode,
 };
-use oa_executor::{CallRate, ExecutorOptions};
+use oa_executor::{CallRate, ExecutorOptions, ToolExecutor};
 use oa_hooks::{Hooks, PermissionMode, Permissions};
 use oa_tools::{Registry, Tool};
 use oa_transport::ApiKey;
@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::builder::AgentOptionsBuilder;
 use crate::error::Result;
 use crate::settings::Settings;
+use crate::steps::AgentSteps;
 
 /// Server, model and settings of an agent. Cheap to clone; clones share one connection pool.
 ///
@@ -233,6 +234,24 @@ impl AgentOptions {
     #[must_use]
     pub fn final_text_only(&self) -> bool {
         self.0.config.turn.final_text_only
+    }
+
+    /// Returns the mode and the limits of a turn, for [`Turn::new`](oa_turn::Turn::new).
+    #[must_use]
+    pub fn turn_options(&self) -> oa_turn::Options {
+        self.0.config.turn
+    }
+
+    /// Returns the executor that runs calls, with the tools that may be called at all.
+    #[must_use]
+    pub fn tool_executor(&self) -> &ToolExecutor {
+        &self.0.executor
+    }
+
+    /// Returns the steps of the agent, for a driver of your own.
+    #[must_use]
+    pub fn steps(&self) -> AgentSteps {
+        AgentSteps::new(Arc::clone(&self.0))
     }
 
     /// Returns how calls are run in auto mode.

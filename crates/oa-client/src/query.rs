@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::options::AgentOptions;
 use crate::response_format::ResponseFormat;
 use crate::stream::BlockStream;
-use crate::structured::{Held, SendFor};
+use crate::structured::{DriverHandle, SendFor};
 
 /// Sends one prompt and streams the answer; keeps no history and runs no tools.
 ///
@@ -82,6 +82,6 @@ where
     let settings = Arc::clone(&options.0);
     let turn = oa_turn::Options::default();
     let mode = turn.mode;
-    let driver = Held::Own(Driver::new(Arc::clone(&settings), turn));
+    let driver = DriverHandle::Owned(Driver::new(Arc::clone(&settings), turn));
     SendFor::new(driver, mode, settings, Message::user(prompt), format)
 }

@@ -7,7 +7,7 @@ use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProf
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
-use oa_types::{ModelName, Price};
+use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
 
@@ -35,6 +35,15 @@ pub(crate) struct Settings {
     pub(crate) backend: Retry,
     pub(crate) config: AgentConfig,
     pub(crate) executor: ToolExecutor,
+}
+
+impl AgentConfig {
+    /// Sets the cost of an answer, if the price is known.
+    pub(crate) fn price(&self, message: &mut AssistantMessage) {
+        if let (Some(price), Some(usage)) = (&self.price, &mut message.usage) {
+            usage.cost = price.cost(usage).or(usage.cost);
+        }
+    }
 }
 
 pub(crate) const NO_MODEL: &str = "no model: set one with .model() or OPEN_AGENT_MODEL";

@@ -1,10 +1,10 @@
 //! Structured output: request, validation, retries.
 
-mod held;
-mod judging;
+mod conversation;
 mod output;
 mod reader;
 mod stream;
+mod validation;
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use crate::error::{Error, Result};
 use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
 
-pub use crate::structured::held::Structured;
+pub use crate::structured::conversation::Structured;
 
-pub(crate) use crate::structured::held::Held;
-pub(crate) use crate::structured::output::{Judged, Output};
+pub(crate) use crate::structured::conversation::DriverHandle;
+pub(crate) use crate::structured::output::{Output, Validation};
 pub use crate::structured::stream::{Partial, StructuredStream};
 
 /// The way structured output is requested from the model.
@@ -56,7 +56,7 @@ pub enum OutputMode {
 /// [`query_for`](crate::query_for). It is sent when awaited.
 #[must_use = "nothing is sent until it is awaited or streamed"]
 pub struct SendFor<'a, T> {
-    driver: Held<'a>,
+    driver: DriverHandle<'a>,
     base: Arc<Settings>,
     mode: Mode,
     prompt: Message,
@@ -75,7 +75,7 @@ const TRIES: u32 = 3;
 
 impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     pub(crate) fn new(
-        driver: Held<'a>,
+        driver: DriverHandle<'a>,
         mode: Mode,
         base: Arc<Settings>,
         prompt: Message,
@@ -151,7 +151,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
             OutputMode::Format | OutputMode::Tool => None,
         };
         let found = Arc::new(Mutex::new(None));
-        let judge = {
+        let validator = {
             let (format, found) = (format.clone(), Arc::clone(&found));
             move |object: Value| {
                 let value = format.check(object).map_err(|error| error.to_string())?;
@@ -165,7 +165,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
         let first = first.filter(|_| !by_tool);
         let held_bytes = base.chat.limits.answer.held_bytes;
-        let output = Output::new(format, tool, first, mode, tries, held_bytes, Box::new(judge));
+        let output = Output::new(format, tool, first, mode, tries, held_bytes, Box::new(validator));
         let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";

@@ -3,13 +3,14 @@
 use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
 
-use oa_hooks::{HookOutcome, UserPromptSubmitEvent};
-use oa_types::{ContentBlock, Message, Outcome};
+use oa_hooks::HookOutcome;
+use oa_types::{Message, Outcome};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Result};
+use crate::hooks;
 use crate::work::Done;
 
 impl Driver {
@@ -85,9 +86,7 @@ impl Driver {
     #[inline(never)]
     pub(crate) fn ask_about_prompt(&mut self, prompt: &Message) {
         let hooks = self.settings.config.hooks.clone();
-        // As it stands in the request.
-        let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
-        let event = UserPromptSubmitEvent::new(words.join("\n"), self.turn.history().clone());
+        let event = hooks::prompt_event(prompt, self.turn.history());
         self.work.hooks =
             Some(Box::pin(
                 async move { Done::Prompt(hooks.user_prompt_submit(event, sleep).await) },

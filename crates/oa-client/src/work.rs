@@ -10,7 +10,7 @@ use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::{Change, HookOutcome};
 use serde_json::Value;
 
-use crate::decision::Ruling;
+use crate::decision::Decided;
 use crate::error::Result;
 use crate::event::AgentEvent;
 
@@ -30,8 +30,8 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// An answer has ended and can be concluded.
     Answer(AnswerStream),
-    /// Rulings on calls, by index and in order; the first is for the call that was emitted.
-    Decisions(Result<VecDeque<(usize, Ruling)>, oa_hooks::Error>),
+    /// Decisions on calls, by index and in order; the first is for the call that was emitted.
+    Decisions(Result<VecDeque<(usize, Decided)>, oa_hooks::Error>),
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),

@@ -1,3 +1,4 @@
+use std::mem;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -69,7 +70,7 @@ enum Failure {
 }
 
 impl Job {
-    pub(crate) async fn run(self) -> Ended {
+    pub(crate) async fn run(mut self) -> Ended {
         let (outcome, result) = match self.attempts().await {
             Ok(result) => (Outcome::Ok, Ok(result)),
             Err(failure) => {
@@ -81,7 +82,7 @@ impl Job {
         Ended { outcome, result, attempts, duration, cached: false }
     }
 
-    async fn attempts(&self) -> Result<Value, Failure> {
+    async fn attempts(&mut self) -> Result<Value, Failure> {
         loop {
             // The last check before the tool's code runs.
             if self.cx.is_cancelled() {
@@ -99,10 +100,15 @@ impl Job {
         }
     }
 
-    async fn attempt(&self) -> Result<Value, Failure> {
+    async fn attempt(&mut self) -> Result<Value, Failure> {
         let cancel = self.cx.cancel().child();
         let cx = self.cx.clone().with_cancel(cancel.clone());
-        let (tool, input) = (Arc::clone(&self.tool), self.input.clone());
+        let tool = Arc::clone(&self.tool);
+        let input = match self.retry {
+            Some(_) => self.input.clone(),
+            // The only attempt.
+            None => mem::take(&mut self.input),
+        };
         // All of the tool's code runs in here, where panics become values.
         let mut result = pin!(Contained::new(Box::pin(async move {
             match tool.blocking() {

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use oa_tools::{ArgumentError, Cancel, State};
+use oa_tools::{ArgumentError, Cancel, IdempotencyKey, State};
 
 use crate::caps::Run;
 use crate::dependencies::Dependencies;
@@ -24,8 +24,16 @@ pub struct Batch {
     pub(crate) emits: bool,
     pub(crate) dependencies: Dependencies,
     pub(crate) run: Run,
-    /// The outcomes of calls whose input was prepared before the batch.
-    pub(crate) prepared: HashMap<String, Result<(), ArgumentError>>,
+    /// What was said of single calls, by id. For a few calls a tree is faster than hashing.
+    pub(crate) calls: BTreeMap<String, CallSettings>,
+}
+
+/// The settings of one call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallSettings {
+    /// The outcome of preparing its input before the batch.
+    pub(crate) prepared: Option<Result<(), ArgumentError>>,
+    pub(crate) key: Option<IdempotencyKey>,
 }
 
 impl Batch {
@@ -37,7 +45,7 @@ impl Batch {
             emits: true,
             dependencies: Dependencies::new(),
             run: Run::new(),
-            prepared: HashMap::new(),
+            calls: BTreeMap::new(),
         }
     }
 
@@ -75,7 +83,24 @@ impl Batch {
         call_id: impl Into<String>,
         outcome: Result<(), ArgumentError>,
     ) -> Self {
-        self.prepared.insert(call_id.into(), outcome);
+        self.calls.entry(call_id.into()).or_default().prepared = Some(outcome);
+        self
+    }
+
+    /// Sets the [idempotency key](oa_tools::ToolContext::idempotency_key) of a call, which each attempt sees. Other
+    /// calls have none. Calls that share an id share the key, so ids must be unique where keys are used.
+    pub fn idempotency_key(
+        mut self,
+        call_id: impl AsRef<str>,
+        key: impl Into<IdempotencyKey>,
+    ) -> Self {
+        let (id, key) = (call_id.as_ref(), Some(key.into()));
+        match self.calls.get_mut(id) {
+            Some(settings) => settings.key = key,
+            None => {
+                self.calls.insert(id.to_owned(), CallSettings { key, ..CallSettings::default() });
+            }
+        }
         self
     }
 

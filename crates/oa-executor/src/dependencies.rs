@@ -61,6 +61,10 @@ impl Dependencies {
         Ok(self)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn of(&self, call: &str) -> &[Dependency] {
         self.0.get(call).map(Vec::as_slice).unwrap_or_default()
     }

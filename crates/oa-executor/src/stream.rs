@@ -98,8 +98,10 @@ impl BatchStream {
                     .is_some_and(|tool| contain(|| tool.is_exclusive()).unwrap_or(true))
         };
         let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, call) in calls.iter().enumerate() {
-            places.entry(&call.id).or_default().push(place);
+        if !batch.dependencies.is_empty() {
+            for (place, call) in calls.iter().enumerate() {
+                places.entry(&call.id).or_default().push(place);
+            }
         }
         let after = |call: &ToolUseBlock| {
             let on = batch.dependencies.of(&call.id).iter();
@@ -108,15 +110,19 @@ impl BatchStream {
         let barriers = calls.iter().map(is_barrier).collect();
         let after = calls.iter().map(after).collect();
         let mut schedule = Schedule::new(barriers, after, options.max_parallel);
-        let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, call) in calls.iter().enumerate() {
-            of_tool.entry(&call.name).or_default().push(place);
-        }
-        for (name, places) in of_tool {
-            // If asking for the limit panics, allow one call at a time.
-            let most = |tool: &Arc<dyn Tool>| contain(|| tool.max_parallel()).unwrap_or(Some(1));
-            if let Some(most) = executor.tools().get(name).and_then(most) {
-                schedule.cap(places, most);
+        // A call that is alone needs no limit.
+        if calls.len() > 1 {
+            let mut of_tool: HashMap<&str, Vec<usize>> = HashMap::new();
+            for (place, call) in calls.iter().enumerate() {
+                of_tool.entry(&call.name).or_default().push(place);
+            }
+            for (name, places) in of_tool {
+                // If asking for the limit panics, allow one call at a time.
+                let most =
+                    |tool: &Arc<dyn Tool>| contain(|| tool.max_parallel()).unwrap_or(Some(1));
+                if let Some(most) = executor.tools().get(name).and_then(most) {
+                    schedule.cap(places, most);
+                }
             }
         }
         let queue = Arc::new(EventQueue::new(calls.len(), options.emission_queue));
@@ -252,7 +258,7 @@ impl BatchStream {
             return Err(Ended::not_run(reason));
         }
         let tool = Arc::clone(tool);
-        match self.batch.prepared.get(&block.id) {
+        match self.batch.calls.get(&block.id).and_then(|call| call.prepared.as_ref()) {
             Some(Ok(())) => {}
             Some(Err(error)) => return Err(Ended::invalid_input(error)),
             None => {
@@ -297,6 +303,9 @@ impl BatchStream {
             .with_state(self.batch.state.clone());
         if self.batch.emits {
             cx = cx.with_emitter(Arc::new(sender()));
+        }
+        if let Some(key) = self.batch.calls.get(&block.id).and_then(|call| call.key.clone()) {
+            cx = cx.with_idempotency_key(key);
         }
         Ok(Job {
             tool,

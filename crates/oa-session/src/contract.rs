@@ -22,6 +22,7 @@ mod forks;
 mod lists;
 mod pendings;
 mod random;
+mod repeats;
 mod turns;
 mod writers;
 
@@ -33,7 +34,7 @@ pub use self::block_on::block_on;
 pub use self::conversation::conversation;
 pub use self::crash::survive;
 
-/// Checks a store. `open` returns handles to the same store, which must start empty; it is called about thirty
+/// Checks a store. `open` returns handles to the same store, which must start empty; it is called about fifty
 /// times, and handles are dropped in between.
 ///
 /// # Panics
@@ -50,5 +51,6 @@ pub async fn check<S: SessionStore + 'static>(mut open: impl FnMut() -> S) {
     pendings::check(&*open()).await;
     forks::check(&*open()).await;
     conversation::check(&mut open).await;
+    repeats::check(&mut open).await;
     writers::check(&mut open).await;
 }

@@ -105,14 +105,16 @@ impl SavedSession {
     }
 
     /// Writes the conversation atomically: appends new messages, replacing saved ones from the first
-    /// difference. A pending call is cleared. Does nothing if nothing changed.
+    /// difference. A pending call is cleared. Does nothing if nothing changed, nor if the store already holds exactly
+    /// this conversation: after an error or a dropped future, the same conversation can be saved again.
     ///
     /// The caller supplies the time; [`save_now`](Self::save_now) uses the system clock.
     ///
     /// # Errors
     ///
-    /// The same as [`append`](SessionStore::append): `Conflict` if someone else has written, `InvalidInput`
-    /// while a call has no result. After `Io`, [`reload`](Self::reload) to see what was stored.
+    /// The same as [`append`](SessionStore::append): `Conflict` if someone else has written something else,
+    /// `InvalidInput` while a call has no result. After `Io`, save again or [`reload`](Self::reload) to see what was
+    /// stored.
     ///
     /// # Cancel safety
     ///
@@ -132,7 +134,19 @@ impl SavedSession {
         if keep < saved.len() {
             append = append.keeping(keep);
         }
-        self.session.info = self.store.append(&self.session.info.id, append).await?;
+        match self.store.append(&self.session.info.id, append).await {
+            Ok(info) => self.session.info = info,
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                // The conflict may be with an earlier attempt to write the same.
+                let stored = self.store.load(&self.session.info.id).await?;
+                if stored.messages != history || stored.pending.is_some() {
+                    return Err(error);
+                }
+                self.session = stored;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
         self.session.messages.truncate(keep);
         self.session.messages.extend(new);
         self.session.pending = None;

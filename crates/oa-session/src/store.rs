@@ -50,6 +50,41 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// or a result without a call.
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo>;
 
+    /// Appends messages like [`append`](Self::append), and succeeds again if it is repeated: for a program that may
+    /// perform a write twice because it did not learn of the first one's success.
+    ///
+    /// `message_count` is the number of messages at the append's revision; a program that may have to repeat the append
+    /// must remember both. At another revision, the append counts as done if the session has no pending call and its
+    /// messages from there (or from [`keep`](Append::keep)) on equal the appended ones: the session is then as the append
+    /// would have left it, and its facts are returned. Earlier messages are not compared, and neither is the author: if
+    /// two writers append equal messages at the same revision, the second is taken for a repetition of the first.
+    ///
+    /// The default implementation appends, and loads the session after a conflict. That is no race: a session never
+    /// returns to an earlier revision, so the conflict is final.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append) and [`load`](Self::load). `Conflict` if the session is at another revision and its
+    /// messages differ, also if others follow the appended ones.
+    fn append_once<'a>(
+        &'a self,
+        id: &'a SessionId,
+        message_count: usize,
+        append: Append,
+    ) -> StoreFuture<'a, SessionInfo> {
+        Box::pin(async move {
+            let (first, messages) = (append.keep.unwrap_or(message_count), append.messages.clone());
+            let conflict = match self.append(id, append).await {
+                Err(error) if error.kind() == ErrorKind::Conflict => error,
+                result => return result,
+            };
+            let session = self.load(id).await?;
+            let is_done = session.pending.is_none()
+                && session.messages.get(first..).is_some_and(|tail| tail == messages);
+            if is_done { Ok(session.info) } else { Err(conflict) }
+        })
+    }
+
     /// Loads a session with all its messages.
     ///
     /// # Errors
@@ -135,6 +170,15 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
 
     fn append<'a>(&'a self, id: &'a SessionId, append: Append) -> StoreFuture<'a, SessionInfo> {
         (**self).append(id, append)
+    }
+
+    fn append_once<'a>(
+        &'a self,
+        id: &'a SessionId,
+        message_count: usize,
+        append: Append,
+    ) -> StoreFuture<'a, SessionInfo> {
+        (**self).append_once(id, message_count, append)
     }
 
     fn load<'a>(&'a self, id: &'a SessionId) -> StoreFuture<'a, Session> {

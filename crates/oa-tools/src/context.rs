@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use crate::cancel::Cancel;
 use crate::emission::{Emission, Emitter, LogLevel, Progress};
+use crate::idempotency::IdempotencyKey;
 use crate::state::State;
 
-/// The context of a tool call: its id, a cancellation signal, the program's shared state, and a channel for
-/// progress.
+/// The context of a tool call: its id and idempotency key, a cancellation signal, the program's shared state, and a
+/// channel for progress.
 ///
 /// ```
 /// use oa_tools::{State, ToolContext};
@@ -24,11 +25,17 @@ pub struct ToolContext(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    call_id: String,
-    tool_name: String,
+    names: Arc<Names>,
+    key: Option<IdempotencyKey>,
     cancel: Cancel,
     state: State,
     emitter: Option<Arc<dyn Emitter>>,
+}
+
+/// The names of a call, shared by the contexts of its attempts.
+struct Names {
+    call_id: String,
+    tool_name: String,
 }
 
 impl ToolContext {
@@ -36,8 +43,8 @@ impl ToolContext {
     #[must_use]
     pub fn new(call_id: impl Into<String>, tool_name: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
-            call_id: call_id.into(),
-            tool_name: tool_name.into(),
+            names: Arc::new(Names { call_id: call_id.into(), tool_name: tool_name.into() }),
+            key: None,
             cancel: Cancel::new(),
             state: State::new(),
             emitter: None,
@@ -48,6 +55,14 @@ impl ToolContext {
     #[must_use]
     pub fn with_cancel(mut self, cancel: Cancel) -> Self {
         Arc::make_mut(&mut self.0).cancel = cancel;
+        self
+    }
+
+    /// Sets the [idempotency key](Self::idempotency_key). Contexts of the same call must get equal keys, and contexts
+    /// of different calls different ones.
+    #[must_use]
+    pub fn with_idempotency_key(mut self, key: impl Into<IdempotencyKey>) -> Self {
+        Arc::make_mut(&mut self.0).key = Some(key.into());
         self
     }
 
@@ -68,13 +83,32 @@ impl ToolContext {
     /// Returns the id of the call.
     #[must_use]
     pub fn call_id(&self) -> &str {
-        &self.0.call_id
+        &self.0.names.call_id
     }
 
     /// Returns the name by which the tool was called.
     #[must_use]
     pub fn tool_name(&self) -> &str {
-        &self.0.tool_name
+        &self.0.names.tool_name
+    }
+
+    /// Returns the idempotency key of the call, for tools with side effects: pass it on to a service that takes one, or
+    /// record it together with the effect, and do nothing if it is recorded already.
+    ///
+    /// The key is the same in each attempt of the call, and in each replay of it by another process. No other call has
+    /// the same key, not even one of the same tool with the same input. It says nothing about whether the call has run
+    /// before. `None` if the code that runs the call gives it no key.
+    ///
+    /// ```
+    /// use oa_tools::ToolContext;
+    ///
+    /// let cx = ToolContext::new("call_1", "pay").with_idempotency_key("chat-7:1:0:9f86d081884c7d65");
+    /// let header = cx.idempotency_key().map(|key| ("idempotency-key", key));
+    /// assert!(header.is_some());
+    /// ```
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<&str> {
+        self.0.key.as_ref().map(IdempotencyKey::as_str)
     }
 
     /// Returns the signal that tells the tool to stop.
@@ -151,8 +185,9 @@ impl ToolContext {
 impl fmt::Debug for ToolContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ToolContext")
-            .field("call_id", &self.0.call_id)
-            .field("tool_name", &self.0.tool_name)
+            .field("call_id", &self.call_id())
+            .field("tool_name", &self.tool_name())
+            .field("key", &self.0.key)
             .field("cancel", &self.0.cancel)
             .field("state", &self.0.state)
             .field("is_emitting", &self.is_emitting())

@@ -58,6 +58,7 @@ mod excerpt;
 mod cancel;
 mod context;
 mod emission;
+mod idempotency;
 mod state;
 
 mod registry;
@@ -74,6 +75,7 @@ pub use crate::emission::{Emission, Emitter, LogLevel, Progress};
 pub use crate::error::{Error, ErrorKind};
 pub use crate::error_body::ErrorBody;
 pub use crate::fn_tool::FnTool;
+pub use crate::idempotency::IdempotencyKey;
 pub use crate::registry::Registry;
 pub use crate::state::State;
 pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};

@@ -29,7 +29,30 @@ pub struct Registry(Arc<Inner>);
 #[derive(Clone, Default)]
 struct Inner {
     tools: Vec<Arc<dyn Tool>>,
+    /// The names under which they were added, in the same order.
+    names: Vec<String>,
+    /// The places of the names, if there are too many to compare one by one.
     places: HashMap<String, usize>,
+}
+
+impl Inner {
+    /// The number of names that are compared in less time than one of them is hashed.
+    const FEW: usize = 12;
+
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.names.len() <= Self::FEW {
+            return self.names.iter().position(|other| other == name);
+        }
+        self.places.get(name).copied()
+    }
+
+    /// Adds the names that are missing from the index.
+    fn index(&mut self) {
+        if self.names.len() > Self::FEW {
+            let missing = self.names.iter().cloned().enumerate().skip(self.places.len());
+            self.places.extend(missing.map(|(place, name)| (name, place)));
+        }
+    }
 }
 
 impl Registry {
@@ -71,34 +94,37 @@ impl Registry {
     pub fn add_shared(&mut self, tool: Arc<dyn Tool>) -> Result<(), Error> {
         tool.check()?;
         let name = tool.name().to_owned();
-        if self.0.places.contains_key(&name) {
+        if self.contains(&name) {
             return Err(Error::config(format!("Duplicate tool name: {name}")));
         }
         let inner = Arc::make_mut(&mut self.0);
-        inner.places.insert(name, inner.tools.len());
+        inner.names.push(name);
         inner.tools.push(tool);
+        inner.index();
         Ok(())
     }
 
     /// Removes and returns a tool.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
-        let place = *self.0.places.get(name)?;
+        let place = self.0.place(name)?;
         let inner = Arc::make_mut(&mut self.0);
-        inner.places.remove(name);
-        inner.places.values_mut().filter(|other| **other > place).for_each(|other| *other -= 1);
-        Some(inner.tools.remove(place))
+        inner.names.remove(place);
+        let removed = inner.tools.remove(place);
+        inner.places.clear();
+        inner.index();
+        Some(removed)
     }
 
     /// Returns the tool with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.0.places.get(name).map(|place| &self.0.tools[*place])
+        self.0.place(name).map(|place| &self.0.tools[place])
     }
 
     /// Returns true if there is a tool with this name.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.0.places.contains_key(name)
+        self.0.place(name).is_some()
     }
 
     /// Returns the tools in order.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use oa_types::{Outcome, ToolUseBlock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +9,8 @@ use serde_json::Value;
 #[non_exhaustive]
 pub struct Call {
     /// The call as the model made it. A malformed call has an empty input here.
-    pub block: ToolUseBlock,
+    #[serde(with = "shared")]
+    pub block: Arc<ToolUseBlock>,
     /// The input that the call runs with: the model's, as completed by the tool or changed by a decision.
     pub input: Value,
     /// The result of checking `input`.
@@ -78,7 +81,16 @@ impl Call {
     pub(crate) fn new(block: ToolUseBlock) -> Self {
         let input = block.input.clone();
         let (state, fit) = (CallState::Undecided, Fit::default());
-        Self { block, input, fit, state, is_approved: false }
+        Self { block: Arc::new(block), input, fit, state, is_approved: false }
+    }
+
+    /// Returns the call with the input that it runs with.
+    #[must_use]
+    pub fn block_to_run(&self) -> ToolUseBlock {
+        let ToolUseBlock { id, name, extra, .. } = &*self.block;
+        let mut block = ToolUseBlock::new(&**id, &**name, self.input.clone());
+        block.extra.clone_from(extra);
+        block
     }
 
     /// Returns true if the call has no result and has not been refused.
@@ -117,5 +129,25 @@ impl Call {
 
     pub(crate) fn awaits_review(&self) -> bool {
         matches!(self.state, CallState::Answered { reviewed: false, .. })
+    }
+}
+
+/// Writes and reads what is behind an `Arc`.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        value: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
     }
 }

@@ -1,18 +1,42 @@
 //! Idempotency keys of calls.
 
+use std::fmt;
+use std::sync::Arc;
+
 use oa_types::ToolUseBlock;
 use serde_json::Value;
 
-/// Returns the key of a call: the seed, the number of its answer, its index there, and a digest of the call.
+/// The idempotency key of a call as [`Turn::call_key`](crate::Turn::call_key) returns it, but computed only when it is
+/// displayed. Cheap to create and to clone.
 ///
-/// Number and index make the key unique within a [`Turn`](crate::Turn). The digest distinguishes the call from one
-/// at the same index in an answer that was never recorded.
-pub(crate) fn key(seed: &str, answer: u64, place: usize, call: &ToolUseBlock) -> String {
-    let mut digest = Digest::default();
-    digest.text(&call.id);
-    digest.text(&call.name);
-    digest.value(&call.input);
-    format!("{seed}:{answer}:{place}:{:016x}", digest.0)
+/// It consists of the seed, the number of the answer, the call's index there, and a digest of the call. Number and index
+/// make it unique among the keys with this seed. The digest distinguishes the call from one at the same index in an
+/// answer that was never recorded.
+#[derive(Clone, Debug)]
+pub struct CallKey {
+    pub(crate) seed: Arc<str>,
+    pub(crate) answer: u64,
+    pub(crate) place: usize,
+    pub(crate) call: Arc<ToolUseBlock>,
+}
+
+impl CallKey {
+    /// Returns the seed, which is empty unless the turn was given one.
+    #[must_use]
+    pub fn seed(&self) -> &str {
+        &self.seed
+    }
+}
+
+impl fmt::Display for CallKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, answer, place, call } = self;
+        let mut digest = Digest::default();
+        digest.text(&call.id);
+        digest.text(&call.name);
+        digest.value(&call.input);
+        write!(f, "{seed}:{answer}:{place}:{:016x}", digest.0)
+    }
 }
 
 /// A 64-bit FNV-1a hash: small, and stable across processes and versions.

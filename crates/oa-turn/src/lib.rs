@@ -65,6 +65,7 @@ pub use crate::answer::Answer;
 pub use crate::call::{Call, CallState, Fit};
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};
+pub use crate::key::CallKey;
 pub use crate::options::{Mode, Options};
 pub use crate::repair::repair;
 pub use crate::step::{

@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use oa_types::{ContentBlock, Message, Outcome, ToolUseError};
+use oa_types::{ContentBlock, Message, Outcome, ToolUseBlock, ToolUseError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -180,7 +180,7 @@ impl Round {
     pub(crate) fn show_calls(&mut self, out: &mut VecDeque<ContentBlock>) {
         while let Some(piece) = self.unshown.pop_front() {
             out.push_back(match piece {
-                Piece::Call(call) => self.calls[call].block.clone().into(),
+                Piece::Call(call) => ToolUseBlock::clone(&self.calls[call].block).into(),
                 Piece::Error(error) => error.into(),
             });
         }
@@ -196,11 +196,7 @@ impl Round {
                     call if matches!(call.state, CallState::Refused { .. }) => {
                         show_result(call, out);
                     }
-                    Call { block, input, .. } => {
-                        let mut block = block.clone();
-                        block.input.clone_from(input);
-                        out.push_back(block.into());
-                    }
+                    call => out.push_back(call.block_to_run().into()),
                 },
             }
             self.unshown.pop_front();

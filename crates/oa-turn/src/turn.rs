@@ -15,6 +15,7 @@ mod steps;
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use oa_types::{
     ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
@@ -30,7 +31,7 @@ use crate::answer::{Answer, Recorded, lost_call, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
-use crate::key::key;
+use crate::key::CallKey;
 use crate::options::{Mode, Options};
 use crate::repair::{LOST, has_text, unanswered};
 use crate::round::Round;
@@ -59,11 +60,11 @@ pub struct Turn {
     /// The last turn, if it failed and no answer has begun since.
     failure: Option<Box<Failure>>,
     turns: u32,
-    /// The number of answers with calls.
+    /// The number of answers with calls since the key seed was set.
     answers: u64,
     /// The number of requests handed out.
     requests: u64,
-    key_seed: Box<str>,
+    key_seed: Arc<str>,
     /// The tool whose calls are answers.
     output_tool: Option<Box<str>>,
 }
@@ -85,7 +86,7 @@ impl Turn {
             turns: 0,
             answers: 0,
             requests: 0,
-            key_seed: Box::default(),
+            key_seed: Arc::default(),
             output_tool: None,
         }
     }
@@ -93,8 +94,16 @@ impl Turn {
     /// Sets the prefix of call keys; see [`call_key`](Self::call_key).
     #[must_use]
     pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
-        self.key_seed = seed.into().into();
+        self.set_key_seed(seed);
         self
+    }
+
+    /// Sets the prefix of call keys from now on, and counts answers anew: the last one becomes number 0, the next one
+    /// number 1. Two turns with equal messages and equal seeds then give their open calls equal keys, whatever happened
+    /// before. See [`call_key`](Self::call_key).
+    pub fn set_key_seed(&mut self, seed: impl Into<String>) {
+        self.key_seed = seed.into().into();
+        (self.answers, self.round.number) = (0, 0);
     }
 
     /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
@@ -440,14 +449,21 @@ impl Turn {
 
     /// Returns the idempotency key of a call of the last answer; `None` if there is no such call.
     ///
-    /// The key consists of the seed, the number of the answer in this `Turn`, the call's index, and a digest of the
-    /// call. A restored snapshot and a replay of the same answers give the same key; no two calls share one. A `Turn`
+    /// The key consists of the seed, the number of the answer since the seed was set, the call's index, and a digest of
+    /// the call. A restored snapshot and a replay of the same answers give the same key; no two calls share one. A `Turn`
     /// that is created again from messages counts its answers from the start: give it a new seed each time, such as the
     /// id of the conversation and the number of the prompt.
     #[must_use]
     pub fn call_key(&self, call: usize) -> Option<String> {
-        let block = &self.calls().get(call)?.block;
-        Some(key(&self.key_seed, self.round.number, call, block))
+        self.lazy_call_key(call).map(|key| key.to_string())
+    }
+
+    /// Returns the idempotency key of a call like [`call_key`](Self::call_key), to be computed only if it is needed.
+    #[must_use]
+    pub fn lazy_call_key(&self, call: usize) -> Option<CallKey> {
+        let block = Arc::clone(&self.calls().get(call)?.block);
+        let seed = Arc::clone(&self.key_seed);
+        Some(CallKey { seed, answer: self.round.number, place: call, call: block })
     }
 
     /// Returns the number of rounds of calls in this turn. A round rejected by a limit does not count.

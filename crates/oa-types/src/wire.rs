@@ -7,6 +7,7 @@ mod error;
 mod message;
 mod overflow;
 mod request;
+mod retry_words;
 mod tool_name;
 
 pub use self::error::ServerError;

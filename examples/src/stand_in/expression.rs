@@ -2,20 +2,20 @@ use std::fmt;
 
 /// An arithmetic expression from a prompt.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Expression {
+pub enum Expression {
     Number(f64),
     Operation(Box<Operation>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Operation {
-    pub(crate) operator: Operator,
-    pub(crate) left: Expression,
-    pub(crate) right: Expression,
+pub struct Operation {
+    pub operator: Operator,
+    pub left: Expression,
+    pub right: Expression,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Operator {
+pub enum Operator {
     Add,
     Divide,
     Multiply,
@@ -23,16 +23,16 @@ pub(crate) enum Operator {
 }
 
 impl Expression {
-    pub(crate) fn new(operator: Operator, left: Self, right: Self) -> Self {
+    pub fn new(operator: Operator, left: Self, right: Self) -> Self {
         Self::Operation(Box::new(Operation { operator, left, right }))
     }
 
-    pub(crate) fn is_number(&self) -> bool {
+    pub fn is_number(&self) -> bool {
         matches!(self, Self::Number(_))
     }
 
     /// Returns the number of operations.
-    pub(crate) fn operations(&self) -> usize {
+    pub fn operations(&self) -> usize {
         match self {
             Self::Number(_) => 0,
             Self::Operation(operation) => {
@@ -52,11 +52,10 @@ impl Expression {
 }
 
 impl Operator {
-    #[cfg(test)]
-    pub(crate) const ALL: [Self; 4] = [Self::Add, Self::Divide, Self::Multiply, Self::Subtract];
+    pub const ALL: [Self; 4] = [Self::Add, Self::Divide, Self::Multiply, Self::Subtract];
 
     /// Returns words found in the names of tools for this operation.
-    pub(crate) fn names(self) -> &'static [&'static str] {
+    pub fn names(self) -> &'static [&'static str] {
         match self {
             Self::Add => &["add", "plus", "sum"],
             Self::Divide => &["divide", "div", "quotient"],
@@ -113,7 +112,7 @@ impl fmt::Display for Operation {
 }
 
 /// Formats a number: significant digits only, with powers of ten if it is long.
-pub(crate) fn show(number: f64) -> String {
+pub fn show(number: f64) -> String {
     let rounded = format!("{number:.11e}").parse().unwrap_or(number);
     if rounded != 0.0 && !(1e-6..1e15).contains(&rounded.abs()) {
         return format!("{rounded:e}");

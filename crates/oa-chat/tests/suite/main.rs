@@ -2,5 +2,6 @@
 
 mod deltas;
 mod pipeline;
+mod records;
 mod requests;
 mod servers;

@@ -1,6 +1,6 @@
 //! Endpoints and providers.
 
-use oa_chat::{DEFAULT_BASE_URL, Error, ErrorKind, Provider};
+use oa_chat::{DEFAULT_BASE_URL, ErrorKind, Provider};
 use oa_types::BaseUrl;
 
 #[test]
@@ -25,19 +25,4 @@ fn a_broken_root_certificate_is_an_error_of_build() {
         assert_eq!(error.kind(), ErrorKind::Config);
         assert_eq!(error.to_string(), expected);
     }
-}
-
-#[test]
-fn errors_become_records() {
-    let wait = std::time::Duration::from_millis(1_500);
-    let record = Error::unavailable("all servers are busy", Some(wait)).to_record();
-    let json = serde_json::to_value(&record).unwrap();
-    let expected = serde_json::json!({
-        "kind": "unavailable",
-        "message": "all servers are busy",
-        "retry_after_ms": 1_500,
-        "is_retryable": true,
-    });
-    assert_eq!(json, expected);
-    assert_eq!(Error::new(ErrorKind::ContextOverflow, "").to_record().kind, "context_overflow");
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Client;
 use crate::response_format::ResponseFormat;
-use crate::structured::{Held, SendFor};
+use crate::structured::{DriverHandle, SendFor};
 
 impl Client {
     /// Sends a prompt and returns a value of type `T`; await it for the whole answer.
@@ -102,6 +102,6 @@ impl Client {
     {
         let settings = Arc::clone(&self.options.0);
         let mode = settings.config.turn.mode;
-        SendFor::new(Held::Client(&mut self.driver), mode, settings, prompt, format)
+        SendFor::new(DriverHandle::Borrowed(&mut self.driver), mode, settings, prompt, format)
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Output {
     /// The first form of the request, if there is a fallback.
     first: Option<FormatRequest>,
     mode: Mode,
-    judge: Box<Judge>,
+    validator: Box<Validator>,
     most: u32,
     limits: Limits,
     tries: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Output {
     problem: Option<Problem>,
 }
 
-pub(crate) type Judge = dyn Fn(Value) -> Result<(), String> + Send + Sync;
+pub(crate) type Validator = dyn Fn(Value) -> Result<(), String> + Send + Sync;
 
 /// Why the last answer is invalid.
 struct Problem {
@@ -55,7 +55,7 @@ enum ProblemKind {
 }
 
 /// The next step after an answer.
-pub(crate) enum Judged {
+pub(crate) enum Validation {
     /// The usual step.
     AsItIs,
     /// The model reads the error as the result of its call.
@@ -65,7 +65,7 @@ pub(crate) enum Judged {
 }
 
 /// The arguments of a call of the output tool, or the answer's text, as a value.
-enum Said {
+enum Candidate {
     Object(Value),
     Broken { error: String, raw: String },
 }
@@ -87,7 +87,7 @@ impl Output {
         mode: Mode,
         most: u32,
         held_bytes: usize,
-        judge: Box<Judge>,
+        validator: Box<Validator>,
     ) -> Self {
         let mut limits = Limits::default();
         limits.held_bytes = held_bytes;
@@ -96,7 +96,7 @@ impl Output {
             tool,
             first,
             mode,
-            judge,
+            validator,
             most,
             limits,
             tries: 0,
@@ -152,7 +152,7 @@ impl Output {
     }
 
     /// Validates an answer. A call of the output tool is replaced by the answer as text.
-    pub(super) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
+    pub(super) fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
         let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
@@ -170,31 +170,31 @@ impl Output {
             let words = "the model called tools, which are not run here: answer its calls and go \
                          on, or set auto_execute_tools";
             self.fails(ProblemKind::Calls, words.to_owned(), message.text());
-            return Judged::AsItIs;
+            return Validation::AsItIs;
         }
         self.tries += 1;
         let own: Vec<&ContentBlock> =
             message.content.iter().filter(|block| is_own(block)).collect();
-        let (said, is_text) = match own[..] {
-            [] => (Said::of_text(&message.text(), self.limits), true),
-            [first, ..] => (Said::of_calls(first, &own, self.limits), false),
+        let (candidate, is_text) = match own[..] {
+            [] => (Candidate::of_text(&message.text(), self.limits), true),
+            [first, ..] => (Candidate::of_calls(first, &own, self.limits), false),
         };
-        let (error, raw) = match said {
-            Said::Object(object) => {
+        let (error, raw) = match candidate {
+            Candidate::Object(object) => {
                 let raw = object.to_string();
-                match (self.judge)(object) {
+                match (self.validator)(object) {
                     Ok(()) => {
                         self.is_found = true;
                         self.problem = None;
                         if !is_text {
                             stand_for(message, raw);
                         }
-                        return Judged::AsItIs;
+                        return Validation::AsItIs;
                     }
                     Err(error) => (error, raw),
                 }
             }
-            Said::Broken { error, raw } => (error, raw),
+            Candidate::Broken { error, raw } => (error, raw),
         };
         let kind = match &message.finish_reason {
             reason if reason.is_length() => ProblemKind::CutOff,
@@ -222,12 +222,12 @@ impl Output {
             }
             let mut first = true;
             message.content.retain(|block| name_of(block).is_none() || std::mem::take(&mut first));
-            return Judged::Failed;
+            return Validation::Failed;
         }
         if !is_text {
             stand_for(message, raw);
         }
-        if is_over { Judged::AsItIs } else { Judged::Correct(self.correction(&error)) }
+        if is_over { Validation::AsItIs } else { Validation::Correct(self.correction(&error)) }
     }
 
     /// Returns the correction that the model is sent.
@@ -290,7 +290,7 @@ impl Output {
     }
 }
 
-impl Said {
+impl Candidate {
     fn of_text(text: &str, limits: Limits) -> Self {
         match find_object(text, limits) {
             Ok(object) => Self::Object(object),

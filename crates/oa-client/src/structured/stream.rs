@@ -7,7 +7,7 @@ use oa_types::{FinishReason, Message};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::held::{Held, Structured};
+use super::conversation::{DriverHandle, Structured};
 use super::output::Output;
 use super::reader::Reader;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ use crate::settings::Settings;
 /// cancelled, and history is left as after any answer that was not read to its end.
 #[must_use = "streams do nothing unless polled"]
 pub struct StructuredStream<'a, T> {
-    driver: Held<'a>,
+    driver: DriverHandle<'a>,
     /// The settings for all other prompts.
     base: Arc<Settings>,
     stage: Stage,
@@ -65,7 +65,7 @@ enum Step {
 
 impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
     pub(crate) fn new(
-        driver: Held<'a>,
+        driver: DriverHandle<'a>,
         base: Arc<Settings>,
         prompt: Message,
         output: Box<Output>,

@@ -1,4 +1,6 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod keys;
+mod steps;
 mod strict;

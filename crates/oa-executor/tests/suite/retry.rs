@@ -1,12 +1,13 @@
 //! Retries of failed tools.
 
-use std::sync::Arc;
+use std::future::ready;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use insta::assert_snapshot;
 use oa_executor::{Batch, ExecutorOptions, Outcome, Placement, RetryPolicy, RunCaps};
-use oa_tools::{FnTool, ToolError, tool};
+use oa_tools::{FnTool, IdempotencyKey, ToolContext, ToolError, tool};
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::time::Instant;
@@ -40,6 +41,49 @@ async fn a_call_is_tried_again_until_it_works() {
     ");
     let took = started.elapsed();
     assert!((150..=310).contains(&took.as_millis()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_of_a_call_sees_its_key() {
+    for placement in [Placement::Inline, Placement::Spawned] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = {
+            let seen = Arc::clone(&seen);
+            move |cx: &ToolContext| {
+                let key = cx.idempotency_key().map(str::to_owned);
+                seen.lock().unwrap().push((cx.call_id().to_owned(), key));
+                Err(ToolError::new("busy"))
+            }
+        };
+        let pooled = note.clone();
+        let tools = [
+            tool("waits", "").build_with_context(move |_, cx| ready(note(&cx))),
+            tool("blocks", "").build_blocking_with_context(move |_, cx| pooled(&cx)),
+        ];
+        let options = ExecutorOptions::new().placement(placement).retry(RetryPolicy::new(3));
+        let executor = executor(tools, options);
+        let given = calls([("waits", json!({})), ("blocks", json!({})), ("waits", json!({}))]);
+        let computed = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&computed);
+        let lazy = IdempotencyKey::lazy(move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+            "k1".to_owned()
+        });
+        let batch = Batch::new()
+            .idempotency_key("c0", "k0")
+            .prepared("c0", Ok(()))
+            .prepared("c1", Ok(()))
+            .idempotency_key("c1", lazy);
+        let end = executor.execute_batch_streaming(given, batch).end().await;
+        assert!(end.execution_results.iter().all(|result| result.attempts == 3));
+        assert_eq!(computed.load(Ordering::SeqCst), 1);
+        for (id, key) in [("c0", Some("k0")), ("c1", Some("k1")), ("c2", None)] {
+            let seen = seen.lock().unwrap();
+            let of_call: Vec<_> = seen.iter().filter(|(of, _)| of == id).collect();
+            assert_eq!(of_call.len(), 3);
+            assert!(of_call.iter().all(|(_, seen)| seen.as_deref() == key), "{of_call:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 use oa_types::{Message, ToolUseBlock};
 use serde_json::json;
 
+use crate::append::Append;
 use crate::contract::expect;
 use crate::contract::fixture::{at, create, id};
 use crate::contract::turns::{append, turn};
@@ -11,10 +12,14 @@ use crate::store::SessionStore;
 
 pub(super) async fn check(store: &dyn SessionStore) {
     let info = create(store, "pendings").await;
+    let first = Append::new(info.revision, turn(1), at(2));
     let info = append(store, &info, turn(1)).await;
     let pending = waiting();
 
     let asked = set(store, &info, Some(pending.clone())).await;
+    // An append clears what waits, so this is not as one would have left it.
+    let again = store.append_once(&info.id, 0, first.clone()).await;
+    expect::kind("a repeated append_once after a question", ErrorKind::Conflict, again);
     assert_ne!(asked.revision, info.revision, "a question changes the revision");
     assert_eq!(expect::stored(store, &asked).await.pending, Some(pending.clone()));
     // Of two answers, the second is a conflict.
@@ -22,6 +27,8 @@ pub(super) async fn check(store: &dyn SessionStore) {
     expect::kind("a late answer", ErrorKind::Conflict, late);
     let withdrawn = set(store, &asked, None).await;
     assert_eq!(expect::stored(store, &withdrawn).await.pending, None);
+    let again = store.append_once(&info.id, 0, first).await;
+    assert_eq!(expect::ok("a repeated append_once", again), withdrawn);
 
     let asked = set(store, &withdrawn, Some(pending.clone())).await;
     let mut other = pending.clone();

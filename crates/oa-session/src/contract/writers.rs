@@ -67,7 +67,7 @@ async fn together(store: Arc<dyn SessionStore>, writer: usize) {
 }
 
 /// Polls all futures concurrently.
-async fn join(futures: impl Iterator<Item = impl Future<Output = ()>>) {
+pub(super) async fn join(futures: impl Iterator<Item = impl Future<Output = ()>>) {
     let mut futures: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
     std::future::poll_fn(|cx| {
         futures.retain_mut(|future| future.as_mut().poll(cx).is_pending());

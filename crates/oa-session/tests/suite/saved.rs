@@ -80,6 +80,29 @@ fn two_programs_on_one_session_are_told() {
 }
 
 #[test]
+fn a_save_whose_success_was_lost_can_be_repeated() {
+    let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::new());
+    block_on(async {
+        let open = || SavedSession::open_or_create(Arc::clone(&store), new());
+        // The other stands for the attempt that succeeded unnoticed.
+        let (mut one, mut other) = (open().await.unwrap(), open().await.unwrap());
+        other.save(&turns(2), at(2)).await.unwrap();
+        one.save(&turns(2), at(3)).await.unwrap();
+        assert_eq!(one.session(), other.session());
+        assert_eq!(one.session().info.updated_at, at(2));
+        one.save(&turns(3), at(4)).await.unwrap();
+        // With a message replaced, with another's messages behind, and with a call that waits.
+        assert_eq!(kind(other.save(&turns(1), at(5)).await), ErrorKind::Conflict);
+        assert_eq!(kind(other.save(&turns(4), at(5)).await), ErrorKind::Conflict);
+        let asked = vec![Message::user("Tidy up."), Message::assistant(vec![call().into()])];
+        let pending = Pending::new(call(), at(6)).with_turn(asked);
+        one.set_pending(Some(pending), at(6)).await.unwrap();
+        assert_eq!(kind(other.save(&turns(3), at(7)).await), ErrorKind::Conflict);
+        assert_eq!(store.load(&id("a")).await.unwrap(), *one.session());
+    });
+}
+
+#[test]
 fn an_approval_is_asked_saved_and_answered_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let open = || -> Arc<dyn SessionStore> { Arc::new(JsonlStore::open(folder.path()).unwrap()) };

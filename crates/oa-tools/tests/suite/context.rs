@@ -1,8 +1,9 @@
 //! The context and output of a running tool.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use oa_tools::{Cancel, Emission, LogLevel, Progress, State, ToolContext};
+use oa_tools::{Cancel, Emission, IdempotencyKey, LogLevel, Progress, State, ToolContext};
 use serde_json::json;
 
 #[derive(Debug, PartialEq)]
@@ -35,6 +36,22 @@ fn clones_are_the_same_call() {
     cancel.cancel();
     assert!(cx.is_cancelled() && other.is_cancelled() && other.cancel().is_cancelled());
     assert_eq!((other.call_id(), other.tool_name()), ("c1", "t"));
+}
+
+#[test]
+fn a_key_is_computed_once_and_only_if_asked_for() {
+    let computed = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&computed);
+    let key = IdempotencyKey::lazy(move || format!("k{}", counter.fetch_add(1, Ordering::SeqCst)));
+    let cx = ToolContext::new("c1", "t").with_idempotency_key(key);
+    let attempt = cx.clone().with_cancel(Cancel::new()).with_state(State::new());
+    assert!(!format!("{cx:?}").contains("k0"));
+    assert_eq!(computed.load(Ordering::SeqCst), 0);
+    assert_eq!(attempt.idempotency_key(), Some("k0"));
+    assert_eq!(cx.idempotency_key(), Some("k0"));
+    assert_eq!(computed.load(Ordering::SeqCst), 1);
+    assert_eq!(cx.with_idempotency_key("other").idempotency_key(), Some("other"));
+    assert_eq!(ToolContext::new("c1", "t").idempotency_key(), None);
 }
 
 #[test]

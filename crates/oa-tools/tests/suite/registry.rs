@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use oa_tools::{ErrorKind, FnTool, Registry, Tool, tool};
+use proptest::collection::vec;
+use proptest::prelude::*;
 use serde_json::json;
 
 fn named(name: &str) -> FnTool {
@@ -76,4 +78,36 @@ fn clones_share_and_then_part() {
     assert!(one.contains("b") && !other.contains("b"));
     assert!(Arc::ptr_eq(one.get("a").unwrap(), other.get("a").unwrap()));
     assert_eq!(format!("{one:?}"), r#"Registry(["a", "b"])"#);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Few names are compared, many are looked up: the results are those of a list.
+    #[test]
+    fn a_registry_is_a_list_of_unique_names(
+        changes in vec((any::<bool>(), 0_u8..40), 0..120),
+    ) {
+        let (mut tools, mut list) = (Registry::new(), Vec::new());
+        for (adds, number) in changes {
+            let name = format!("tool_{number}");
+            let place = list.iter().position(|other| *other == name);
+            if adds {
+                prop_assert_eq!(tools.add(named(&name)).is_ok(), place.is_none());
+                if place.is_none() {
+                    list.push(name);
+                }
+            } else {
+                let removed = tools.remove(&name).map(|tool| tool.name().to_owned());
+                prop_assert_eq!(removed, place.map(|place| list.remove(place)));
+            }
+            prop_assert_eq!(names(&tools), list.iter().map(String::as_str).collect::<Vec<_>>());
+            for number in 0..40 {
+                let name = format!("tool_{number}");
+                let found = tools.get(&name).map(|tool| tool.name().to_owned());
+                prop_assert_eq!(tools.contains(&name), found.is_some());
+                prop_assert_eq!(found, list.contains(&name).then_some(name));
+            }
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! The input of calls, and calls that wait for permission, in this process or a later one.
 
+use std::collections::VecDeque;
+use std::mem;
+
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome, ToolUseBlock};
 use serde_json::Value;
 
@@ -20,14 +23,34 @@ impl Turn {
         let Some(call) = self.round.calls.get_mut(call).filter(|call| call.is_open()) else {
             return;
         };
-        for block in &mut self.out {
-            if let ContentBlock::ToolUse(shown) = block
-                && shown.id == call.block.id
-            {
-                shown.input.clone_from(&input);
-            }
-        }
         (call.input, call.fit) = (input, fit);
+        show_input(&mut self.out, call);
+    }
+
+    /// Completes and checks the inputs of the open calls that have not been checked. `prepare` gets a call's name and
+    /// input, and returns the input to run with, or the reason why the call must not run.
+    pub fn prepare_calls(&mut self, mut prepare: impl FnMut(&str, Value) -> Result<Value, String>) {
+        for call in self.round.calls.iter_mut().filter(|call| call.is_open()) {
+            if !call.fit.is_unchecked() {
+                continue;
+            }
+            match prepare(&call.block.name, mem::take(&mut call.input)) {
+                Ok(input) => (call.input, call.fit) = (input, Fit::Fits),
+                Err(reason) => {
+                    (call.input, call.fit) = (call.block.input.clone(), Fit::Unfit(reason));
+                }
+            }
+            show_input(&mut self.out, call);
+        }
+    }
+
+    /// Records the decision to run a call with its current input, after [`Action::Decide`](crate::Action::Decide).
+    /// Equivalent to [`decide`](Self::decide) with [`Decision::Run`], without a copy of the input.
+    pub fn allow(&mut self, call: usize) {
+        if self.round.handed == Some(call) && self.round.calls[call].is_undecided() {
+            let input = mem::take(&mut self.round.calls[call].input);
+            self.decide(call, Decision::Run(input));
+        }
     }
 
     /// Decides on a call that waits for permission. If the turn has ended, continue it with
@@ -158,6 +181,18 @@ impl Turn {
         self.phase = Phase::Calling { started: false, continues: false, reason };
         self.round.record_refused(&mut self.conversation);
         Ok(())
+    }
+}
+
+/// Copies the input of a call into its block, if the block still waits to be shown.
+fn show_input(out: &mut VecDeque<ContentBlock>, call: &Call) {
+    for block in out {
+        if let ContentBlock::ToolUse(shown) = block
+            && shown.id == call.block.id
+            && shown.input != call.input
+        {
+            shown.input.clone_from(&call.input);
+        }
     }
 }
 

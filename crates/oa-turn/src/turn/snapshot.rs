@@ -113,7 +113,7 @@ impl Turn {
             turns: *turns,
             answers: *answers,
             requests: *requests,
-            key_seed: key_seed.clone(),
+            key_seed: (&**key_seed).into(),
             output_tool: output_tool.clone(),
         })))
     }
@@ -167,7 +167,7 @@ impl Turn {
             turns,
             answers,
             requests,
-            key_seed,
+            key_seed: key_seed.into(),
             output_tool,
         })
     }

@@ -1,7 +1,7 @@
 //! Calls that wait for permission, in this program and in a later one.
 
 use oa_turn::{Action, CallState, Decision, ErrorKind, Fit, Options, Turn};
-use oa_types::{FinishReason, Message, MessageRole, Outcome};
+use oa_types::{ContentBlock, FinishReason, Message, MessageRole, Outcome};
 use serde_json::json;
 
 use crate::{answer, call, perform, text};
@@ -166,6 +166,44 @@ fn a_completed_input_stands_beside_the_models_own() {
     assert_eq!(turn.calls()[2].fit, Fit::Unchecked);
     assert!(turn.calls().iter().all(|call| call.block.input == own));
     assert!(!serde_json::to_string(&**turn.history()).unwrap().contains("path"));
+}
+
+/// Inputs are prepared once, before the caller is shown a call, and a call that is allowed runs with them.
+#[test]
+fn calls_are_prepared_once() {
+    let mut turn = Turn::new(Options::auto());
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    answer(&mut turn, vec![call("a", "add"), call("b", "unknown")]);
+    let completed = json!({ "a": 1, "path": "/" });
+    turn.prepare_calls(|name, input| {
+        assert_eq!(input, json!({ "a": 1 }));
+        if name == "add" { Ok(completed.clone()) } else { Err("no such tool".to_owned()) }
+    });
+    turn.prepare_calls(|_, _| panic!("all calls are prepared"));
+    let mut shown = Vec::new();
+    for place in 0..2 {
+        // Only the call that was handed out is decided.
+        turn.allow(place);
+        loop {
+            match turn.next_action().unwrap() {
+                Action::Decide { call } => break turn.allow(call),
+                Action::Show { block } => shown.push(block),
+                action => panic!("{action:?}"),
+            }
+        }
+    }
+    let inputs = shown.iter().filter_map(|block| match block {
+        ContentBlock::ToolUse(call) => Some(&call.input),
+        _ => None,
+    });
+    let own = json!({ "a": 1 });
+    assert_eq!(inputs.collect::<Vec<_>>(), [&completed, &own]);
+    assert_eq!(turn.calls()[0].input, completed);
+    assert_eq!(turn.calls()[1].input, own);
+    assert_eq!(turn.calls()[1].fit, Fit::Unfit("no such tool".to_owned()));
+    assert_eq!(turn.next_action(), Some(Action::Run { calls: vec![0, 1] }));
+    assert!(turn.calls().iter().all(|call| call.state == CallState::Allowed));
 }
 
 /// `{}` and the default written out are one call.

@@ -380,7 +380,7 @@ impl Perform for Mortal {
         let StepCall { call, .. } = step.calls[0].clone();
         let name = format!("approve {}", call.block.id);
         let decision = Decision::Run(call.input);
-        self.perform(name, ApprovalOutcome::Decided { id: call.block.id, decision })
+        self.perform(name, ApprovalOutcome::Decided { id: call.block.id.clone(), decision })
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Crash> {

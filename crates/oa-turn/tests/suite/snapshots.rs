@@ -297,6 +297,13 @@ fn calls_are_known_by_one_key_each_wherever_they_run() {
         |turn: &Turn| (0..turn.calls().len()).map(|call| turn.call_key(call)).collect::<Vec<_>>();
     assert_eq!(keys(&turn), keys(&carried(&turn)));
     assert_eq!(turn.call_key(9), None);
+    assert!(turn.lazy_call_key(9).is_none());
+    let lazy = turn.lazy_call_key(2).unwrap();
+    assert_eq!((lazy.seed(), Some(lazy.to_string())), ("session-7", turn.call_key(2)));
+    let mut renamed = carried(&turn);
+    renamed.set_key_seed("later");
+    assert_snapshot!(renamed.call_key(2).unwrap(), @"later:0:2:3899c96831a14bbe");
+    assert_eq!(keys(&renamed), keys(&carried(&renamed)));
     assert_snapshot!(turn.call_key(2).unwrap(), @r#"session-7:2:2:3899c96831a14bbe"#);
     let made = |seed: &str, answers: &[&str], input: Value| {
         let mut turn = Turn::new(Options::auto()).with_key_seed(seed);

@@ -1,8 +1,10 @@
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::overflow::Sizes;
+use super::retry_words::in_words;
 
 /// The longest part of a server's message that is shown, in characters.
 const WORDS: usize = 2_000;
@@ -122,6 +124,13 @@ impl ServerError {
     #[must_use]
     pub fn context_size(&self) -> Option<u64> {
         self.sizes().context
+    }
+
+    /// Returns the wait before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
+    /// use that sentence with a status of 429.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        in_words(&self.message)
     }
 
     fn sizes(&self) -> Sizes {

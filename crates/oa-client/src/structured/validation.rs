@@ -3,22 +3,22 @@
 use oa_turn::{Answer, AskOutcome, StepOutcome};
 use oa_types::{AssistantMessage, Message, MessageRole};
 
-use super::output::Judged;
+use super::output::Validation;
 use crate::driver::Driver;
 
 impl Driver {
     /// Validates an answer, if structured output is wanted.
-    pub(crate) fn judge(&mut self, message: &mut AssistantMessage) -> Judged {
-        self.output.as_mut().map_or(Judged::AsItIs, |output| output.judge(message))
+    pub(crate) fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
+        self.output.as_mut().map_or(Validation::AsItIs, |output| output.validate(message))
     }
 
     /// Passes an answer to the turn, with its correction.
-    pub(crate) fn take_answer(&mut self, answer: Answer, judged: Judged) {
+    pub(crate) fn take_answer(&mut self, answer: Answer, validation: Validation) {
         let begin = self.turn.history().len();
-        let (is_failed, correction) = match judged {
-            Judged::AsItIs => (false, None),
-            Judged::Failed => (true, None),
-            Judged::Correct(words) => (false, Some(words)),
+        let (is_failed, correction) = match validation {
+            Validation::AsItIs => (false, None),
+            Validation::Failed => (true, None),
+            Validation::Correct(words) => (false, Some(words)),
         };
         let is_corrected = correction.is_some();
         let outcome = AskOutcome::Answered { answer, correction };

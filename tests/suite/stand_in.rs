@@ -1,12 +1,12 @@
-//! The stand-in as the model of an agent, with tools.
+//! The examples' stand-in as the model of an agent with tools: its answer is the value of the expression,
+//! however it is written.
 
+use examples::Chat;
+use examples::stand_in::expression::{Expression, Operator, show};
+use examples::stand_in::{EXAMPLES, INTRODUCTION, answer};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use open_agent::{AgentOptions, Client, FnTool, Result, ToolError, json, tool};
 use proptest::prelude::*;
-
-use super::answer;
-use super::expression::{Expression, Operator, show};
-use crate::chat::Chat;
 
 fn arithmetic(name: &str, work: fn(f64, f64) -> f64) -> FnTool {
     tool(name, "Arithmetic").param("a", "number").param("b", "number").build(
@@ -80,8 +80,8 @@ fn only_tools_that_are_offered() {
 fn it_says_what_it_is() {
     for prompt in ["Why is the sky blue?", "2 ^ 8", "3 and 4"] {
         let (text, _) = ask(prompt, tools()).unwrap();
-        assert!(text.starts_with(super::INTRODUCTION), "{text}");
-        assert!(text.contains(super::EXAMPLES), "{text}");
+        assert!(text.starts_with(INTRODUCTION), "{text}");
+        assert!(text.contains(EXAMPLES), "{text}");
     }
 }
 

@@ -24,27 +24,27 @@ pub struct Structured<T> {
 }
 
 /// The driver of a conversation, or of a single prompt.
-pub(crate) enum Held<'a> {
-    Client(&'a mut Driver),
-    Own(Box<Driver>),
+pub(crate) enum DriverHandle<'a> {
+    Borrowed(&'a mut Driver),
+    Owned(Box<Driver>),
 }
 
-impl std::ops::Deref for Held<'_> {
+impl std::ops::Deref for DriverHandle<'_> {
     type Target = Driver;
 
     fn deref(&self) -> &Driver {
         match self {
-            Self::Client(driver) => driver,
-            Self::Own(driver) => driver,
+            Self::Borrowed(driver) => driver,
+            Self::Owned(driver) => driver,
         }
     }
 }
 
-impl std::ops::DerefMut for Held<'_> {
+impl std::ops::DerefMut for DriverHandle<'_> {
     fn deref_mut(&mut self) -> &mut Driver {
         match self {
-            Self::Client(driver) => driver,
-            Self::Own(driver) => driver,
+            Self::Borrowed(driver) => driver,
+            Self::Owned(driver) => driver,
         }
     }
 }

@@ -1,0 +1,57 @@
+//! The events of hooks, and their outcomes as data.
+
+use oa_hooks::{Change, History, HookOutcome, PostToolUseEvent, UserPromptSubmitEvent};
+use oa_turn::{Call, CallState, PromptOutcome, ReviewOutcome};
+use oa_types::{ContentBlock, ErrorRecord, Message};
+use serde_json::Value;
+
+use crate::error::{self, Error};
+use crate::settings::AgentConfig;
+
+/// Returns the event of a prompt, with its text as it stands in the request.
+pub(crate) fn prompt_event(prompt: &Message, history: &History) -> UserPromptSubmitEvent {
+    let words: Vec<&str> = prompt.content.iter().filter_map(ContentBlock::as_text).collect();
+    UserPromptSubmitEvent::new(words.join("\n"), history.clone())
+}
+
+/// Returns the outcome of the hooks of a prompt.
+pub(crate) fn prompt_outcome(
+    outcome: Result<HookOutcome<String>, oa_hooks::Error>,
+) -> PromptOutcome {
+    match outcome {
+        Ok(HookOutcome::Allow) => PromptOutcome::Allow,
+        Ok(HookOutcome::Block { reason }) => PromptOutcome::Block { reason },
+        Ok(HookOutcome::Modify(change)) => PromptOutcome::Replace { text: change.value },
+        Err(error) => PromptOutcome::Failed { error: record(&error) },
+    }
+}
+
+/// Returns the outcome of the hooks of a result, and the error if one of them failed.
+pub(crate) fn review_outcome(
+    change: Result<Option<Change<Value>>, oa_hooks::Error>,
+) -> (ReviewOutcome, Option<Error>) {
+    match change {
+        Ok(Some(change)) => (ReviewOutcome::Replace { content: change.value }, None),
+        Ok(None) => (ReviewOutcome::Keep, None),
+        Err(error) => (ReviewOutcome::Failed { error: record(&error) }, Some(error::hook(error))),
+    }
+}
+
+/// Returns the record of a hook's failure.
+pub(crate) fn record(error: &oa_hooks::Error) -> Box<ErrorRecord> {
+    Box::new(ErrorRecord::new("hook", error.to_string()))
+}
+
+impl AgentConfig {
+    /// Returns the event of a result; `None` if no hook is for its tool.
+    pub(crate) fn result_event(&self, call: &Call, history: &History) -> Option<PostToolUseEvent> {
+        let Call { block, input, state, .. } = call;
+        let CallState::Answered { content, outcome, .. } = state else { return None };
+        let Self { hooks, .. } = self;
+        hooks.has_post_tool_use(&block.name).then(|| {
+            let (name, id) = (&*block.name, &*block.id);
+            let (input, content) = (input.clone(), content.clone());
+            PostToolUseEvent::new(name, input, id, content, *outcome, history.clone())
+        })
+    }
+}

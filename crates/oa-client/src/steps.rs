@@ -1,0 +1,317 @@
+use std::convert::Infallible;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
+use oa_executor::{Batch, Run, ToolEvent};
+use oa_tools::{Cancel, IdempotencyKey};
+use oa_turn::{
+    Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
+    Perform, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall,
+};
+use oa_types::{ContentBlock, Outcome, ToolUseBlock};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::decision::{Admission, Decided, Prepared, Refused};
+use crate::event::AgentEvent;
+use crate::hooks;
+use crate::settings::Settings;
+
+/// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
+///
+/// A [`Client`](crate::Client) performs the same steps with the same options. Here each step is a function from
+/// data to data, so that a journal can record its outcome and a replay can skip it. Wrap it in your own [`Perform`]
+/// and call the methods of this one where nothing is recorded yet; or pass it to [`drive`](oa_turn::drive) as it is.
+///
+/// Use one for each turn: the executor's caps count what it has run.
+///
+/// ```
+/// use oa_client::AgentOptions;
+/// use oa_testkit::{MemoryServer, Reply};
+/// use oa_tools::tool;
+/// use oa_turn::{Turn, drive};
+/// use oa_types::Message;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = MemoryServer::new([
+/// #     Reply::new().call("double", json!({"n": 21})),
+/// #     Reply::text("It is 42."),
+/// # ]);
+/// let options = AgentOptions::builder()
+///     .model("any")
+///     .tool(tool("double", "Double a number").param("n", "integer").build(|args| async move {
+///         Ok(json!(args["n"].as_i64().unwrap_or_default() * 2))
+///     }))
+///     .auto_execute_tools(true)
+/// #   .transport(model)
+///     .build()?;
+///
+/// let mut turn = Turn::new(options.turn_options());
+/// turn.prompt(Message::user("What is twice 21?"))?;
+/// drive(&mut turn, &options.steps()).await?;
+/// assert_eq!(turn.history()[3].text(), "It is 42.");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Panics
+///
+/// When polled outside of a tokio runtime, or in one without time or I/O.
+///
+/// # Cancel safety
+///
+/// Dropping the future of a step closes its connection, or cancels its tools. The turn does not change, and the step
+/// can be performed again.
+#[derive(Clone)]
+pub struct AgentSteps {
+    settings: Arc<Settings>,
+    conversation: u64,
+    cancel: Cancel,
+    run: Run,
+    on_event: Option<Arc<dyn Fn(AgentEvent) + Send + Sync>>,
+    asks_within_turn: bool,
+    reruns: bool,
+}
+
+impl AgentSteps {
+    pub(crate) fn new(settings: Arc<Settings>) -> Self {
+        Self {
+            settings,
+            conversation: 0,
+            cancel: Cancel::new(),
+            run: Run::new(),
+            on_event: None,
+            asks_within_turn: false,
+            reruns: false,
+        }
+    }
+
+    /// Sets the number of the conversation. A router prefers the server that answered it last, and generated call
+    /// ids depend on it. 0 by default.
+    #[must_use]
+    pub fn with_conversation(mut self, conversation: u64) -> Self {
+        self.conversation = conversation;
+        self
+    }
+
+    /// Sets the signal of an interrupt. Once it is triggered, the step in progress ends at once with
+    /// [`CutBy::User`] and everything that had arrived.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    /// Calls a function for each event, as it happens. It must not block. Events are not part of the outcome: a step
+    /// that is performed again repeats them.
+    #[must_use]
+    pub fn on_event(mut self, tell: impl Fn(AgentEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(tell));
+        self
+    }
+
+    /// Asks for permission within the turn, which keeps its budgets: a call whose permission is
+    /// [`Later`](oa_hooks::Permission::Later) is decided as [`Decision::Ask`], and your [`Perform::approve`] waits for
+    /// the answer. By default it is [`Decision::Wait`], which ends the turn.
+    #[must_use]
+    pub fn ask_within_turn(mut self) -> Self {
+        self.asks_within_turn = true;
+        self
+    }
+
+    /// Runs calls again that [may have run](oa_turn::StepCall::may_have_run) before. Only for tools that may run
+    /// twice, such as those that use the call's idempotency key. By default the model reads that the result was lost.
+    #[must_use]
+    pub fn rerun_lost_calls(mut self) -> Self {
+        self.reruns = true;
+        self
+    }
+
+    /// Returns the request of a step, with the options of the agent.
+    #[must_use]
+    pub fn request(&self, step: &AskStep) -> ChatRequest {
+        let Settings { chat, backend, config, .. } = &*self.settings;
+        // Revisions are compared within one turn only, and these steps may be of several.
+        let mut conversation = Conversation::with_id(self.conversation);
+        let (request, _) =
+            conversation.request(chat, backend.service(), &step.history, &step.revisions);
+        let request = request
+            .with_id_seed(self.conversation.wrapping_add(step.number))
+            .hold_text(config.turn.inline_results);
+        if step.tools { request } else { request.without_tools() }
+    }
+
+    /// Waits for a part of a step; `None` if the step is cancelled first.
+    async fn unless_cancelled<T>(&self, part: impl Future<Output = T>) -> Option<T> {
+        let (mut part, mut cancelled) = (pin!(part), pin!(self.cancel.cancelled()));
+        poll_fn(|cx| match cancelled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => part.as_mut().poll(cx).map(Some),
+        })
+        .await
+    }
+
+    fn tell(&self, event: AgentEvent) {
+        if let Some(tell) = &self.on_event {
+            tell(event);
+        }
+    }
+
+    fn tell_refusals(&self, answer: &mut AnswerStream) {
+        for refusal in answer.take_refusals() {
+            self.tell(refusal.into());
+        }
+    }
+
+    /// Reads an answer to its end.
+    async fn read(&self, mut answer: AnswerStream) -> AskOutcome {
+        self.tell_refusals(&mut answer);
+        self.tell(AgentEvent::AnswerStart);
+        let shows_text = !self.settings.config.turn.final_text_only;
+        let mut has_begun = false;
+        loop {
+            let next =
+                poll_fn(|cx| answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)));
+            match self.unless_cancelled(next).await {
+                None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
+                Some(None) => break,
+                Some(Some(event)) => {
+                    has_begun |= !matches!(event, AgentEvent::Problem(_));
+                    self.tell(event);
+                }
+            }
+        }
+        // Of an answer that took the place of another.
+        self.tell_refusals(&mut answer);
+        let Concluded { mut message, failure, closing, .. } = answer.conclude();
+        if let Some(closing) = closing {
+            self.unless_cancelled(closing).await;
+        }
+        self.settings.config.price(&mut message);
+        let answer = Answer::from(&message);
+        self.tell(AgentEvent::AnswerEnd(Arc::new(message)));
+        match failure {
+            None => AskOutcome::answered(answer),
+            Some(error) => failed(&error, has_begun, answer.blocks),
+        }
+    }
+}
+
+impl Perform for AgentSteps {
+    type Error = Infallible;
+
+    async fn submit_prompt(&self, step: PromptStep) -> Result<PromptOutcome, Infallible> {
+        let hooks = &self.settings.config.hooks;
+        if !hooks.has_user_prompt_submit() {
+            return Ok(PromptOutcome::Allow);
+        }
+        let event = hooks::prompt_event(&step.prompt, &step.history);
+        let outcome = self.unless_cancelled(hooks.user_prompt_submit(event, sleep)).await;
+        Ok(outcome.map_or(PromptOutcome::Cut { by: CutBy::User }, hooks::prompt_outcome))
+    }
+
+    async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
+        if let Err(error) = self.settings.check_usable() {
+            return Ok(failed(&error, false, Vec::new()));
+        }
+        let answer = self.settings.backend.ask(self.request(&step));
+        Ok(match self.unless_cancelled(answer).await {
+            Some(Ok(answer)) => self.read(answer).await,
+            Some(Err(error)) => failed(&error, false, Vec::new()),
+            None => AskOutcome::Cut { by: CutBy::User, partial: Vec::new() },
+        })
+    }
+
+    async fn decide(&self, step: DecideStep) -> Result<DecideOutcome, Infallible> {
+        let (config, call) = (&self.settings.config, &step.call.call);
+        let Some(gate) = config.gate(call, &step.history) else {
+            let Prepared { input, fit } = config.prepared(call);
+            return Ok(DecideOutcome::Decided { decision: Decision::Run(input), fit });
+        };
+        let Decided { prepared: Prepared { input, fit }, decision, .. } =
+            match self.unless_cancelled(gate.decide()).await {
+                Some(Ok(decided)) => decided,
+                Some(Err(error)) => {
+                    return Ok(DecideOutcome::Failed { error: hooks::record(&error) });
+                }
+                None => return Ok(DecideOutcome::Cut { by: CutBy::User }),
+            };
+        let later = if self.asks_within_turn { Decision::Ask } else { Decision::Wait };
+        let (decision, denied) = decision.apply(&call.block, &input, later);
+        denied.into_iter().for_each(|denied| self.tell(denied));
+        Ok(DecideOutcome::Decided { decision, fit })
+    }
+
+    async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
+        let Settings { config, executor, .. } = &*self.settings;
+        let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
+        let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
+        let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
+        let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
+        let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
+        let admitted = config.admit(batch, to_run);
+        let Admission { blocks, batch, denied } = admitted;
+        let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
+        for Refused { place, content, event } in denied {
+            self.tell(event);
+            results.push(CallResult::new(place, content, Outcome::Blocked));
+        }
+        if blocks.is_empty() {
+            return Ok(RunOutcome::new(results));
+        }
+        let mut events = executor.execute_batch_streaming(blocks, batch);
+        while let Some(event) = events.next().await {
+            if let ToolEvent::CallComplete(result) = &event
+                && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
+            {
+                let (content, outcome) = (result.result.clone(), result.outcome);
+                results.push(CallResult::new(call.place, content, outcome));
+            }
+            self.tell(AgentEvent::Tool(event));
+        }
+        let mut outcome = RunOutcome::new(results);
+        outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
+        Ok(outcome)
+    }
+
+    async fn review(&self, step: ReviewStep) -> Result<ReviewOutcome, Infallible> {
+        let config = &self.settings.config;
+        let Some(event) = config.result_event(&step.call.call, &step.history) else {
+            return Ok(ReviewOutcome::Keep);
+        };
+        let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
+        let cut = ReviewOutcome::Cut { by: CutBy::User };
+        Ok(change.map_or(cut, |change| hooks::review_outcome(change).0))
+    }
+
+    fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
+        let tool = self.settings.config.tools.get(&call.name);
+        let Prepared { input, fit } = Prepared::by(tool, call.input.clone());
+        (input, fit)
+    }
+
+    fn show(&self, block: ContentBlock) {
+        self.tell(AgentEvent::Block(block));
+    }
+}
+
+fn failed(error: &Error, has_begun: bool, partial: Vec<ContentBlock>) -> AskOutcome {
+    AskOutcome::Failed { error: Box::new(error.to_record()), has_begun, partial }
+}
+
+impl fmt::Debug for AgentSteps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentSteps")
+            .field("settings", &self.settings)
+            .field("conversation", &self.conversation)
+            .field("asks_within_turn", &self.asks_within_turn)
+            .field("reruns", &self.reruns)
+            .finish_non_exhaustive()
+    }
+}
