@@ -134,7 +134,7 @@ async fn the_time_for_a_request_is_for_all_its_tries() {
         let (error, time, requests) = ask(&server).await;
         assert_eq!((time, requests), (Duration::from_secs(40), tries), "{error}");
         assert_eq!(error.timeout(), Some(TimeoutKind::Total), "{error}");
-        assert!(error.to_string().contains("no end within 40s"), "{error}");
+        assert!(error.to_string().contains("did not end within 40s"), "{error}");
     }
     // A delay beyond the time limit is not waited for, and the server's error is returned.
     let wait = Reply::error(429, "slow").header("retry-after", "50");

@@ -4,10 +4,10 @@
 //! [`AgentOptions`] set the server, the model and everything else. Requests go through one tower service, so any
 //! transport fits: the default one, your own, or a scripted model in a test.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Nobody, usually: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
-//! bring a model of your own, take `oa-chat`.
+//! Rarely: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
+//! bring your own model, use `oa-chat`.
 //!
 //! ```
 //! use oa_client::{AgentOptions, query};
@@ -84,3 +84,8 @@ pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -74,3 +74,8 @@ pub use crate::step::{
     StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// An error as data: what a journal keeps of a failure, so that a replay tells it as it was told first.
+/// An error as data, for a journal: a replay reports the same error.
 ///
 /// Texts are for people; [`kind`](Self::kind) and the numbers are for programs. A word that is not known is
 /// kept as it came, so that a record which a later version wrote can be read, and written again.
@@ -38,21 +38,21 @@ pub struct ErrorRecord {
     /// True if the same request may succeed later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retryable: bool,
-    /// The time that was up, a word in snake case: `connect`, `first_token`, `idle`.
+    /// The timeout that expired, in snake case: `connect`, `first_token`, `idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// The size of the prompt, in tokens, if a server told that it does not fit.
+    /// The size of the prompt, in tokens, if the server reported that it does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
-    /// The size of the model's context, in tokens, if a server told it.
+    /// The size of the model's context, in tokens, if the server reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// The part of the answer that had come, in bytes.
+    /// The bytes of the answer that had arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// The last words of the model, if its answer was not of the form that was asked for.
+    /// The last answer of the model, if it was not a valid structured output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<String>,
+    pub model_output: Option<String>,
 }
 
 impl ErrorRecord {

@@ -60,3 +60,8 @@ pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
