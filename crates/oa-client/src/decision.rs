@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use oa_contain::contain;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
 use oa_tools::{ErrorBody, Tool};
 use oa_turn::Fit;
-use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::sleep;
 

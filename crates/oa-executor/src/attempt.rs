@@ -4,9 +4,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use oa_contain::{Contained, Panic, contain};
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
 use oa_types::Outcome;
-use oa_types::contain::{Contained, Panic, contain};
 use serde_json::Value;
 use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use oa_types::contain::{contain, discard};
+use oa_contain::{contain, discard};
 
 use crate::event::{CallStart, ToolEvent};
 use crate::result::ExecutionResult;

@@ -2,8 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oa_contain::contain;
 use oa_tools::ToolError;
-use oa_types::contain::contain;
 
 /// A retry policy for failed tools: the number of attempts, the delays, and the errors that are retried.
 ///

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use oa_contain::contain;
 use oa_tools::{Cancel, Cancelled, Tool, ToolContext};
 use oa_types::ToolUseBlock;
-use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 

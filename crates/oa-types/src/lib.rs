@@ -34,8 +34,6 @@ mod usage;
 
 mod name;
 
-#[doc(hidden)]
-pub mod contain;
 pub mod wire;
 
 mod error;

@@ -1,6 +1,5 @@
 //! The stored format of messages, their wire format, and the inputs that constructors reject.
 
-mod contain;
 mod cost;
 mod error_record;
 mod finish;
