@@ -82,7 +82,7 @@ pub struct Observed {
 }
 
 impl BatchStream {
-    /// Tells callbacks of every start and completion that comes from now on.
+    /// Calls the callbacks for every start and completion from now on.
     pub fn observe(self, callbacks: Callbacks) -> Observed {
         Observed { events: self, callbacks }
     }
