@@ -55,7 +55,7 @@ impl RoutedRequest {
                 match service.call(self.request.clone()).await {
                     Ok(answer) => return Ok(self.watch(answer, lease, server)),
                     Err(error) if may_fail_over(lease.end(Some(&error))) => {
-                        self.note(server, error)
+                        self.note(server, error);
                     }
                     Err(error) => return Err(error),
                 }

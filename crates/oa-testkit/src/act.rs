@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
-use oa_types::contain::contain;
+use oa_contain::contain;
 
 use crate::chop::Cut;
 use crate::reply::{Closing, Content, Ending, Framing, Reply};

@@ -94,7 +94,7 @@ impl CassetteBuilder {
         match Pointer::new(text) {
             Some(pointer) => self.blur.ignored.push(pointer),
             None => {
-                self.refuse(format!("{text:?} is not a JSON pointer to a member, such as `/seed`"))
+                self.refuse(format!("{text:?} is not a JSON pointer to a member, such as `/seed`"));
             }
         }
         self
