@@ -232,7 +232,7 @@ fn doctor() {
         "reach           ok ",
         "models          ok       stand-in is the only one",
         "streaming       ok ",
-        "usage           ok       in a last chunk of its own",
+        "usage           ok       in a separate last chunk",
         "thinking        ok       apart from the text, in `reasoning_content`",
         "auto calls      ok       get_weather({\"city\":\"Paris\"})",
         "parallel calls  ok       get_weather({\"city\":\"Paris\"}), get_weather({\"city\":\"Rome\"})",

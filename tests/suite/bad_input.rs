@@ -79,14 +79,14 @@ fn an_option_that_cannot_work_is_refused_when_options_are_built() {
     assert_snapshot!(refused(AgentOptions::builder().model("a\nb").build()), @"the model name contains control characters");
     assert_snapshot!(refused(builder().temperature(2.5).build()), @"temperature must be from 0 to 2, not 2.5");
     assert_snapshot!(refused(builder().temperature(f32::NAN).build()), @"temperature must be from 0 to 2, not NaN");
-    assert_snapshot!(refused(builder().top_p(0.0).build()), @"top_p is not above 0 and up to 1: 0");
-    assert_snapshot!(refused(builder().stop("").build()), @"a stop text is empty");
-    assert_snapshot!(refused(builder().header("bad name", "x").build()), @r#"not a header name: "bad name""#);
-    assert_snapshot!(refused(builder().header("x-a", "b\r\nc: d").build()), @"the value of header x-a has forbidden characters");
-    assert_snapshot!(refused(builder().extra_body(json!([1])).build()), @"extra_body is no JSON object");
+    assert_snapshot!(refused(builder().top_p(0.0).build()), @"top_p must be above 0 and at most 1, not 0");
+    assert_snapshot!(refused(builder().stop("").build()), @"a stop text must not be empty");
+    assert_snapshot!(refused(builder().header("bad name", "x").build()), @r#"invalid header name: "bad name""#);
+    assert_snapshot!(refused(builder().header("x-a", "b\r\nc: d").build()), @"the value of header x-a has invalid characters");
+    assert_snapshot!(refused(builder().extra_body(json!([1])).build()), @"extra_body must be a JSON object");
     assert_snapshot!(refused(builder().extra_body(json!({"messages": []})).build()), @r#"extra_body may not set "messages""#);
     let own = MemoryServer::new(Script::new());
-    assert_snapshot!(refused(builder().transport(own).connect_timeout(1).build()), @"connect_timeout has no effect on a transport of your own");
+    assert_snapshot!(refused(builder().transport(own).connect_timeout(1).build()), @"connect_timeout has no effect on your own transport");
 }
 
 #[tokio::test]
@@ -123,15 +123,15 @@ async fn error_statuses_carry_the_words_of_the_server() {
     assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "1500")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 1.5s] [retryable]"#);
     assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after-ms", "soon").header("retry-after", "3")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 3s] [retryable]"#);
     assert_snapshot!(served(Reply::error(429, "slow down").header("retry-after", "99999999999999999999999")).await, @r#""", Api: the server answered 429 Too Many Requests: slow down [status: 429] [code: invalid_request_error] [retry after: 18446744073709551615.999999999s] [retryable]"#);
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "\u{1f}\u{8b}").header("content-encoding", "gzip")).await, @r#""", Stream: the answer is compressed by gzip, which nobody asked for: a proxy may do that, and a transport of your own can undo it [received: 0]"#);
-    assert_snapshot!(served(Reply::body(502, "text/html", "\u{1f}\u{8b}").header("content-encoding", "Br")).await, @r#""", Api: the server answered 502 Bad Gateway (its words are compressed by br, which nobody asked for) [status: 502] [retryable]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "\u{1f}\u{8b}").header("content-encoding", "gzip")).await, @r#""", Stream: the answer uses gzip compression, which was not requested: check for a proxy that compresses, or decompress in your own transport [received: 0]"#);
+    assert_snapshot!(served(Reply::body(502, "text/html", "\u{1f}\u{8b}").header("content-encoding", "Br")).await, @r#""", Api: the server answered 502 Bad Gateway (its body uses br compression, which was not requested) [status: 502] [retryable]"#);
     assert_snapshot!(served(Reply::text("Hello").header("content-encoding", "identity")).await, @r#""Hello", no error"#);
     assert_snapshot!(error(500, json!({"error": {"message": "Jinja Exception: roles must alternate"}})).await, @r#""", Api: the server answered 500 Internal Server Error: Jinja Exception: roles must alternate [status: 500]"#);
     let overflow = json!({"error": {"code": 400, "message": "request (19185 tokens) exceeds the available context size (16384 tokens)", "type": "exceed_context_size_error", "n_prompt_tokens": 19185, "n_ctx": 16384}});
     assert_snapshot!(error(400, overflow).await, @r#""", ContextOverflow: the server answered 400 Bad Request: request (19185 tokens) exceeds the available context size (16384 tokens) [status: 400] [code: exceed_context_size_error]"#);
     let page = "<html><head><title>502 Bad Gateway</title><script>let x = '<p>';</script></head><body><h1>502 Bad Gateway</h1></body></html>";
     assert_snapshot!(served(Reply::body(502, "text/html", page)).await, @r#""", Api: the server answered 502 Bad Gateway: 502 Bad Gateway 502 Bad Gateway [status: 502] [retryable]"#);
-    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the address itself [status: 302]"#);
+    assert_snapshot!(served(Reply::body(302, "text/plain", "").header("location", "http://elsewhere/")).await, @r#""", Api: the server answered 302 Found, and redirects are not followed: set base_url to the final address [status: 302]"#);
 }
 
 #[tokio::test]
@@ -160,16 +160,16 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
         }
     }
     assert_snapshot!(lines.join("\n"), @r#"
-    "", Api: the server answered 404 Not Found: Not Found (base_url is http://gpu:8080, and most servers want /v1 at its end) [status: 404]
+    "", Api: the server answered 404 Not Found: Not Found (base_url is http://gpu:8080; most servers need /v1 at the end) [status: 404]
     "", Api: the server answered 404 Not Found: Not Found [status: 404]
-    "", Api: the server answered 405 Method Not Allowed (base_url is http://gpu:8080, and most servers want /v1 at its end) [status: 405]
+    "", Api: the server answered 405 Method Not Allowed (base_url is http://gpu:8080; most servers need /v1 at the end) [status: 405]
     "", Api: the server answered 405 Method Not Allowed [status: 405]
-    "", Stream: no event stream but 47 bytes of text/html: Welcome to Open WebUI (base_url is http://gpu:8080, and most servers want /v1 at its end) [received: 47]
-    "", Stream: no event stream but 47 bytes of text/html: Welcome to Open WebUI [received: 47]
-    "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) (base_url is http://gpu:8080, and most servers want /v1 at its end) [received: 68]
+    "", Stream: expected an event stream, got 47 bytes of text/html: Welcome to Open WebUI (base_url is http://gpu:8080; most servers need /v1 at the end) [received: 47]
+    "", Stream: expected an event stream, got 47 bytes of text/html: Welcome to Open WebUI [received: 47]
+    "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) (base_url is http://gpu:8080; most servers need /v1 at the end) [received: 68]
     "", Api: the server reported an error: Unexpected endpoint or method. (POST /chat/completions) [received: 68]
-    "", Stream: the server answered with success and an empty body [received: 0]
-    "", Stream: the server answered with success and an empty body [received: 0]
+    "", Stream: the server answered with a success status and an empty body [received: 0]
+    "", Stream: the server answered with a success status and an empty body [received: 0]
     "", Api: the server answered 401 Unauthorized: who are you [status: 401]
     "", Api: the server answered 401 Unauthorized: who are you [status: 401]
     "#);
@@ -177,11 +177,11 @@ async fn an_address_without_a_version_is_named_where_the_server_does_not_know_it
 
 #[tokio::test]
 async fn a_success_that_is_no_answer_is_an_error() {
-    assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @r#""", Stream: no event stream but 54 bytes of text/html: Log in to Wifi [received: 54]"#);
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @r#""", Stream: the server answered with success and an empty body [received: 0]"#);
+    assert_snapshot!(served(Reply::body(200, "text/html", "<html><body><p>Log in to <b>Wifi</b></p></body></html>")).await, @r#""", Stream: expected an event stream, got 54 bytes of text/html: Log in to Wifi [received: 54]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "")).await, @r#""", Stream: the server answered with a success status and an empty body [received: 0]"#);
     assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: [DONE]\n\n")).await, @r#""", Stream: the stream ended without an answer after 14 bytes [received: 14]"#);
-    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @r#""", Stream: nothing in the answer could be read: not JSON at byte 0: "oops" [received: 12]"#);
-    assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @r#""", Stream: nothing in the answer could be read: not JSON at byte 14: "{\"choices\": [{\"mess" [received: 19]"#);
+    assert_snapshot!(served(Reply::body(200, "text/event-stream", "data: oops\n\n")).await, @r#""", Stream: no part of the answer could be read: not JSON at byte 0: "oops" [received: 12]"#);
+    assert_snapshot!(served(Reply::body(200, "application/json", "{\"choices\": [{\"mess")).await, @r#""", Stream: no part of the answer could be read: not JSON at byte 14: "{\"choices\": [{\"mess" [received: 19]"#);
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ fn a_line_of_a_hundred_megabytes_is_a_limit_and_not_a_hundred_megabytes_of_memor
         let (text, error) = runtime.block_on(outcome(&options));
         seen = line(&text, error.as_ref());
     });
-    assert_snapshot!(seen, @r#""", Limit: an event is larger than the limit of 8388608 bytes; 8404992 bytes had come [received: 8404992]"#);
+    assert_snapshot!(seen, @r#""", Limit: an event is larger than the limit of 8388608 bytes; 8404992 bytes arrived [received: 8404992]"#);
     // The limit, twice while the buffer grows, and a little more.
     assert!(memory.bytes_max < 3 * (8 << 20), "{} bytes", memory.bytes_max);
 }
@@ -270,13 +270,13 @@ async fn each_timeout_says_which_it_was() {
     assert_snapshot!(ask(Reply::silence()).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
     assert_snapshot!(ask(Reply::text("a b").delay_head(31 * second)).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
     assert_snapshot!(ask(Reply::text("a b").stall_after(0)).await, @r#""", Timeout: the answer did not begin within 30s [received: 0] [timeout: FirstToken]"#);
-    assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @r#""a", Timeout: the answer fell silent for 10s after 400 bytes [received: 400] [timeout: Idle]"#);
-    assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @r#""a b c d e", Timeout: no end within 60s: 1006 bytes had come [received: 1006] [timeout: Total]"#);
+    assert_snapshot!(ask(Reply::text("a b c d").stall_after(400)).await, @r#""a", Timeout: the answer stalled for 10s after 400 bytes [received: 400] [timeout: Idle]"#);
+    assert_snapshot!(ask(Reply::text("a b c d e f g h i j k l m n o p").delay(9 * second)).await, @r#""a b c d e", Timeout: the answer did not end within 60s; 1006 bytes arrived [received: 1006] [timeout: Total]"#);
     // Empty chunks end a silence but are not content.
     let empty = || json!({"choices": []});
     let quiet = Reply::text("a b").event(empty()).event(empty()).event(empty());
     let quiet = ask(quiet.delay_first(5 * second).delay(9 * second)).await;
-    assert!(quiet.starts_with(r#""a b", Timeout: no content came for 20s"#), "{quiet}");
+    assert!(quiet.starts_with(r#""a b", Timeout: no content arrived for 20s"#), "{quiet}");
     assert!(quiet.ends_with("[timeout: Content]"), "{quiet}");
 }
 

@@ -161,8 +161,7 @@ async fn images_in_system_messages_are_refused_by_name() {
         Message::new(MessageRole::System, vec![TextBlock::new("Be brief.").into(), image.into()]);
     let options = || manual(&server).build().unwrap();
     let messages = || vec![Message::user("Hi."), system.clone()];
-    let why =
-        "the system message of the conversation holds an image: only messages of the user can";
+    let why = "the system message contains an image: only user messages can contain images";
     for refused in
         [Client::with_history(options(), messages()), Client::resume(options(), messages())]
     {

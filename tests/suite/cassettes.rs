@@ -155,7 +155,7 @@ async fn a_changed_prompt_is_an_error_that_tells_what_differs() {
     let error = query("What color is the sea?", &options).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
     insta::assert_snapshot!(error, @r#"
-    no answer: request 1 meets no interaction; nearest is 1 of 1 (- recorded, + asked):
+    no answer: request 1 matches no interaction; the nearest is 1 of 1 (- recorded, + requested):
       …
             "role": "system"
           }
@@ -239,7 +239,7 @@ async fn an_interrupted_answer_is_recorded_up_to_there() {
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(error.to_string().contains("the recording ends here: the client dropped"), "{error}");
     let story = replaying.story();
-    assert!(story.contains("interaction 2 was never asked"), "{story}");
+    assert!(story.contains("interaction 2 was never requested"), "{story}");
     assert!(fails(&replaying));
 }
 

@@ -138,8 +138,11 @@ async fn calls_side_by_side_are_told_and_ended_each_as_one_alone() {
     let server = strict([pair(1), pair(2), pair(3), pair(4)]);
     let mut client = client(auto(&server).tool(echo()).max_tool_iterations(9));
     let seen = talk(&mut client, "Go.").await;
-    let told: Vec<&str> =
-        seen.iter().filter(|line| line.contains("3 times now")).map(|line| &line[..2]).collect();
+    let told: Vec<&str> = seen
+        .iter()
+        .filter(|line| line.contains("arguments 3 times"))
+        .map(|line| &line[..2])
+        .collect();
     assert_eq!(told, ["b3", "a3"]);
     assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));
     assert_eq!(server.requests().len(), 4);
@@ -183,7 +186,7 @@ async fn max_tool_calls_ends_the_turn_before_one_more_runs() {
     let mut client = client(auto(&server).tool(echo()).max_tool_calls(3));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxToolCalls));
-    ends_with(&client, r#"tool: b2!{"error":"not run: limit of tool calls","tool":"echo"}"#);
+    ends_with(&client, r#"tool: b2!{"error":"not run: tool call limit","tool":"echo"}"#);
 }
 
 #[tokio::test]
@@ -192,7 +195,7 @@ async fn max_run_tokens_ends_the_turn_once_they_are_used_up() {
     let mut client = client(auto(&server).tool(echo()).max_run_tokens(100));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunTokens));
-    ends_with(&client, r#"tool: c2!{"error":"not run: limit of tokens","tool":"echo"}"#);
+    ends_with(&client, r#"tool: c2!{"error":"not run: token limit","tool":"echo"}"#);
     // Another prompt has its own budget.
     assert_eq!(talk(&mut client, "On.").await, ["Done."]);
 }
@@ -208,7 +211,7 @@ async fn max_run_cost_ends_the_turn_once_it_is_used_up() {
     let mut client = client(options.last_answer_without_tools(true));
     talk(&mut client, "Go.").await;
     assert_eq!(client.finish_reason(), Some(&FinishReason::MaxRunCost));
-    ends_with(&client, r#"tool: c2!{"error":"not run: limit of cost","tool":"echo"}"#);
+    ends_with(&client, r#"tool: c2!{"error":"not run: cost limit","tool":"echo"}"#);
     let cost = |amount| Some(Cost::new(amount).unwrap());
     assert_eq!(client.usage().unwrap().cost, cost(0.004));
     assert_eq!(client.turn_metadata().total_usage.cost, cost(0.007));

@@ -122,18 +122,18 @@ async fn what_acts_on_the_built_in_transport_alone_is_refused_beside_another() {
     let server = MemoryServer::new(Script::new().otherwise(Reply::text("Hello.")));
     let options = || AgentOptions::builder().model("any");
     let waits = || options().connect_timeout(1);
-    assert_snapshot!(refused(waits().transport(server.clone())), @"connect_timeout has no effect on a transport of your own");
+    assert_snapshot!(refused(waits().transport(server.clone())), @"connect_timeout has no effect on your own transport");
     let error = Client::with_transport(waits().build().unwrap(), server.clone()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert_snapshot!(error, @"connect_timeout has no effect on a transport of your own");
+    assert_snapshot!(error, @"connect_timeout has no effect on your own transport");
     Client::with_transport(options().build().unwrap(), server).unwrap();
 }
 
 #[test]
 fn how_much_to_think_is_refused_where_nobody_can_be_told() {
     let options = || AgentOptions::builder().model("any").thinking(true);
-    assert_snapshot!(refused(options()), @"thinking needs a provider: each is told in its own way");
-    assert_snapshot!(refused(options().provider(Provider::Groq)), @"Groq cannot be told On");
+    assert_snapshot!(refused(options()), @"thinking requires a provider: each has its own parameter");
+    assert_snapshot!(refused(options().provider(Provider::Groq)), @"Groq does not support thinking On");
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +208,7 @@ async fn what_no_bytes_can_tell_of_a_server_can_be_said() {
         let endpoint = endpoint.transport(server).build().unwrap();
         let options = || AgentOptions::builder().model("any").chat_service(endpoint.clone());
         assert_eq!(client(options()).ask("Go.").await.unwrap().text, text);
-        let why = "quirks has no effect beside chat_service: set it there";
+        let why = "quirks has no effect with chat_service: set it there";
         assert_eq!(refused(options().quirks(quirks)), why);
     }
 }
@@ -240,7 +240,10 @@ fn providers_are_found_by_their_names() {
     }
     let error = "llama".parse::<Provider>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert!(error.to_string().starts_with("no provider \"llama\", only Azure OpenAI"), "{error}");
+    assert!(
+        error.to_string().starts_with("unknown provider \"llama\": use one of Azure OpenAI"),
+        "{error}"
+    );
 }
 
 /// The environment variable that marks a child process of this test, so that it does not spawn another.
@@ -328,7 +331,7 @@ fn rates_and_prices_that_cannot_act_are_refused() {
     assert_snapshot!(refused(options().max_run_cost(0.5).price(0.0, 0.0)), @"max_run_cost has no effect without a price");
     assert_snapshot!(refused(options().max_run_cost(f64::NAN)), @"max_run_cost: a cost must be a finite number of 0 or more, not NaN");
     assert_snapshot!(refused(options().price(-1.0, 2.0)), @"a price per million tokens must be a finite number of 0 or more, not -1");
-    assert_snapshot!(refused(options().executor(executor.clone()).max_tool_calls_per_minute(3)), @"max_tool_calls_per_minute has no effect beside the rate of the executor");
+    assert_snapshot!(refused(options().executor(executor.clone()).max_tool_calls_per_minute(3)), @"max_tool_calls_per_minute has no effect when the executor has its own rate");
     let executor = options().executor(executor).build().unwrap();
     assert_eq!(executor.max_tool_calls_per_minute(), Some(3));
     let set = options().max_tool_calls_per_minute(4).price(0.5, 1.5).max_run_cost(2.0);

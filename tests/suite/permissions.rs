@@ -126,7 +126,7 @@ async fn rules_are_about_any_category_of_tools() {
     assert_eq!(log.lines(), ["read_file \"a\""]);
     assert!(result(&server, 1, "w").contains("a permission rule denies this call"));
     let error = ruled().tool_rule(ToolRule::ask_category("dsik")).build().unwrap_err();
-    insta::assert_snapshot!(error, @r#"no tool has the category "dsik", which a rule names"#);
+    insta::assert_snapshot!(error, @r#"no tool has the category "dsik", which a rule refers to"#);
 
     let (server, log) = (reader_and_writer(), Log::default());
     let asked = auto(&server)
@@ -261,7 +261,7 @@ async fn calls_wait_for_approval_and_the_turn_goes_on_with_what_was_said() {
     );
     let error = client.continue_turn().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    assert!(error.to_string().contains("wait for permission: w"), "{error}");
+    assert!(error.to_string().contains("waiting for permission: w"), "{error}");
     for id in ["r", "nothing"] {
         assert_eq!(client.approve(id).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
@@ -380,8 +380,8 @@ fn what_cannot_act_is_refused() {
         assert_eq!(error.kind(), ErrorKind::Config);
         error.to_string()
     };
-    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions name"#);
-    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions name"#);
+    insta::assert_snapshot!(refused(auto().allowed_tools(["ecko"])), @r#"there is no tool "ecko", which permissions refer to"#);
+    insta::assert_snapshot!(refused(auto().tool_rule(ToolRule::deny("ecko"))), @r#"there is no tool "ecko", which permissions refer to"#);
     insta::assert_snapshot!(refused(auto().can_use_tool_timeout(Duration::from_secs(1), Permission::Allow)), @"can_use_tool_timeout has no effect without can_use_tool");
     insta::assert_snapshot!(refused(auto().can_use_tool(allow).permission_mode(PermissionMode::AllowAll)), @"can_use_tool has no effect because every call is allowed and no rule asks");
     insta::assert_snapshot!(refused(manual(&server).tool(echo()).can_use_tool(allow)), @"can_use_tool has no effect without auto_execute_tools");

@@ -123,7 +123,7 @@ proptest! {
 fn a_provider_without_an_address_wants_one() {
     let error = AgentOptions::builder().provider(Provider::Azure).model("any").build().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
-    assert_eq!(error.to_string(), "Azure OpenAI has no usual address: set base_url");
+    assert_eq!(error.to_string(), "Azure OpenAI has no default address: set base_url");
     for &provider in Provider::ALL {
         let builder = AgentOptions::builder().provider(provider).model("any");
         match provider.base_url() {
@@ -184,8 +184,8 @@ fn each_provider_is_told_in_its_own_way_how_much_to_think() {
         AgentOptions::builder().provider(provider).model("any").thinking(thinking).build()
     };
     let error = build(Provider::DeepSeek, "low".into()).unwrap_err();
-    assert_eq!(error.to_string(), "DeepSeek cannot be told Effort(\"low\")");
+    assert_eq!(error.to_string(), "DeepSeek does not support thinking Effort(\"low\")");
     assert_eq!(build(Provider::LmStudio, true.into()).unwrap_err().kind(), ErrorKind::Config);
     let error = AgentOptions::builder().model("any").thinking(true).build().unwrap_err();
-    assert_eq!(error.to_string(), "thinking needs a provider: each is told in its own way");
+    assert_eq!(error.to_string(), "thinking requires a provider: each has its own parameter");
 }

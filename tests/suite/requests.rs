@@ -211,7 +211,7 @@ async fn row_90_every_call_has_its_result_right_behind_it_in_call_order() {
     {"model":"any","messages":[
     {"role":"user","content":"Go."},
     {"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"echo","arguments":"{}"}},{"id":"2","type":"function","function":{"name":"echo","arguments":"{}"}},{"id":"3","type":"function","function":{"name":"echo","arguments":"{}"}}]},
-    {"role":"tool","content":"{\"error\":\"not run: the user went on without it\",\"tool\":\"echo\"}","tool_call_id":"1","name":"echo"},
+    {"role":"tool","content":"{\"error\":\"not run: the user moved on without it\",\"tool\":\"echo\"}","tool_call_id":"1","name":"echo"},
     {"role":"tool","content":"b","tool_call_id":"2","name":"echo"},
     {"role":"tool","content":"{\"found\":[\"a\",1]}","tool_call_id":"3","name":"echo"},
     {"role":"user","content":"Never mind the first."}

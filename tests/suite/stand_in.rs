@@ -47,7 +47,11 @@ fn ask(prompt: &str, tools: impl IntoIterator<Item = FnTool>) -> Result<(String,
 
 #[track_caller]
 fn check(prompt: &str, rounds: u32, expected: &str) {
-    assert_eq!(ask(prompt, tools()).unwrap(), (expected.to_owned(), rounds), "{prompt}");
+    assert_eq!(
+        ask(prompt, tools()).expect("the test is set up"),
+        (expected.to_owned(), rounds),
+        "{prompt}"
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use oa_chat::PipelineOptions;
 use suite::{Fixture, Outcome, all, recorded};
 
 /// Larger streams are cut at a sample of their offsets.
-const CUT_EVERYWHERE: usize = 20_000;
+const CUT_EVERYWHERE: usize = 40_000;
 
 fn options(fixture: &Fixture) -> PipelineOptions {
     let mut options = PipelineOptions::default();

@@ -79,14 +79,14 @@ async fn a_server_that_does_not_count_is_not_asked() {
     let silent = MemoryServer::new(Script::new());
     let endpoint = Endpoint::builder().provider(Provider::Vllm).transport(silent.clone());
     for (options, why) in [
-        (asking(&silent, Provider::Ollama), "Ollama counts no tokens"),
+        (asking(&silent, Provider::Ollama), "Ollama cannot count tokens"),
         (
             AgentOptions::builder().model("any").transport(silent.clone()),
-            "counting tokens needs a provider: each is asked in its own way",
+            "counting tokens requires a provider: each has its own endpoint",
         ),
         (
             AgentOptions::builder().model("any").chat_service(endpoint.build().unwrap()),
-            "a chat service of your own counts no tokens",
+            "your own chat service cannot count tokens",
         ),
     ] {
         let options = options.build().unwrap();

@@ -106,7 +106,7 @@ fn what_cannot_be_offered_is_refused_when_options_are_built() {
         (in_text().parallel_tool_calls(false), "parallel_tool_calls"),
         (in_text().recognize_calls(true), "recognize_calls"),
     ] {
-        assert_eq!(refused(vain), format!("{name} has no effect where calls are text"));
+        assert_eq!(refused(vain), format!("{name} has no effect when calls are text"));
     }
     let options = builder().tool(add()).build().unwrap();
     assert_eq!(options.tools().names().collect::<Vec<_>>(), ["add"]);

@@ -40,6 +40,7 @@ pub(crate) const PURE: u8 = 1;
 pub(crate) const FORBIDDEN_IN_PURE: &[&str] = &["hyper", "tokio", "tower"];
 
 pub(crate) const ROWS: &[Row] = &[
+    Row { name: "oa-contain", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
     Row { name: "oa-redact", place: Place::Layer(0), ours: &[], external: Some(&[]), limits: &[] },
     Row {
         name: "oa-json",
@@ -86,14 +87,14 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-hooks",
         place: Place::Layer(1),
-        ours: &["oa-types"],
+        ours: &["oa-contain", "oa-types"],
         external: Some(&["serde", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 11 }],
     },
     Row {
         name: "oa-session",
         place: Place::Layer(1),
-        ours: &["oa-types"],
+        ours: &["oa-contain", "oa-types"],
         external: Some(&["fs4", "rustix", "serde", "serde_json"]),
         limits: &[Limit { features: Features::Default, most: 15 }],
     },
@@ -114,7 +115,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-executor",
         place: Place::Layer(2),
-        ours: &["oa-sse", "oa-tools", "oa-types"],
+        ours: &["oa-contain", "oa-sse", "oa-tools", "oa-types"],
         external: Some(&[
             "bytes",
             "futures-core",
@@ -162,6 +163,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-aggregate",
             "oa-chat",
+            "oa-contain",
             "oa-context",
             "oa-executor",
             "oa-fallback",
@@ -233,7 +235,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "oa-testkit",
         place: Place::Side,
-        ours: &["oa-redact", "oa-types"],
+        ours: &["oa-contain", "oa-redact", "oa-types"],
         external: None,
         limits: &[],
     },

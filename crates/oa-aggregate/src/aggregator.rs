@@ -14,20 +14,20 @@ use crate::template::TemplateCache;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum StreamStatus {
-    /// The server said `[DONE]`, and whatever follows is ignored.
+    /// The server sent `[DONE]`; whatever follows is ignored.
     Done,
     /// More payloads are expected.
     More,
 }
 
-/// Turns the payloads of one stream into deltas as they come, and into blocks at the end.
+/// Turns the payloads of one stream into deltas as they arrive, and into blocks at the end.
 ///
-/// Feed it payloads (the data of events, or a body that is plain JSON as a whole) with
-/// [`push`](Self::push), take deltas with [`next_delta`](Self::next_delta) until it answers `None`, say
-/// that the input has ended with [`finish`](Self::finish), take the deltas that were held back, and
-/// take the [`AggregatedAnswer`] with [`into_answer`](Self::into_answer).
+/// Feed it payloads (the data of events, or a body that is plain JSON as a whole) with [`push`](Self::push), and take
+/// deltas with [`next_delta`](Self::next_delta) until it returns `None`. At the end of the input, call
+/// [`finish`](Self::finish), take the deltas that were held back, and take the [`AggregatedAnswer`] with
+/// [`into_answer`](Self::into_answer).
 ///
-/// The project's list of server quirks explains, row by row, the rules that it follows.
+/// The project's list of server quirks explains the rules row by row.
 #[derive(Debug)]
 pub struct Aggregator {
     decoder: Decoder,
@@ -41,10 +41,10 @@ impl Default for Aggregator {
 }
 
 impl Aggregator {
-    /// Creates an aggregator for one stream of a server of which nothing is known.
+    /// Creates an aggregator for one stream of an unknown server.
     ///
-    /// Ids that it makes up are the same in each such stream. In a conversation of several answers give each
-    /// an [`Options::id_seed`] of its own.
+    /// The ids that it generates are the same for each such stream. In a conversation with several answers, give each a
+    /// different [`Options::id_seed`].
     #[must_use]
     pub fn new() -> Self {
         Self::with_options(Options::default())
@@ -56,18 +56,17 @@ impl Aggregator {
         Self { decoder: Decoder::new(), state: State::new(options) }
     }
 
-    /// Creates an aggregator for one stream with the templates of earlier answers of the same server;
-    /// `TemplateCache::default()` for its first answer.
+    /// Creates an aggregator for one stream with the templates of earlier answers of the same server, or with
+    /// `TemplateCache::default()` for the first answer.
     ///
-    /// The answer is the same as without them. [`take_templates`](Self::take_templates) returns them together with those
-    /// that are learned from this stream.
+    /// Templates do not change the answer. [`take_templates`](Self::take_templates) returns them together with those
+    /// learned from this stream.
     #[must_use]
     pub fn with_templates(options: Options, templates: TemplateCache) -> Self {
         Self { decoder: Decoder::with_templates(templates), state: State::new(options) }
     }
 
-    /// Takes out the templates that it was given and has learned, for the server's next answer, and leaves it with
-    /// none.
+    /// Removes and returns the templates that it was given or has learned, for the server's next answer.
     #[must_use = "the templates are for the next answer"]
     pub fn take_templates(&mut self) -> TemplateCache {
         self.decoder.take_templates()
@@ -75,12 +74,11 @@ impl Aggregator {
 
     /// Takes the next payload.
     ///
-    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream goes
-    /// on.
+    /// A payload that is not JSON, or that reports an error, becomes a [`Problem`], and the stream continues.
     ///
     /// # Errors
     ///
-    /// The answer passed a limit. What came before is kept.
+    /// The answer exceeds a limit. Everything before it is kept.
     #[inline]
     pub fn push(&mut self, payload: &[u8]) -> Result<StreamStatus, Error> {
         let state = &mut self.state;
@@ -99,10 +97,10 @@ impl Aggregator {
         self.push_unmatched(payload)
     }
 
-    /// Takes a payload of which the framing says that it is an error: the data of an event named `error`,
-    /// or what stands in a field of that name (QUIRKS rows 104 and 115).
+    /// Takes a payload that is an error according to its framing: the data of an event named `error`, or the value of
+    /// a field of that name (QUIRKS rows 104 and 115).
     ///
-    /// A payload that reads as a chunk is taken as one, since some servers name all of their events.
+    /// A payload that is a chunk is taken as one, because some servers name all their events.
     ///
     /// # Errors
     ///
@@ -150,62 +148,61 @@ impl Aggregator {
         }
     }
 
-    /// Returns the next change to the answer, or `None` when it needs more input.
+    /// Returns the next change to the answer, or `None` if it needs more input.
     #[inline]
     pub fn next_delta(&mut self) -> Option<Delta<'_>> {
         let State { speech, calls, problems, .. } = &mut self.state;
         speech.blocks.next(&calls.list, problems)
     }
 
-    /// Ends the input: what was held back becomes deltas. Ending twice changes nothing.
+    /// Ends the input: text that was held back becomes deltas. A second call does nothing.
     ///
     /// # Errors
     ///
-    /// The text that was held back passed the limit of text.
+    /// The text that was held back exceeds the text limit.
     pub fn finish(&mut self) -> Result<(), Error> {
         self.state.flush()
     }
 
-    /// Ends the input of a stream that did not come to its end, and returns whether the answer is complete
-    /// all the same: it is once the server has said that it was through, and a [`Problem`] tells of the rest
-    /// (QUIRKS row 120).
+    /// Ends the input of a stream that broke off, and returns whether the answer is complete anyway: it is if the
+    /// server had already reported the end. Then a [`Problem`] reports the break (QUIRKS row 120).
     pub fn break_off(&mut self, end: UncleanEnd) -> bool {
         let is_complete = self.is_complete();
         if is_complete {
-            // An answer that fills its budget to the last byte does without.
+            // Left out if the answer has used up its budget.
             let _ = self.state.add_problem(Problem::UncleanEnd(end));
         }
         is_complete
     }
 
-    /// Ends the input, if that has not been said, and makes the answer.
+    /// Ends the input, if that has not been done, and returns the answer.
     #[must_use]
     pub fn into_answer(mut self) -> AggregatedAnswer {
         self.take_answer()
     }
 
-    /// Makes the answer as [`into_answer`](Self::into_answer) does, of an aggregator that stays where it
-    /// is. Nothing is left to be told, and whatever is pushed after that is ignored.
+    /// Returns the answer like [`into_answer`](Self::into_answer), without consuming the aggregator. No deltas are
+    /// left, and later payloads are ignored.
     #[must_use]
     pub fn take_answer(&mut self) -> AggregatedAnswer {
-        // A limit cuts off what was held back; everything before it is in the answer.
+        // If held-back text exceeds a limit, it is dropped; everything before it is in the answer.
         let _ = self.state.flush();
         self.state.take_answer()
     }
 
-    /// Returns true if text, thinking or a call has come.
+    /// Returns true if any text, thinking or call has arrived.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         !self.state.speech.blocks.parts.is_empty()
     }
 
-    /// Returns true if the server said that it was through: by `[DONE]` or a finish reason.
+    /// Returns true if the server reported the end, by `[DONE]` or a finish reason.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state.done || self.state.finish_reason != FinishReason::Unspecified
     }
 
-    /// Returns why the answer ended, as far as the server has said.
+    /// Returns the reason why the answer ended, if the server has reported it.
     #[must_use]
     pub fn finish_reason(&self) -> &FinishReason {
         &self.state.finish_reason
@@ -223,13 +220,13 @@ impl Aggregator {
         self.state.unreadable.as_ref()
     }
 
-    /// Returns usage as reported so far.
+    /// Returns the usage reported so far.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.state.usage
     }
 
-    /// Returns the decoder, for what it has counted.
+    /// Returns the decoder, for its counters.
     #[must_use]
     pub fn decoder(&self) -> &Decoder {
         &self.decoder

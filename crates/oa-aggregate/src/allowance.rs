@@ -6,24 +6,24 @@ use serde_json::Value;
 
 use crate::chunk::Choice;
 
-/// More than anything that is made of a payload takes for each byte of it: of JSON no byte makes more than
-/// [`MAX_PER_BYTE`](held::MAX_PER_BYTE), of which errors are held four times, and choices and fragments take less.
+/// An upper bound on the memory per byte of a payload: JSON takes at most [`MAX_PER_BYTE`](held::MAX_PER_BYTE), errors
+/// are held four times, and choices and fragments take less.
 const MOST_FOR_A_BYTE: usize = 8 * held::MAX_PER_BYTE;
 
 const _: () = assert!(3 * size_of::<Choice<'_>>() + 3 * size_of::<ServerError>() < MOST_FOR_A_BYTE);
 
-/// Counts down the bytes that may still be held of a payload. What does not fit is left out, and that is noted.
+/// Counts down the memory that a payload may still take. What does not fit is left out, which is recorded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Allowance {
     pub(crate) room: usize,
-    /// The payload is so short that nothing in it can take all of the room, and nothing has to be counted.
+    /// The payload is too short to use up the room, so nothing needs to be counted.
     is_ample: bool,
     /// Something did not fit.
     pub(crate) is_cut: bool,
 }
 
 impl Allowance {
-    /// Creates the allowance of a payload of that length, of which so many bytes may be held.
+    /// Creates the allowance for a payload of this length, with this much memory.
     pub(crate) fn new(room: usize, payload: usize) -> Self {
         Self { room, is_ample: payload <= room / MOST_FOR_A_BYTE, is_cut: false }
     }
@@ -44,13 +44,13 @@ impl Allowance {
         self.is_ample || self.hold(held::by_value(value))
     }
 
-    /// Counts one more of a list that grows; false if it does not fit.
+    /// Counts one more item of a growing list; false if it does not fit.
     pub(crate) fn hold_one<T>(&mut self) -> bool {
-        // While the list grows, its old memory is there beside the new one.
+        // While a list grows, its old memory and the new one exist at the same time.
         self.hold(3 * size_of::<T>())
     }
 
-    /// Notes that something was left out without being counted.
+    /// Records that something was left out without being counted.
     pub(crate) fn cut(&mut self) {
         self.is_cut = true;
     }

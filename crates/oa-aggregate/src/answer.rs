@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Problem;
 
-/// The whole answer of one stream: all that its chunks add up to.
+/// The complete answer of one stream.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AggregatedAnswer {
@@ -11,27 +11,26 @@ pub struct AggregatedAnswer {
     pub blocks: Vec<ContentBlock>,
     /// The words of a refusal, if the model refused.
     pub refusal: Option<String>,
-    /// The last finish reason that the server gave, [`Unspecified`](FinishReason::Unspecified) if it
-    /// gave none.
+    /// The last finish reason from the server, or [`Unspecified`](FinishReason::Unspecified) if there was none.
     pub finish_reason: FinishReason,
-    /// The tokens it cost, merged from all reports.
+    /// The token usage, merged from all reports.
     pub usage: Option<Usage>,
-    /// The first few problems on the way.
+    /// The first problems in the stream.
     pub problems: Vec<Problem>,
-    /// True if `[DONE]` came.
+    /// True if `[DONE]` was received.
     pub done: bool,
     /// The server's id of the answer.
     pub id: Option<String>,
     /// The model that answered.
     pub model: Option<String>,
-    /// Members of the message that only the server understands, and wants back.
+    /// Members of the message that only the server understands, and expects back.
     pub extra: Map<String, Value>,
 }
 
 impl AggregatedAnswer {
-    /// Returns true if the server said that it was through: by `[DONE]` or a finish reason.
+    /// Returns true if the server reported the end, by `[DONE]` or a finish reason.
     ///
-    /// Otherwise the stream was cut off, and what is here may be a part (QUIRKS row 69).
+    /// Otherwise the stream broke off, and the answer may be incomplete (QUIRKS row 69).
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.done || self.is_finished()
@@ -43,7 +42,7 @@ impl AggregatedAnswer {
         self.finish_reason != FinishReason::Unspecified
     }
 
-    /// Returns true if nothing of use came: no text, no thinking, no call.
+    /// Returns true if there is no text, no thinking and no call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()

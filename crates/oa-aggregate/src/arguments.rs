@@ -1,4 +1,4 @@
-//! The text of a call's arguments, kept in fragments until the end, and what it means.
+//! The text of a call's arguments, kept in fragments until the end, and its interpretation.
 
 use std::{fmt, mem};
 
@@ -92,7 +92,7 @@ impl Arguments {
         self.shape.is_whole(&self.text)
     }
 
-    /// Returns the text, cut to at most so many bytes.
+    /// Returns the text, cut to at most this many bytes.
     pub(crate) fn excerpt(&self, bytes: usize) -> String {
         let mut end = self.text.len().min(bytes);
         while !self.text.is_char_boundary(end) {
@@ -101,12 +101,12 @@ impl Arguments {
         self.text[..end].to_owned()
     }
 
-    /// Finds the object that the fragments spell (QUIRKS rows 16 to 23).
+    /// Returns the object that the fragments contain (QUIRKS rows 16 to 23).
     ///
-    /// Joined they win wherever that parses. Only then: a server that resends all of it with each
+    /// If the joined fragments parse, they are the object. Otherwise the server may have resent all of it with each
     /// fragment, or once more at the end.
     ///
-    /// Nothing is read that would take more memory than the budget has left.
+    /// A value that would take more memory than the budget has left is not read.
     pub(crate) fn resolve(
         &self,
         repair: ArgumentRepair,
@@ -119,7 +119,7 @@ impl Arguments {
         Ok(Resolution(object))
     }
 
-    /// Finds the object, which is to take no more than so many bytes.
+    /// Returns the object, if it takes at most this many bytes.
     fn find(&self, repair: ArgumentRepair, room: usize) -> Result<Map<String, Value>, String> {
         let text = self.text.trim();
         if text.is_empty() {
@@ -142,7 +142,7 @@ impl Arguments {
         }
     }
 
-    /// Returns the object of a server that sends it more than once.
+    /// Returns the object from a server that sends it more than once.
     fn resent(&self, room: usize) -> Option<Map<String, Value>> {
         if self.ends.len() > 1 && self.each_extends_the_one_before() {
             let last = self.fragments().last()?;
@@ -171,7 +171,7 @@ impl Arguments {
     }
 }
 
-/// Reads an object that is cut off or slightly broken, if it takes no more than so many bytes.
+/// Reads an object that is truncated or slightly broken, if it takes at most this many bytes.
 fn repaired(text: &str, room: usize) -> Option<Map<String, Value>> {
     let mut limits = Limits::default();
     limits.held_bytes = room;
@@ -191,12 +191,12 @@ impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(error) => write!(f, "the arguments are not valid JSON: {error}"),
-            Self::TooLarge => f.write_str("the arguments take more memory than the limit leaves"),
+            Self::TooLarge => f.write_str("the arguments exceed the memory limit"),
         }
     }
 }
 
-/// Reads JSON that takes no more than so many bytes.
+/// Reads JSON that takes at most this many bytes.
 fn read(text: &str, room: usize) -> Result<Value, Unread> {
     if !held::fits(text, room) {
         return Err(Unread::TooLarge);
@@ -218,10 +218,10 @@ fn unwrap(value: Value, room: usize) -> Option<Map<String, Value>> {
     }
 }
 
-/// Follows the text as it grows, and knows whether the value in it has ended.
+/// Follows the text as it grows, and detects the end of the value in it.
 ///
-/// A server that repeats the name in every fragment has this asked each time; parsing all the text
-/// each time would be quadratic.
+/// If a server repeats the name in every fragment, this is needed each time; parsing all the text each time would be
+/// quadratic.
 #[derive(Debug, Default)]
 struct Shape {
     read: usize,
@@ -236,11 +236,11 @@ enum State {
     #[default]
     Blank,
     Open,
-    /// One value, which is JSON or not, and white space.
+    /// One value, valid JSON or not, and white space.
     Closed(bool),
-    /// A number or a word: short, so that it may be parsed each time.
+    /// A number or a word: short enough to be parsed each time.
     Scalar,
-    /// A value and more behind it.
+    /// A value with more text after it.
     Never,
 }
 

@@ -1,4 +1,4 @@
-//! The answer as it grows, and the deltas of it that have not been handed out.
+//! The growing answer, and its deltas that have not been returned.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
 
-/// A part of the answer; parts stand in the order in which they began.
+/// A part of the answer. Parts are in the order in which they began.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// The next of the calls.
@@ -21,7 +21,7 @@ pub(crate) enum Part {
 /// The memory of a block of the answer, in bytes: as a part, and in lists that grow.
 const BLOCK: usize = 2 * size_of::<Part>() + 3 * size_of::<ContentBlock>();
 
-/// An answer may have so many parts in any case, and one more for each so many bytes of its limit.
+/// The number of parts that every answer may have, and the bytes of its limit that allow one more.
 const FEW: usize = 1024;
 const BYTES_A_PART: usize = 64;
 
@@ -42,7 +42,7 @@ pub(crate) enum Voice {
     Thinking,
 }
 
-/// A delta by its place.
+/// A delta by its position.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     CallArguments { call: usize, start: usize, end: usize },
@@ -51,13 +51,13 @@ enum Pending {
     Words { part: usize, start: usize, end: usize },
 }
 
-/// The deltas that have not been handed out, in order.
+/// The deltas that have not been returned, in order.
 ///
-/// A caller that takes deltas after each payload nearly always finds one at most: that one needs no memory on the heap
-/// and no ring arithmetic.
+/// A caller that takes deltas after each payload nearly always finds at most one. That one needs no heap memory and no
+/// ring arithmetic.
 #[derive(Debug, Default)]
 struct Queue {
-    /// The first; while there is none, nothing waits behind it either.
+    /// The first delta; if it is `None`, the rest is empty.
     first: Option<Pending>,
     behind: VecDeque<Pending>,
 }
@@ -93,7 +93,7 @@ impl Queue {
     }
 }
 
-/// The answer as it grows. Deltas are slices of it: what arrives is stored once, and lent.
+/// The growing answer. Deltas borrow from it, so text is stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     pub(crate) parts: Vec<Part>,
@@ -104,7 +104,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Returns how many bytes of words have come.
+    /// Returns the number of bytes of text and thinking so far.
     pub(crate) fn text_bytes(&self) -> usize {
         self.text_bytes
     }
@@ -122,19 +122,19 @@ impl Blocks {
             return Err(Error::new(ErrorKind::TextTooLong, limit));
         }
         if voice == Voice::Refusal {
-            // It stands in the answer once more.
+            // The answer contains it a second time.
             budget.hold(2 * words.len())?;
         }
         self.pending.reserve(budget)?;
         let count = self.parts.len();
         let (start, end) = match self.parts.last_mut() {
             Some(Part::Words(last)) if last.voice == voice => last.add(words, budget)?,
-            // Words that change their kind with each byte would take many times their size.
+            // Text that changes its kind with each byte would take many times its size.
             _ if count >= FEW + limit / BYTES_A_PART => {
                 return Err(Error::new(ErrorKind::TextTooLong, limit));
             }
             _ => {
-                // The first few, which are often the only ones, need not grow from nothing.
+                // Avoids growing for the first few, which are often the only ones.
                 let room = if count < 4 { ROOM } else { 0 };
                 budget.hold(BLOCK)?;
                 let mut text = Words { voice, text: String::new() };
@@ -160,13 +160,13 @@ impl Blocks {
         }
     }
 
-    /// Returns all that was said in one voice.
-    pub(crate) fn said(&self, voice: Voice) -> Cow<'_, str> {
+    /// Returns all text of one voice.
+    pub(crate) fn text_of(&self, voice: Voice) -> Cow<'_, str> {
         let mut words = self.parts.iter().filter_map(|part| match part {
             Part::Words(words) if words.voice == voice => Some(&*words.text),
             _ => None,
         });
-        // Nearly always there is one run, which need not be copied.
+        // There is nearly always one run, which need not be copied.
         let first = Cow::Borrowed(words.next().unwrap_or_default());
         words.fold(first, |said, more| said + more)
     }
@@ -199,7 +199,7 @@ impl Blocks {
         Ok(())
     }
 
-    /// Notes that a problem has another place from now on.
+    /// Records the new position of a problem.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
         for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
             if let Pending::Problem(place) = pending
@@ -238,7 +238,7 @@ impl Blocks {
 }
 
 impl Words {
-    /// Adds words, and returns where they start and end.
+    /// Adds text, and returns its start and end.
     #[inline]
     fn add(&mut self, words: &str, budget: &mut Budget) -> Result<(usize, usize), Error> {
         let start = self.text.len();

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-/// The number of copies of what a message holds once the answer is complete: in the message, and in history.
+/// The number of copies of a message's content once the answer is complete: in the message, and in history.
 pub(crate) const COPIES: usize = 2;
 
-/// The number of copies of a call: there, as what is to run and what it runs with, and as it is shown.
+/// The number of copies of a call: in both of these, as the call to run, as its input, and as shown to the user.
 pub(crate) const COPIES_OF_CALL: usize = 5;
 
 /// Counts the memory of one answer as it is held, against [`Limits::held_bytes`](crate::Limits::held_bytes).
@@ -34,7 +34,7 @@ impl Budget {
         self.limit - self.held
     }
 
-    /// Counts so many bytes, or none of them if they do not fit.
+    /// Counts this many bytes, or none of them if they do not fit.
     #[inline]
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<(), Error> {
         if bytes > self.left() {
@@ -44,7 +44,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Takes back bytes that were counted.
+    /// Releases bytes that were counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.held = self.held.saturating_sub(bytes);
     }
@@ -71,7 +71,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Makes room in a text of which there are so many copies.
+    /// Makes room in a text that exists in this many copies.
     #[inline]
     pub(crate) fn reserve(
         &mut self,
@@ -82,20 +82,20 @@ impl Budget {
         if more > text.capacity() - text.len() { self.grow(text, more, copies) } else { Ok(()) }
     }
 
-    /// Makes room for one more in a list.
+    /// Makes room for one more item in a list.
     #[inline]
     pub(crate) fn reserve_one<T>(&mut self, list: &mut Vec<T>) -> Result<(), Error> {
         if list.len() < list.capacity() {
             return Ok(());
         }
         let more = list.len().max(4);
-        // While they move, the old places are there beside the new ones.
+        // While the items move, the old memory and the new one exist at the same time.
         self.hold(2 * more * size_of::<T>())?;
         list.reserve_exact(more);
         Ok(())
     }
 
-    /// Makes room for one more in a queue.
+    /// Makes room for one more item in a queue.
     #[inline]
     pub(crate) fn reserve_next<T>(&mut self, queue: &mut VecDeque<T>) -> Result<(), Error> {
         if queue.len() < queue.capacity() {

@@ -8,10 +8,10 @@ use crate::budget::{Budget, COPIES_OF_CALL};
 use crate::chunk::Fragment;
 use crate::quirks::ArgumentRepair;
 
-/// The part of broken arguments that is kept for the model and the user, in bytes.
+/// The number of bytes of broken arguments that are kept for the model and the user.
 pub(crate) const RAW_BYTES: usize = 16 << 10;
 
-/// The beginning of the tokens by which gpt-oss and others steer themselves.
+/// The beginning of the control tokens of gpt-oss and others.
 const CONTROL_TOKEN: &str = "<|";
 
 /// Returns a name up to the first control token in it.
@@ -19,8 +19,8 @@ pub(crate) fn bare_name(name: &str) -> &str {
     control_token(name).map_or(name, |end| name[..end].trim_end())
 }
 
-/// Returns the position of the first control token in a name. A search for a string is prepared at some cost, and hardly any name
-/// needs it.
+/// Returns the position of the first control token in a name. A search for a string is prepared at some cost, and
+/// hardly any name needs it.
 fn control_token(name: &str) -> Option<usize> {
     let start = name.find('<')?;
     name[start..].find(CONTROL_TOKEN).map(|place| start + place)
@@ -35,7 +35,7 @@ pub(crate) struct Call {
     pub(crate) legacy: bool,
     /// A control token has ended the name.
     name_ended: bool,
-    /// The limit kept out a part of the arguments.
+    /// A part of the arguments was dropped because of the limit.
     pub(crate) is_too_long: bool,
     extra: Map<String, Value>,
 }
@@ -45,16 +45,16 @@ impl Call {
         Self { index: fragment.index, legacy: fragment.legacy, ..Self::default() }
     }
 
-    /// Returns true if a fragment has nothing for this call but a piece of arguments.
+    /// Returns true if a fragment adds only a piece of arguments to this call.
     #[inline]
     pub(crate) fn knows_all_but_arguments(&self, fragment: &Fragment<'_>) -> bool {
-        // In the order of `take`: an id is set once, and the name that is known is not added to.
+        // As in `take`: an id is set once, and a known name is not extended.
         fragment.extra.is_none()
             && (fragment.id.is_none() || self.id.is_some())
             && (fragment.name.is_none() || fragment.name.as_deref() == self.name.as_deref())
     }
 
-    /// Takes what a fragment adds but for its id, and a piece of arguments, and returns where that starts and ends.
+    /// Takes a fragment except for its id, and a piece of arguments, and returns the start and end of the piece.
     #[inline]
     pub(crate) fn take(&mut self, fragment: &Fragment<'_>, arguments: &str) -> (usize, usize) {
         self.take_name(fragment);
@@ -75,7 +75,7 @@ impl Call {
             Some(name) if name == piece || self.name_ended || !self.arguments.is_empty() => return,
             Some(name) => name.push_str(piece),
         }
-        // The token may lie over two pieces.
+        // The token may be split over two pieces.
         if let Some(name) = &mut self.name
             && let Some(end) = control_token(name)
         {
@@ -91,7 +91,7 @@ impl Call {
         is_other && !self.name_ended && !self.arguments.is_empty()
     }
 
-    /// Makes the finished block; `cut` says why an empty call is no call.
+    /// Returns the finished block; `cut` is the reason why a call without arguments is not a call.
     pub(crate) fn finish(
         self,
         made_up: impl FnOnce() -> String,
@@ -115,7 +115,7 @@ impl Call {
             (Err(why), _) => why,
         };
         let raw = self.arguments.excerpt(RAW_BYTES.min(budget.left() / COPIES_OF_CALL));
-        // It fits: it is as long as what is left allows.
+        // It fits, because it is cut to the room that is left.
         let _ = budget.hold(COPIES_OF_CALL * raw.len());
         let mut error = ToolUseError::new(why, raw);
         (error.id, error.name) = (Some(id), self.name);

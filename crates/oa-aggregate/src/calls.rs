@@ -34,7 +34,7 @@ impl Calls {
         let is_named = fragment.name.is_some();
         let latest = self.list.iter().rposition(|call| !call.legacy && call.index == Some(index));
         let Some(latest) = latest else {
-            // A known id under another index still means the same call, unless it is named anew.
+            // A known id under a different index still means the same call, unless the fragment has a new name.
             return self.position_of_id(id?).filter(|_| !is_named);
         };
         let call = &mut self.list[latest];
@@ -59,8 +59,8 @@ impl Calls {
         (!begins).then_some(last)
     }
 
-    /// Counts what a call is about to take from a fragment beside its arguments: `new_piece` is its name, unless
-    /// the call has that already.
+    /// Counts what a call is about to take from a fragment other than arguments: `new_piece` is the name, unless the
+    /// call already has it.
     #[inline]
     pub(crate) fn hold(
         &self,
@@ -83,9 +83,9 @@ impl Calls {
         fragment: &Fragment<'_>,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        // Ids are compared, too, in lists of their own.
+        // Ids are also kept in lists of their own, to be compared.
         budget.hold((COPIES_OF_CALL + 3) * new_id.map_or(0, str::len))?;
-        // Pieces make a name grow to twice its length.
+        // A name that grows by pieces may take twice its length.
         budget.hold((COPIES_OF_CALL + 2) * new_piece.map_or(0, str::len))?;
         for (member, value) in fragment.extra.iter().flat_map(|extra| &**extra) {
             let bytes = held::member(member) + held::by_value(value);
@@ -99,10 +99,10 @@ impl Calls {
         self.list.len() - 1
     }
 
-    /// Adds a fragment and its piece of arguments to a call, and returns where the piece starts and ends.
+    /// Adds a fragment and its piece of arguments to a call, and returns the start and end of the piece.
     ///
-    /// An id is set once. One that another call has already is not taken over: results could not be
-    /// told apart (QUIRKS row 11).
+    /// An id is set once. The id of another call is not used again, because the results could not be told apart
+    /// (QUIRKS row 11).
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -119,8 +119,7 @@ impl Calls {
         self.list[call].take(fragment, arguments)
     }
 
-    /// Returns true if this is a call that came before, with all of its arguments: by its id, or by what it
-    /// says.
+    /// Returns true if this repeats an earlier call with all its arguments: by its id, or by its content.
     pub(crate) fn has(&self, fragment: &Fragment<'_>) -> bool {
         let name = fragment.name.as_deref().map(bare_name);
         let arguments = fragment.arguments.as_deref().unwrap_or_default();

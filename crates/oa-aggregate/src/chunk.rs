@@ -11,34 +11,32 @@ use serde_json::{Map, Value};
 pub enum Payload<'a> {
     /// A piece of the answer.
     Chunk(Chunk<'a>),
-    /// `[DONE]`: there is nothing more to come.
+    /// `[DONE]`: the stream is complete.
     Done,
 }
 
-/// One decoded payload, with strings borrowed from it where they have no escapes.
+/// One decoded payload. Strings without escapes are borrowed from it.
 ///
-/// Every member is optional; null, the empty string, the empty list and a value of another type than
-/// expected are absent.
+/// Every member is optional. Null, the empty string, the empty list and values of an unexpected type count as absent.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// The server's id of the answer. A chunk that matched a template leaves it out, unless it is the first
-    /// of its answer.
+    /// The server's id of the answer. Absent from a chunk that matched a template, unless it is the first of its
+    /// answer.
     pub id: Option<Cow<'a, str>>,
-    /// The model that answers. A chunk that matched a template leaves it out, unless it is the first
-    /// of its answer.
+    /// The model that answers. Absent from a chunk that matched a template, unless it is the first of its answer.
     pub model: Option<Cow<'a, str>>,
-    /// An error that the server reports inside the stream, beside or in place of anything else.
+    /// An error that the server reports inside the stream, with or without other content.
     pub error: Option<Box<ServerError>>,
-    /// Usage so far, wherever in the payload it stood.
+    /// The usage so far, wherever it is in the payload.
     pub usage: Option<Usage>,
     /// The first choice; nearly always the only one.
     pub(crate) choice: Option<Choice<'a>>,
-    /// Further choices. A list that is not needed costs no allocation.
+    /// Further choices. An empty list does not allocate.
     pub(crate) more: Vec<Choice<'a>>,
     /// The number of the shape of its only reasoning detail; 0 if a template does not follow it.
     pub(crate) detail_shape: u64,
-    /// There was more in it than fits into memory.
+    /// A part of the payload was left out because it exceeds the memory limit.
     pub(crate) is_cut: bool,
 }
 
@@ -48,7 +46,7 @@ impl<'a> Chunk<'a> {
         self.choice.iter().chain(&self.more)
     }
 
-    /// Returns true if it says nothing at all.
+    /// Returns true if it has no content at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.choice.is_none() && self.error.is_none() && self.usage.is_none()
     }
@@ -63,23 +61,23 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// One choice of a chunk: what its delta (or, in a body that is not streamed, its message) adds.
+/// One choice of a chunk: the content of its delta or, in a body that is not streamed, of its message.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Choice<'a> {
-    /// The index of the choice; 0 if the server does not say.
+    /// The index of the choice; 0 if the server does not send one.
     pub index: i64,
-    /// Thinking under any of its names (QUIRKS rows 39 to 42).
+    /// Thinking, under any of its names (QUIRKS rows 39 to 42).
     pub thinking: Option<Cow<'a, str>>,
     /// Text.
     pub text: Option<Cow<'a, str>>,
-    /// The reason why the choice ended, in the server's word.
+    /// The reason why the choice ended, as the server wrote it.
     pub finish_reason: Option<Cow<'a, str>>,
-    /// True if it came as a `message`, which has all of the answer, and not as a delta (QUIRKS rows 36 and 117).
+    /// True if it is a `message`, which has the whole answer, rather than a delta (QUIRKS rows 36 and 117).
     pub is_message: bool,
     /// The first fragment of a tool call; nearly always the only one.
     pub(crate) call: Option<Fragment<'a>>,
-    /// Members that few chunks have, in a box so that the others stay small.
+    /// Members that few chunks have, boxed to keep the others small.
     pub(crate) rare: Option<Box<Rare<'a>>>,
 }
 
@@ -94,7 +92,7 @@ pub(crate) struct Rare<'a> {
     pub(crate) thinking_blocks: Vec<Value>,
     /// The length of the blocks in the payload.
     pub(crate) block_bytes: usize,
-    /// The chunk's thinking stands in these blocks alone.
+    /// The chunk's thinking is only in these blocks.
     pub(crate) thinks_in_blocks: bool,
     /// The text is marked as thinking.
     pub(crate) is_thought: bool,
@@ -103,7 +101,7 @@ pub(crate) struct Rare<'a> {
 }
 
 impl Rare<'_> {
-    /// Returns true if it has one item of `reasoning_details`, an object, and nothing else.
+    /// Returns true if its only content is one item of `reasoning_details`, an object.
     pub(crate) fn has_one_detail(&self) -> bool {
         let Self {
             parts,
@@ -125,13 +123,13 @@ impl Rare<'_> {
 }
 
 impl<'a> Choice<'a> {
-    /// Returns text and thinking of a content that is a list of parts (QUIRKS row 38).
+    /// Returns the text and thinking of a content that is a list of parts (QUIRKS row 38).
     #[must_use]
     pub fn parts(&self) -> &[Part<'a>] {
         self.rare.as_ref().map_or(&[], |rare| &rare.parts)
     }
 
-    /// Returns the words of a refusal.
+    /// Returns the text of a refusal.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.rare.as_ref()?.refusal.as_deref()
@@ -154,7 +152,7 @@ impl<'a> Choice<'a> {
         self.rare.as_ref().map_or(&[], |rare| &rare.thinking_blocks)
     }
 
-    /// Returns the error that the choice ended by (QUIRKS row 106).
+    /// Returns the error that ended the choice (QUIRKS row 106).
     #[must_use]
     pub fn error(&self) -> Option<&ServerError> {
         self.rare.as_ref()?.error.as_deref()
@@ -199,7 +197,7 @@ pub enum Part<'a> {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Fragment<'a> {
-    /// The key under which the server sends this call; no position (QUIRKS row 4).
+    /// The key under which the server sends this call; not a position (QUIRKS row 4).
     pub index: Option<i64>,
     /// The call's id.
     pub id: Option<Cow<'a, str>>,
@@ -207,8 +205,8 @@ pub struct Fragment<'a> {
     pub name: Option<Cow<'a, str>>,
     /// A piece of the arguments' JSON text, or all of it.
     pub arguments: Option<Cow<'a, str>>,
-    /// True if it came as `function_call`, which has neither id nor index (QUIRKS row 32).
+    /// True if it is a `function_call`, which has neither id nor index (QUIRKS row 32).
     pub legacy: bool,
-    /// Members that only the server understands, and wants back.
+    /// Members that only the server understands, and expects back.
     pub extra: Option<Box<Map<String, Value>>>,
 }

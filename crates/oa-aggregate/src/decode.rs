@@ -1,4 +1,4 @@
-//! Payload bytes to [`Chunk`]: the full reading, which takes any server's JSON.
+//! The full reading of a payload into a [`Chunk`], for any server's JSON.
 
 use std::borrow::Cow;
 use std::mem;
@@ -17,15 +17,14 @@ use crate::template::slot::{Count, Slot, SlotKind};
 use crate::template::{Matched, MemberCounts, Notes, TemplateCache};
 use crate::value::{present, present_member};
 
-/// The memory that one payload may take in a decoder that is used alone, in bytes.
+/// The memory that one payload may take if the decoder is used alone, in bytes.
 const ROOM: usize = 64 << 20;
 
 /// Decodes the payloads of one stream.
 ///
-/// The chunks of a stream differ in few places. The decoder keeps some of them as templates, and a chunk that differs
-/// from a template in its values alone is compared with it instead of being parsed. Anything else is read in full, so
-/// the result is the same either way. Templates can be reused for the next answer of the server: see
-/// [`TemplateCache`].
+/// The chunks of a stream differ in few places. The decoder keeps some of them as templates. A chunk that differs from
+/// a template only in its values is compared with it instead of being parsed; any other is read in full. The result is
+/// the same. Templates can be reused for the server's next answer: see [`TemplateCache`].
 #[derive(Debug, Default)]
 pub struct Decoder {
     templates: TemplateCache,
@@ -53,7 +52,7 @@ impl Decoder {
         Self { templates, ..Self::default() }
     }
 
-    /// Takes out the templates that it was given and has learned, and leaves it with none.
+    /// Removes and returns the templates that it was given or has learned.
     #[must_use = "the templates are for the next decoder"]
     pub fn take_templates(&mut self) -> TemplateCache {
         self.templates.take()
@@ -61,8 +60,8 @@ impl Decoder {
 
     /// Decodes one payload: the data of an event, or a whole body that is not an event stream.
     ///
-    /// Bytes that are not UTF-8 are read as U+FFFD. Of a payload that would take more than 64 MiB of
-    /// memory the rest is left out.
+    /// Bytes that are not UTF-8 are read as U+FFFD. If a payload would take more than 64 MiB of memory, the rest of it
+    /// is left out.
     ///
     /// # Errors
     ///
@@ -77,13 +76,13 @@ impl Decoder {
         self.read_within(payload, ROOM)
     }
 
-    /// Returns how many payloads matched a template, and how many were read in full.
+    /// Returns the number of payloads that matched a template, and of those that were read in full.
     #[must_use]
     pub fn hits_and_misses(&self) -> (u64, u64) {
         (self.matched, self.decoded)
     }
 
-    /// Returns how many payloads matched a template but for their delta, which was read.
+    /// Returns the number of payloads that matched a template except for their delta, which was read.
     #[must_use]
     pub fn deltas_read(&self) -> u64 {
         self.framed
@@ -97,8 +96,8 @@ impl Decoder {
         Some(self.templates.matched(captures, &mut self.words, &mut self.detail))
     }
 
-    /// Reads a payload, as much of it as differs or all, and learns from it. Of what it makes of it no
-    /// more than `room` bytes are held: the rest is left out, and the chunk is cut.
+    /// Reads a payload, in full or only the part that differs, and learns from it. The result takes at most `room`
+    /// bytes; the rest is left out, and the chunk is marked as cut.
     pub(crate) fn read_within<'a>(
         &'a mut self,
         payload: &'a [u8],
@@ -162,7 +161,7 @@ fn read_chunk<'a>(
     notes: &mut Notes<'a>,
     allowance: &mut Allowance,
 ) -> Read<bool> {
-    // In the order in which they count.
+    // In order of precedence.
     let (mut top, mut in_choice, mut in_groq) = (None, None, None);
     let mut failure = None;
     let (mut says_error, mut has_code) = (false, false);
@@ -193,12 +192,12 @@ fn read_chunk<'a>(
                 }
             }
             "error" => failure = failure::in_member(reader.raw()?.raw, allowance),
-            // Compared in each chunk: a payload that says something else here may be an error.
+            // Compared in each chunk, because a payload with a different value may be an error.
             "error_code" => has_code = failure::is_in_member(reader.raw()?.raw, allowance),
             "object" | "type" => {
                 says_error |= reader.string_or_absent()?.is_some_and(|word| word.raw == "error");
             }
-            // Wanted once and no more: some servers send another id with each chunk.
+            // Needed only once: some servers send a different id with each chunk.
             "id" => {
                 notes.members.ids += 1;
                 chunk.id = reader.text_once(SlotKind::Id)?.map(Str::text);
@@ -254,17 +253,17 @@ fn read_choice<'a>(
             _ => reader.skip()?,
         }
     }
-    // What a body that is not streamed has in place of a delta; beside one it repeats things.
+    // A body that is not streamed has this instead of a delta; beside a delta it repeats content.
     if let Some(message) = message.filter(|_| !has_delta) {
         *choice = Choice::default();
         notes.forget_words();
-        // No template passes it over.
+        // No template skips it.
         notes.members.deltas += 2;
         let mut skipped = Vec::new();
         let mut reader = Reader::new(message, &mut skipped);
         choice.is_message = read_delta(&mut reader, choice, &mut Notes::default(), allowance)?;
     }
-    // What completions without a chat have in place of either (QUIRKS row 116).
+    // Legacy completions have this instead of either (QUIRKS row 116).
     if let Some(text) = text.filter(|_| !has_delta && !choice.is_message) {
         notes.members.deltas += 2;
         choice.text = Some(text.text()).filter(|text| !text.is_empty());
@@ -412,7 +411,7 @@ fn part<'a>(
                         let Some(mut members) = reader.object()? else { continue };
                         while let Some(name) = reader.member(&mut members)? {
                             match &*name {
-                                // Once here, and once among the parts.
+                                // One copy here, and one among the parts.
                                 "text" if !allowance.hold(6 * size_of::<Part<'_>>()) => {
                                     reader.skip()?;
                                 }
@@ -424,7 +423,7 @@ fn part<'a>(
                 }
                 _ => thinking.extend(reader.text()?.map(Str::text)),
             },
-            // The type says nothing that the members do not: other parts have neither of them.
+            // The type adds nothing to the members: other parts have neither of them.
             _ => reader.skip()?,
         }
     }
@@ -462,7 +461,7 @@ fn tool_call<'a>(
     Ok(())
 }
 
-/// Reads what a call's function has; `target` is the string of its arguments, if they are one.
+/// Reads the function of a call; `target` is the string of its arguments, if they are a string.
 fn function<'a>(
     reader: &mut Reader<'a, '_>,
     fragment: &mut Fragment<'a>,
@@ -477,7 +476,7 @@ fn function<'a>(
                     *target = reader.string_or_absent()?;
                     fragment.arguments = target.map(Str::text).filter(|text| !text.is_empty());
                 }
-                // Any JSON value in place of its text (QUIRKS row 19).
+                // Any JSON value instead of its text (QUIRKS row 19).
                 _ => {
                     let raw = reader.raw()?.raw;
                     *target = None;
@@ -493,12 +492,12 @@ fn function<'a>(
 fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Option<Usage>> {
     counts.usages += 1;
     let mut usage = Usage::default();
-    // What stands beside the counts and not in their details (QUIRKS row 113).
+    // Counts beside the details rather than in them (QUIRKS row 113).
     let mut flat = Usage::default();
     let mut seen = [false; 5];
     let mut take = |reader: &mut Reader<'_, '_>, count: Count, usage: &mut Usage| {
         if mem::replace(&mut seen[count as usize], true) {
-            // Of two members of one name the last counts, and details before what stands beside them: no
+            // Of two members with one name the last counts, and details take precedence over counts beside them, so no
             // single place decides.
             counts.usages += 1;
         }
@@ -540,8 +539,8 @@ fn read_usage(reader: &mut Reader<'_, '_>, counts: &mut MemberCounts) -> Read<Op
     Ok((usage != Usage::default()).then_some(usage))
 }
 
-/// Takes `google.thought` out, which says of the text beside it that it is thinking (QUIRKS row 109); what
-/// is left goes back to the server.
+/// Removes `google.thought`, which marks the text beside it as thinking (QUIRKS row 109); the rest goes back to the
+/// server.
 fn take_thought_mark(value: &mut Value) -> bool {
     let Some(members) = value.as_object_mut() else { return false };
     let Some(google) = members.get_mut("google").and_then(Value::as_object_mut) else {

@@ -1,6 +1,6 @@
 use crate::error::Problem;
 
-/// One change to the answer, lent by the aggregator until it is asked for the next.
+/// One change to the answer, borrowed from the aggregator until the next call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Delta<'a> {
@@ -8,23 +8,22 @@ pub enum Delta<'a> {
     Text(&'a str),
     /// More thinking.
     Thinking(&'a str),
-    /// More words of a refusal.
+    /// More text of a refusal.
     Refusal(&'a str),
     /// A tool call began.
     CallStart {
         /// The number of the call in the answer, counted from 0 in the order in which they began.
         call: usize,
-        /// The tool's name as far as it is known.
+        /// The tool's name, as far as it is known.
         name: Option<&'a str>,
     },
-    /// More of a call's arguments, as the server sent them: fragments of JSON text, or of a server
-    /// that repeats itself.
+    /// More of a call's arguments, exactly as the server sent them: fragments of JSON text, possibly repeated.
     CallArguments {
         /// The number of the call in the answer.
         call: usize,
         /// The fragment.
         fragment: &'a str,
     },
-    /// Something was wrong, and the stream went on.
+    /// A problem that did not end the stream.
     Problem(&'a Problem),
 }

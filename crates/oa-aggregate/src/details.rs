@@ -11,30 +11,30 @@ use crate::json::Reader;
 use crate::template::slot::{Slot, SlotKind};
 use crate::text::is_sure;
 
-/// The number of items in which that of a fragment is looked for; looking through all of them each time would be
+/// The number of items that are searched for the item of a fragment; searching all of them each time would be
 /// quadratic.
 const LATEST: usize = 64;
 
-/// Members of text, which grow; others are set. The words of the latter two are thinking.
+/// Text members, which grow; others are set. The last two contain thinking.
 const GROWING: [&str; 3] = ["data", "summary", "text"];
 
 /// The list as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
     pub(crate) list: Vec<Value>,
-    /// The growth of each of them, by the place of the member in [`GROWING`].
+    /// The growth of each of them, by the index of the member in [`GROWING`].
     growth: Vec<[Growth; GROWING.len()]>,
-    /// The shape of the fragment that was taken last, by its number, and the item that took it.
+    /// The number of the last fragment's shape, and the item that the fragment was added to.
     latest: Option<(u64, usize)>,
 }
 
-/// The way in which the words of an item grow: by pieces, or each fragment has all of them (QUIRKS row 112).
+/// The growth of an item's text: in pieces, or with all of it in each fragment (QUIRKS row 112).
 ///
-/// The rule is the one for text: a chain of fragments, from the first on, each of which begins with the one
-/// before, shows that a server repeats itself once it is long enough.
+/// The rule is the same as for text: if enough fragments in a row, starting with the first, each begin with the
+/// previous one, the server repeats itself.
 #[derive(Clone, Copy, Debug)]
 enum Growth {
-    /// Each fragment so far began with the one before, which lies from `last` on.
+    /// Each fragment so far began with the previous one, which starts at `last`.
     Chain {
         last: usize,
         links: u32,
@@ -46,7 +46,7 @@ enum Growth {
 impl Growth {
     const NEW: Self = Self::Chain { last: 0, links: 0 };
 
-    /// Adds a fragment, and returns how much of it was known.
+    /// Adds a fragment, and returns how much of it was already known.
     #[inline]
     fn add(&mut self, words: &str, text: &mut String, budget: &mut Budget) -> Result<usize, Error> {
         if let Self::Pieces = self {
@@ -90,38 +90,38 @@ impl Growth {
     }
 }
 
-/// Returns whether the words begin with what a text has from a place on.
+/// Returns whether the fragment begins with the text from a position on.
 fn repeats(words: &str, text: &str, from: usize) -> bool {
     text.get(from..).is_some_and(|before| !before.is_empty() && words.starts_with(before))
 }
 
-/// Fragments of which one member varies, by which their item grows.
+/// Fragments with one varying member, by which their item grows.
 #[derive(Debug)]
 pub(crate) struct DetailShape {
     json: String,
     /// The range of the string in it.
     string: Range<usize>,
     member: &'static str,
-    /// The place of the member in [`GROWING`].
+    /// The index of the member in [`GROWING`].
     place: usize,
     /// A number that no other shape of the stream has.
     pub(crate) number: u64,
 }
 
-/// A fragment of such a shape with its words.
+/// A fragment of such a shape, with its text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DetailFragment<'a> {
     pub(crate) shape: &'a DetailShape,
     pub(crate) words: &'a str,
-    /// The length of the words in the payload.
+    /// The length of the text in the payload.
     pub(crate) raw: usize,
 }
 
 impl Details {
-    /// Adds a fragment to the list: members of text grow, others are set, in the latest item of the
-    /// same index and type.
+    /// Adds a fragment to the list: text members grow and others are set, in the latest item of the same index and
+    /// type.
     ///
-    /// `shape` is the number of its shape, or 0. Returns how many bytes of it were known.
+    /// `shape` is the number of its shape, or 0. Returns the number of bytes that were already known.
     pub(crate) fn merge(
         &mut self,
         fragment: &Value,
@@ -135,8 +135,8 @@ impl Details {
 
     /// Adds a fragment as [`merge`](Self::merge) does.
     ///
-    /// After a fragment of the same shape its item is the same again, and all that is to be set in it
-    /// has been set: the words are what is left to add.
+    /// After a fragment of the same shape, the item is the same and its other members are already set, so only the
+    /// text is added.
     #[inline]
     pub(crate) fn grow(
         &mut self,
@@ -153,7 +153,7 @@ impl Details {
         self.merge(&fragment.value(), shape.number, budget)
     }
 
-    /// Adds a fragment, and returns its item if the next fragment of the same index and type is for it, too.
+    /// Adds a fragment, and returns its item if the next fragment of the same index and type belongs to it too.
     fn merge_into(
         &mut self,
         fragment: &Value,
@@ -202,14 +202,14 @@ impl Details {
         budget.reserve_one(&mut self.growth)?;
         budget.hold(COPIES * held::by_value(item))?;
         self.list.push(item.clone());
-        // What is sealed cannot be told from a repeat.
+        // Encrypted text cannot be distinguished from a repeat.
         self.growth.push([Growth::Pieces, Growth::NEW, Growth::NEW]);
         Ok(())
     }
 }
 
 impl DetailShape {
-    /// Returns the shape of fragments like this one, if it is an object with one member of text.
+    /// Returns the shape of fragments like this one, if it is an object with one text member.
     pub(crate) fn new(json: &str) -> Option<Self> {
         let mut strings = Vec::new();
         let mut seen = [0; GROWING.len()];
@@ -225,7 +225,7 @@ impl DetailShape {
         }
         let [(string, place)] = &strings[..] else { return None };
         let (member, place) = (GROWING[*place], *place);
-        // Of two members of one name the last counts.
+        // Of two members with one name, the last counts.
         if seen.iter().any(|times| *times > 1) {
             return None;
         }
@@ -239,7 +239,7 @@ impl DetailShape {
 }
 
 impl<'a> DetailFragment<'a> {
-    /// Returns the fragment as the full reading makes it.
+    /// Returns the fragment as the full reading would.
     pub(crate) fn value(self) -> Value {
         let mut value: Value = serde_json::from_str(&self.shape.json).unwrap_or_default();
         value[self.shape.member] = self.words.into();

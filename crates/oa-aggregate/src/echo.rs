@@ -1,4 +1,4 @@
-//! Thinking that comes a second time, between tags at the start of the text (QUIRKS row 111).
+//! Thinking that is repeated between tags at the start of the text (QUIRKS row 111).
 
 use std::borrow::Cow;
 use std::mem;
@@ -7,38 +7,38 @@ use crate::budget::Budget;
 use crate::error::Error;
 use crate::think::{CLOSE, OPEN, half_tag};
 
-/// Takes out of the text what the server has said as thinking before or beside it.
+/// Removes thinking from the text if the server has already sent it as thinking.
 ///
-/// Text that begins with an opening tag, where thinking has come under a name of its own, is held back for
-/// as long as it repeats that thinking. A repeat goes, with its tags; anything else is let go unchanged.
-/// Text before which no thinking came is never held back.
+/// If separate thinking has arrived and the text begins with an opening tag, the text is held back as long as it
+/// repeats that thinking. A repeat is removed with its tags; anything else is released unchanged. Without earlier
+/// thinking, text is never held back.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     state: State,
-    /// In a box, since few streams need it.
+    /// Boxed, because few streams need it.
     repeat: Option<Box<Repeat>>,
 }
 
-/// Text that is held back, and how far it has been looked at.
+/// Text that is held back, and how much of it has been examined.
 #[derive(Debug, Default)]
 struct Repeat {
     held: String,
-    /// The room, in bytes, of text that is no longer held back.
+    /// The room of text that is no longer held back, in bytes.
     released: usize,
-    /// The position in `held` at which the thought begins, once it has.
+    /// The position in `held` at which the thinking begins, if it has.
     thought: Option<usize>,
-    /// The number of bytes of the thought that are known to repeat the thinking.
+    /// The number of bytes that are known to repeat the thinking.
     agreed: usize,
-    /// The number of bytes of the thought in which no closing tag lies.
+    /// The number of bytes that are known to contain no closing tag.
     searched: usize,
 }
 
-/// The number of copies of text that is held back: once it is released, what stands behind the repeat is copied.
+/// The number of copies of text that is held back: when it is released, the text after the repeat is copied.
 const COPIES: usize = 2;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum State {
-    /// Nothing but white space has come.
+    /// Only white space has arrived.
     #[default]
     Ahead,
     Holding,
@@ -46,17 +46,17 @@ enum State {
 }
 
 impl Echo {
-    /// Returns how many bytes are held back.
+    /// Returns the number of bytes held back.
     pub(crate) fn held(&self) -> usize {
         self.repeat.as_ref().map_or(0, |repeat| repeat.held.len())
     }
 
-    /// Returns true once text is no longer looked at.
+    /// Returns true if text is no longer examined.
     pub(crate) fn is_over(&self) -> bool {
         self.state == State::Over
     }
 
-    /// Stops looking at text: what comes first is no repeat.
+    /// Stops examining text: it does not begin with a repeat.
     pub(crate) fn end_watch(&mut self) {
         self.state = State::Over;
     }
@@ -71,7 +71,7 @@ impl Echo {
         }
     }
 
-    /// Stops counting what was let go of.
+    /// Stops counting text that was released.
     pub(crate) fn release(&mut self, budget: &mut Budget) {
         if self.state == State::Over
             && let Some(repeat) = &mut self.repeat
@@ -80,9 +80,9 @@ impl Echo {
         }
     }
 
-    /// Takes text, and returns what of it, and of what was held back, is text of the answer.
+    /// Takes text, and returns the part of it and of the held-back text that belongs to the answer.
     ///
-    /// `thinking` is all that was thought so far.
+    /// `thinking` is all thinking so far.
     pub(crate) fn push<'t>(&mut self, text: &'t str, thinking: &str) -> Option<Cow<'t, str>> {
         match self.state {
             State::Over => return Some(Cow::Borrowed(text)),
@@ -112,8 +112,8 @@ impl Echo {
         }
     }
 
-    /// Lets go of what is held back: something else follows, or nothing. What repeats the thinking, as far
-    /// as it has come, goes.
+    /// Releases the held-back text, because something else or nothing follows. The part that repeats the thinking is
+    /// removed.
     pub(crate) fn flush(&mut self, thinking: &str) -> Option<String> {
         if self.state != State::Holding {
             return None;
@@ -131,18 +131,18 @@ impl Echo {
     }
 }
 
-/// The result of looking at text that is held back.
+/// The result of examining held-back text.
 enum Look {
     Holding,
-    /// It is let go, or as much of it as is no repeat.
+    /// It is released, except for a repeat.
     Over(Option<String>),
 }
 
 impl Repeat {
-    /// Finds out whether what is held back still repeats the thinking.
+    /// Checks whether the held-back text still repeats the thinking.
     fn look(&mut self, thinking: &str) -> Look {
         let Some(start) = self.thought.or_else(|| self.find_thought()) else {
-            // Half a tag may become one; a whole one may be followed by white space only.
+            // A partial tag may become complete; a complete one may be followed only by white space.
             let begin = self.held.trim_start();
             let may_be = OPEN.starts_with(begin) || begin.starts_with(OPEN);
             return if may_be { Look::Holding } else { Look::Over(Some(self.end())) };
@@ -151,7 +151,7 @@ impl Repeat {
         let rest = &self.held[start..];
         let searched = self.searched;
         let close = rest[searched..].find(CLOSE).map(|at| searched + at);
-        // White space before the closing tag is no part of the thought, and half a tag may be one.
+        // White space before the closing tag is not part of the thinking, and a partial tag may become one.
         let sure = rest[..close.unwrap_or_else(|| rest.len() - half_tag(rest, CLOSE))].trim_end();
         let common = sure.len().min(thinking.len());
         let agrees = sure.as_bytes().get(self.agreed..common)
@@ -172,7 +172,7 @@ impl Repeat {
         Look::Holding
     }
 
-    /// Returns where the thought begins: at the first character behind the tag that is not blank.
+    /// Returns the start of the thinking: the first character after the tag that is not white space.
     fn find_thought(&self) -> Option<usize> {
         let behind = self.held.trim_start().strip_prefix(OPEN)?.trim_start();
         (!behind.is_empty()).then(|| self.held.len() - behind.len())

@@ -3,14 +3,14 @@ use std::fmt;
 use oa_json::held;
 use oa_types::wire::ServerError;
 
-/// The part of an unreadable payload that is kept, in bytes: more than is shown, so that a key that goes on
-/// beyond what is shown is whole for whoever masks it.
+/// The number of bytes of an unreadable payload that are kept: more than are shown, so that a key that extends beyond
+/// the excerpt is complete when it is masked.
 const KEPT: usize = 4096;
 
-/// The part of an unreadable payload that is shown, in characters.
+/// The number of characters of an unreadable payload that are shown.
 const SHOWN: usize = 200;
 
-/// The limit that was passed.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -24,7 +24,7 @@ pub enum ErrorKind {
     TextTooLong,
 }
 
-/// The answer passed a limit. What came before is kept; what is pushed from then on is refused.
+/// The answer exceeds a limit. Everything before it is kept; later payloads are rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -36,7 +36,7 @@ impl Error {
         Self { kind, limit }
     }
 
-    /// Returns the limit that was passed.
+    /// Returns the limit that was exceeded.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -77,27 +77,26 @@ impl UnreadablePayload {
         Self { payload: beginning(text).into(), position }
     }
 
-    /// Returns how the payload begins, in at most 4 KiB, as the server wrote it: it may repeat the key
-    /// that the server was sent.
+    /// Returns the beginning of the payload, at most 4 KiB, exactly as the server sent it: it may contain the API key.
     #[must_use]
     pub fn payload(&self) -> &str {
         &self.payload
     }
 
-    /// Replaces the payload, by one without secrets.
+    /// Replaces the payload, for example with one without secrets.
     #[must_use]
     pub fn with_payload(self, payload: impl Into<Box<str>>) -> Self {
         Self { payload: payload.into(), ..self }
     }
 
-    /// Returns how the payload begins, in at most 200 characters.
+    /// Returns the beginning of the payload, at most 200 characters.
     #[must_use]
     pub fn excerpt(&self) -> &str {
         let end = self.payload.char_indices().nth(SHOWN);
         &self.payload[..end.map_or(self.payload.len(), |(end, _)| end)]
     }
 
-    /// Returns where it ceases to be JSON, in bytes.
+    /// Returns the byte position at which it stops being JSON.
     #[must_use]
     pub fn position(&self) -> usize {
         self.position
@@ -112,7 +111,7 @@ impl fmt::Display for UnreadablePayload {
 
 impl std::error::Error for UnreadablePayload {}
 
-/// Returns the beginning of a server's text, as much of it as is kept. It must be masked before it is shown.
+/// Returns the part of a server's text that is kept. It must be masked before it is shown.
 pub(crate) fn beginning(text: &str) -> &str {
     let mut end = text.len().min(KEPT);
     while !text.is_char_boundary(end) {
@@ -121,47 +120,47 @@ pub(crate) fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// Something wrong inside a stream that goes on all the same.
+/// A problem inside a stream that does not end it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Problem {
     /// The server reported an error.
     Server(Box<ServerError>),
-    /// The answer was complete, but its stream did not end as it should.
+    /// The answer is complete, but its stream did not end correctly.
     UncleanEnd(UncleanEnd),
     /// A payload was not JSON.
     Unreadable(UnreadablePayload),
-    /// Another piece of a call's name came after its arguments had begun, and is no part of the name (QUIRKS
-    /// row 119).
+    /// Another piece of a call's name arrived after its arguments had begun, and was not added to the name (QUIRKS row
+    /// 119).
     LateName {
-        /// The number of the call in the answer, counted from 0.
+        /// The index of the call in the answer, from 0.
         call: usize,
-        /// The beginning of the piece, at most 4 KiB, as the server wrote it.
+        /// The beginning of the piece, at most 4 KiB, exactly as the server sent it.
         piece: String,
     },
 }
 
-/// The way in which a stream ended before its end.
+/// The way in which a stream ended incorrectly.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum UncleanEnd {
     /// The connection broke.
     Broken,
-    /// The server kept the connection open and said nothing more.
+    /// The server kept the connection open without sending anything.
     Silent,
 }
 
 impl fmt::Display for UncleanEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Broken => "the connection broke behind the finish reason",
+            Self::Broken => "the connection broke after the finish reason",
             Self::Silent => "nothing followed the finish reason, and the stream stayed open",
         })
     }
 }
 
 impl Problem {
-    /// Returns how many bytes it takes while it is told: here, in the answer, and on the way.
+    /// Returns its memory while it is reported: here, in the answer, and in between.
     pub(crate) fn held(&self) -> usize {
         const TOLD: usize = 3;
         let words = match self {
@@ -187,7 +186,7 @@ impl fmt::Display for Problem {
             Self::LateName { call, piece } => {
                 write!(
                     f,
-                    "tool call {call} got {piece:?} as more of its name after its arguments had begun"
+                    "tool call {call} got {piece:?} as a piece of its name after its arguments had begun"
                 )
             }
         }

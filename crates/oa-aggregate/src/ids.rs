@@ -1,5 +1,5 @@
-/// Makes up ids for calls that come without one: nine letters and digits, the only form that every server
-/// takes back (QUIRKS rows 12 and 91).
+/// A generator of ids for calls without one: nine letters and digits, the only form that every server accepts (QUIRKS
+/// rows 12 and 91).
 #[derive(Clone, Debug)]
 pub struct MadeUpIds {
     state: u64,
@@ -7,13 +7,13 @@ pub struct MadeUpIds {
 }
 
 impl MadeUpIds {
-    /// Creates a source of ids: the same seed gives the same ids, none of which is among those `taken`.
+    /// Creates a generator. The same seed gives the same ids, none of which is in `taken`.
     #[must_use]
     pub fn new(seed: u64, taken: Vec<String>) -> Self {
         Self { state: seed, taken }
     }
 
-    /// Makes up the next one.
+    /// Returns the next id.
     pub fn next_id(&mut self) -> String {
         const ALPHABET: &[u8; 62] =
             b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -33,7 +33,7 @@ impl MadeUpIds {
         }
     }
 
-    /// SplitMix64: every state gives another number, so that the loop above ends.
+    /// SplitMix64: every state gives a different number, so the loop above ends.
     fn next_number(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;

@@ -1,11 +1,10 @@
 //! A reader for one JSON text that borrows what it reads.
 //!
-//! It exists beside serde_json for three reasons: strings come out borrowed unless they have escapes,
-//! members of the wrong type are passed over instead of failing the whole payload, and it notes where
-//! the scalars lie that nobody asked for, from which [templates](crate::template) are made. It
-//! accepts what serde_json accepts, and two things more: a lone surrogate is read as U+FFFD, and `NaN`,
-//! `Infinity` and `-Infinity`, which Python writes in place of a number, stand for a value that is no
-//! number (QUIRKS row 118).
+//! It differs from serde_json in three ways: strings without escapes are borrowed; members of the wrong type are
+//! skipped instead of failing the whole payload; and it records the positions of skipped scalars, from which
+//! [templates](crate::template) are made. It accepts what serde_json accepts, and two things more: a lone surrogate is
+//! read as U+FFFD, and `NaN`, `Infinity` and `-Infinity`, which Python writes instead of a number, are values that are
+//! not numbers (QUIRKS row 118).
 
 use std::borrow::Cow;
 use std::mem;
@@ -17,7 +16,7 @@ use crate::template::slot::{Slot, SlotKind};
 /// The deepest nesting of arrays and objects, as in serde_json.
 const DEPTH: u32 = 127;
 
-/// The number of scalars that are noted at most: a payload with more is not worth learning from.
+/// The maximum number of recorded scalars: a payload with more is not worth learning from.
 pub(crate) const MOST_NOTED: usize = 49;
 
 /// The text is not JSON, or nested too deeply; the position is in bytes.
@@ -36,13 +35,13 @@ pub(crate) struct Str<'a> {
     escapes: Escapes,
 }
 
-/// The escapes that a string has.
+/// The escapes in a string.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Escapes {
     #[default]
     None,
     Some,
-    /// Surrogates among them, in pairs or not.
+    /// Surrogates, paired or not.
     Surrogates,
 }
 
@@ -56,7 +55,7 @@ impl<'a> Str<'a> {
         Cow::Owned(text)
     }
 
-    /// Returns the text as [`text`](Self::text) does, in a buffer where it has escapes.
+    /// Returns the text like [`text`](Self::text), in a buffer if it has escapes.
     #[inline]
     pub(crate) fn text_in(self, buffer: &'a mut String) -> &'a str {
         if self.escapes == Escapes::None {
@@ -67,7 +66,7 @@ impl<'a> Str<'a> {
         buffer
     }
 
-    /// Returns true if it has surrogates among its escapes, which serde_json takes in pairs only.
+    /// Returns true if it has escaped surrogates, which serde_json accepts only in pairs.
     pub(crate) fn has_surrogates(self) -> bool {
         self.escapes == Escapes::Surrogates
     }
@@ -84,7 +83,7 @@ impl<'a> Str<'a> {
     }
 }
 
-/// An object or array that is being read, and whether anything in it has been.
+/// An object or array that is being read, and whether any of it has been read.
 pub(crate) struct List(bool);
 
 pub(crate) struct Reader<'a, 'n> {
@@ -102,13 +101,13 @@ impl<'a, 'n> Reader<'a, 'n> {
         Self { text, position: 0, depth: 0, skipped }
     }
 
-    /// Reads on in the middle of a text: within the choice of a chunk, where the delta is.
+    /// Creates a reader in the middle of a text: at the delta of a choice.
     pub(crate) fn at_delta(text: &'a str, start: usize, skipped: &'n mut Vec<Slot>) -> Self {
         skipped.clear();
         Self { text, position: start, depth: 3, skipped }
     }
 
-    /// Returns where the next value begins, or what was read ends.
+    /// Returns the start of the next value, or the end of what was read.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
@@ -119,17 +118,17 @@ impl<'a, 'n> Reader<'a, 'n> {
         self.byte()
     }
 
-    /// Begins an object, whose members [`member`](Self::member) reads. Anything else is passed over.
+    /// Begins an object, whose members [`member`](Self::member) reads. Anything else is skipped.
     pub(crate) fn object(&mut self) -> Read<Option<List>> {
         self.begin(b'{')
     }
 
-    /// Begins an array, whose items [`item`](Self::item) finds. Anything else is passed over.
+    /// Begins an array, whose items [`item`](Self::item) finds. Anything else is skipped.
     pub(crate) fn array(&mut self) -> Read<Option<List>> {
         self.begin(b'[')
     }
 
-    /// Reads the name of the next member, whose value must be taken or skipped; none at the end.
+    /// Reads the name of the next member, whose value must then be read or skipped; `None` at the end.
     pub(crate) fn member(&mut self, object: &mut List) -> Read<Option<Cow<'a, str>>> {
         if !self.next_of(object, b'}')? {
             return Ok(None);
@@ -145,7 +144,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(Some(name.text()))
     }
 
-    /// Returns true if there is another item, which must be taken or skipped.
+    /// Returns true if there is another item, which must then be read or skipped.
     pub(crate) fn item(&mut self, array: &mut List) -> Read<bool> {
         self.next_of(array, b']')
     }
@@ -159,7 +158,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         if self.depth > DEPTH { self.invalid() } else { Ok(Some(List(false))) }
     }
 
-    /// Passes over what stands before the next of a list, which cannot end behind a comma; false at its end.
+    /// Skips the separator before the next item of a list, which cannot end with a comma; false at its end.
     fn next_of(&mut self, list: &mut List, bracket: u8) -> Read<bool> {
         let begun = mem::replace(&mut list.0, true);
         match self.peek() {
@@ -177,17 +176,17 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
     }
 
-    /// Reads a string, also an empty one; null and every other type are absent.
+    /// Reads a string, even an empty one; null and all other types count as absent.
     pub(crate) fn string_or_absent(&mut self) -> Read<Option<Str<'a>>> {
         if self.peek() == Some(b'"') { self.string().map(Some) } else { self.skip().map(|()| None) }
     }
 
-    /// Reads a string; null, the empty string and every other type are absent.
+    /// Reads a string; null, the empty string and all other types count as absent.
     pub(crate) fn text(&mut self) -> Read<Option<Str<'a>>> {
         Ok(self.string_or_absent()?.filter(|string| !string.raw.is_empty()))
     }
 
-    /// Reads a string as [`text`](Self::text) does, and notes it as one that may differ next time.
+    /// Reads a string like [`text`](Self::text), and records it as one that may vary.
     pub(crate) fn text_once(&mut self, kind: SlotKind) -> Read<Option<Str<'a>>> {
         let string = self.text()?;
         if let Some(string) = string {
@@ -196,8 +195,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
-    /// Reads a string as [`string_or_absent`](Self::string_or_absent) does, and notes it as one that was
-    /// passed over.
+    /// Reads a string like [`string_or_absent`](Self::string_or_absent), and records it as skipped.
     pub(crate) fn string_passed(&mut self) -> Read<Option<Str<'a>>> {
         let string = self.string_or_absent()?;
         if let Some(string) = string {
@@ -206,12 +204,12 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(string)
     }
 
-    /// Reads a whole number; anything else is absent.
+    /// Reads an integer; anything else counts as absent.
     pub(crate) fn integer<T: std::str::FromStr>(&mut self) -> Read<Option<T>> {
         Ok(self.raw()?.raw.parse().ok())
     }
 
-    /// Reads a whole number as [`integer`](Self::integer) does, and notes it if it is a number at all.
+    /// Reads an integer like [`integer`](Self::integer), and records it if it is any number.
     pub(crate) fn noted<T: std::str::FromStr>(&mut self, kind: SlotKind) -> Read<Option<T>> {
         let Str { raw, start, .. } = self.raw()?;
         if number_length(raw.as_bytes()).is_some() {
@@ -222,14 +220,14 @@ impl<'a, 'n> Reader<'a, 'n> {
 
     /// Reads any value as its JSON text.
     pub(crate) fn raw(&mut self) -> Read<Str<'a>> {
-        // What is taken is not passed over.
+        // A value that is returned is not recorded as skipped.
         let noted = self.skipped.len();
         let raw = self.pass()?;
         self.skipped.truncate(noted);
         Ok(raw)
     }
 
-    /// Passes over any value as [`skip`](Self::skip) does, and lends its JSON text.
+    /// Skips any value like [`skip`](Self::skip), and returns its JSON text.
     pub(crate) fn pass(&mut self) -> Read<Str<'a>> {
         self.skip_space();
         let start = self.position;
@@ -237,7 +235,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(Str { raw: &self.text[start..self.position], start, escapes: Escapes::None })
     }
 
-    /// Passes over any value and notes the scalars in it.
+    /// Skips any value and records the scalars in it.
     pub(crate) fn skip(&mut self) -> Read<()> {
         match self.peek() {
             Some(b'"') => {
@@ -274,7 +272,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
     }
 
-    /// Makes sure that nothing but white space is left.
+    /// Checks that only white space is left.
     pub(crate) fn end(&mut self) -> Read<()> {
         if self.peek().is_some() { self.invalid() } else { Ok(()) }
     }
@@ -298,8 +296,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(())
     }
 
-    /// Passes over what Python writes for a number that JSON has no word for. It is not noted: only the
-    /// same word is like it.
+    /// Skips a number in Python's notation that JSON lacks. It is not recorded: only the same word may replace it.
     #[cold]
     fn no_number(&mut self) -> Read<()> {
         match self.byte() {
@@ -331,15 +328,15 @@ impl<'a, 'n> Reader<'a, 'n> {
     }
 }
 
-/// Reads a string that `bytes` begin with behind its opening quote, up to the closing one.
+/// Reads a string from after its opening quote up to the closing one.
 #[inline]
 pub(crate) fn string_at(bytes: &[u8]) -> Option<Str<'_>> {
     let (length, escapes) = string_length(bytes)?;
     Some(Str { raw: str::from_utf8(&bytes[..length]).ok()?, start: 0, escapes })
 }
 
-/// Returns the length of a string up to its closing quote, and its escapes; none if it does not end, has
-/// control characters or an escape that RFC 8259 does not know.
+/// Returns the length of a string up to its closing quote, and its escapes; `None` if it does not end, or has control
+/// characters or an escape that RFC 8259 does not define.
 #[inline]
 fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
     let at = plain_length(bytes);
@@ -350,7 +347,7 @@ fn string_length(bytes: &[u8]) -> Option<(usize, Escapes)> {
     }
 }
 
-/// Does what [`string_length`] does, from the first backslash on.
+/// Continues [`string_length`] from the first backslash.
 fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     let mut escapes = Escapes::Some;
     while bytes.get(at)? == &b'\\' {
@@ -373,13 +370,13 @@ fn escaped_length(bytes: &[u8], mut at: usize) -> Option<(usize, Escapes)> {
     (bytes[at] == b'"').then_some((at, escapes))
 }
 
-/// Returns how many bytes come before the first quote, backslash or control character; looks at eight at a time.
+/// Returns the number of bytes before the first quote, backslash or control character, eight at a time.
 #[inline]
 fn plain_length(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (number, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // With this bit turned over the quote comes right behind the control characters.
+        // With this bit flipped, the quote directly follows the control characters.
         let ends = (below(word ^ each(0x02), 0x21) | below(word ^ each(b'\\'), 1)) & each(0x80);
         if ends != 0 {
             return number * 8 + ends.trailing_zeros() as usize / 8;
@@ -389,7 +386,7 @@ fn plain_length(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + rest.iter().position(ends).unwrap_or(rest.len())
 }
 
-/// Returns the length of the number that `bytes` begin with, by the grammar of RFC 8259.
+/// Returns the length of the number at the start of `bytes`, by the grammar of RFC 8259.
 #[inline]
 pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     let digits =
@@ -419,7 +416,7 @@ pub(crate) fn number_length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// Returns the byte, eight times.
+/// Returns the byte repeated eight times.
 const fn each(byte: u8) -> u64 {
     u64::from_le_bytes([byte; 8])
 }

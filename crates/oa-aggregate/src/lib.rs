@@ -1,19 +1,17 @@
-//! From the payloads of a chat-completions stream to text, thinking and complete tool calls.
+//! Turns the payloads of a chat-completions stream into text, thinking and complete tool calls.
 //!
-//! Servers that say they speak OpenAI's protocol each break it in their own way: indices are missing
-//! or all the same, names and ids come late, twice or never, arguments are resent, finish reasons lie.
-//! [`Aggregator`] takes them all, without being told which server it is: text leaves as it arrives,
-//! calls are put together until they are complete, and those that cannot be become a block that
-//! says so. It has no I/O, no clock and no randomness.
+//! Servers that claim to speak OpenAI's protocol each break it in their own way: indices are missing or all the same,
+//! names and ids arrive late, twice or never, arguments are resent, finish reasons are wrong. [`Aggregator`] accepts
+//! them all, without knowing the server. It returns text as it arrives and assembles calls until they are complete; a
+//! call that cannot be completed becomes a block with the error. It has no I/O, no clock and no randomness.
 //!
-//! The list of what servers do, with numbers, is in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
+//! The numbered list of server quirks is in the manual of the facade, `open_agent::guide::quirks`: "QUIRKS row 12" in
 //! the docs of this crate and of the others means row 12 there.
 //!
-//! # When to use this crate alone
+//! # When to use this crate directly
 //!
-//! Programs with a transport of their own that want the answer without a client around it. It needs
-//! nothing but serde and serde_json. With an event stream, `oa-sse` goes before it. To run an agent,
-//! take the facade `open-agent`.
+//! Use it if you have your own transport and want the answer without a client. For an event stream, put `oa-sse` in
+//! front of it. To run an agent, use the facade `open-agent`.
 //!
 //! ```
 //! use oa_aggregate::{Aggregator, ContentBlock, Delta};
@@ -42,11 +40,11 @@
 //! # Ok::<(), oa_aggregate::Error>(())
 //! ```
 //!
-//! # What it costs
+//! # Performance
 //!
-//! A chunk that differs from an earlier one in its text alone is compared, not parsed; see [`Decoder`]. With a
-//! [`TemplateCache`] reused across answers nothing of a short answer has to be parsed.
-//! Deltas are slices of the answer as it grows: nothing is allocated for them.
+//! A chunk that differs from an earlier one only in its text is compared, not parsed; see [`Decoder`]. With a
+//! [`TemplateCache`] that is reused across answers, a short answer need not be parsed at all. Deltas are slices of the
+//! growing answer, without allocations of their own.
 
 mod aggregator;
 mod answer;
@@ -100,3 +98,8 @@ pub use crate::limits::Limits;
 pub use crate::options::Options;
 pub use crate::quirks::{ArgumentRepair, ChoiceIndex, Quirks, TextMode, ThinkTags};
 pub use crate::template::TemplateCache;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

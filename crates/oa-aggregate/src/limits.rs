@@ -1,22 +1,22 @@
-/// Bounds on the memory that a peer can make the aggregator hold.
+/// Limits on the memory that a server can make the aggregator hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Arguments of one call, in bytes as the server sent them. 4 MiB by default.
+    /// The size of the arguments of one call, in bytes as sent by the server. 4 MiB by default.
     pub argument_bytes: usize,
-    /// Tool calls of one answer. 128 by default.
+    /// The number of tool calls in one answer. 128 by default.
     pub calls: usize,
-    /// All that is held of one answer, in bytes of memory: 64 MiB by default. Lists and objects take many
-    /// times their text, and each thing is counted as often as a client holds it at the same time: text,
-    /// thinking and members that go back to the server twice or three times, calls five times. A call whose
-    /// arguments do not fit becomes a block that says so; anything else ends the answer.
+    /// The memory of one answer, in bytes. 64 MiB by default. Lists and objects take many times the size of their
+    /// JSON, and everything is counted as often as a client holds it at the same time: text, thinking and members that
+    /// go back to the server two or three times, calls five times. A call whose arguments do not fit becomes a block
+    /// with the error; anything else ends the answer.
     pub held_bytes: usize,
-    /// The number of problems that are kept; later ones are dropped, but for the first error of the server. 32 by
+    /// The number of problems that are kept; later ones are dropped, except for the server's first error. 32 by
     /// default.
     pub problems: usize,
-    /// Text, thinking and refusal together, in bytes; and as much again for what only the server
-    /// understands and wants back. 16 MiB by default. An answer has 1,024 runs of words at the most, and one more
-    /// for every 64 bytes of this: each takes room beside its words.
+    /// The size of text, thinking and refusal together, in bytes, and separately that of members that only the server
+    /// understands. 16 MiB by default. An answer may alternate between kinds of text 1,024 times, and once more for
+    /// every 64 bytes of this limit, because each run takes additional memory.
     pub text_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Members that only the server understands, and wants back with the message.
+//! Members that only the server understands, and expects back with the message.
 
 use std::mem;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::details::Details;
 use crate::signed::SignedBlocks;
 
-/// The members of the answer that are for the server alone. Few servers send any.
+/// The members of the answer that only the server understands. Few servers send any.
 #[derive(Debug, Default)]
 pub(crate) struct Opaque {
     pub(crate) details: Details,
@@ -17,7 +17,7 @@ pub(crate) struct Opaque {
 }
 
 impl Opaque {
-    /// Takes everything that came, as members of the message.
+    /// Removes and returns everything so far, as members of the message.
     pub(crate) fn finish(&mut self) -> Map<String, Value> {
         let mut members = mem::take(&mut self.members);
         let signed = self.signed.finish();

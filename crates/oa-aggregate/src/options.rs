@@ -5,11 +5,11 @@ use crate::quirks::Quirks;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The memory that a peer may make it hold.
+    /// The limits on memory.
     pub limits: Limits,
-    /// The server's quirks, as far as they are known.
+    /// The server's quirks, if known.
     pub quirks: Quirks,
-    /// The seed of the ids that are made up for calls without one: nine letters and digits. Another
-    /// number for each answer keeps them apart within a conversation.
+    /// The seed of ids that are generated for calls without one: nine letters and digits. Use a different number for
+    /// each answer of a conversation.
     pub id_seed: u64,
 }

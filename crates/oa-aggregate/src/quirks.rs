@@ -1,14 +1,14 @@
-//! Named tolerances: what a server does differently and the bytes cannot tell.
+//! Server quirks that cannot be inferred from the bytes.
 
-/// Quirks of a server that its bytes do not show. The defaults suit all other servers.
+/// Quirks of a server that cannot be inferred from its bytes. The defaults suit all other servers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Quirks {
     /// The choices that make up the answer.
     pub choice: ChoiceIndex,
-    /// The mode of text deltas: they add to the text, or repeat all of it.
+    /// The mode of text deltas: each adds to the text, or repeats all of it.
     pub text: TextMode,
-    /// The tags in the text between which thinking stands, if any.
+    /// The tags that mark thinking in the text, if any.
     pub think_tags: ThinkTags,
     /// The repair of broken arguments.
     pub repair: ArgumentRepair,
@@ -21,9 +21,10 @@ pub enum ArgumentRepair {
     /// Never: they become a [`ToolUseError`](oa_types::ToolUseError).
     #[default]
     Off,
-    /// Arguments are repaired where it is plain what was meant: open strings and brackets are closed, trailing commas,
-    /// comments and code fences go, single quotes, bare keys and Python's words are understood. An escape
-    /// that JSON does not know (`"C:\Temp"`) is not plain. A call that was cut off may then run with fewer arguments than the model had in mind.
+    /// Arguments are repaired if their meaning is clear: open strings and brackets are closed; trailing commas,
+    /// comments and code fences are removed; single quotes, bare keys and Python's words are understood. An escape
+    /// that JSON does not have (`"C:\Temp"`) is not clear. A call that was cut off may then run with fewer arguments
+    /// than the model intended.
     On,
 }
 
@@ -31,7 +32,7 @@ pub enum ArgumentRepair {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ChoiceIndex {
-    /// Every one: a server that never sends more than one numbers them oddly (QUIRKS row 53).
+    /// All of them, for a server that sends only one but numbers it oddly (QUIRKS row 53).
     Any,
     /// The one with index 0, or without an index.
     #[default]
@@ -44,15 +45,15 @@ pub enum ChoiceIndex {
 pub enum TextMode {
     /// Each delta repeats all the text so far.
     Cumulative,
-    /// Each delta adds to the text, unless a long chain of deltas shows that they repeat it. Thinking must
-    /// repeat itself from its first delta on to be recognized.
+    /// Each delta adds to the text, unless many deltas in a row show that they repeat it. Repeated thinking is
+    /// recognized only if it repeats from its first delta on.
     #[default]
     Detect,
     /// Each delta adds to the text.
     Incremental,
 }
 
-/// The place of thinking in text (QUIRKS rows 43 and 44).
+/// The tags that mark thinking in text (QUIRKS rows 43 and 44).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum ThinkTags {
@@ -61,6 +62,6 @@ pub enum ThinkTags {
     Off,
     /// Text between `<think>` and `</think>` is thinking.
     Split,
-    /// As `Split`, and the opening tag was in the prompt: all before the first `</think>` is thinking.
+    /// Like `Split`, but the opening tag was in the prompt: everything before the first `</think>` is thinking.
     StartsInThinking,
 }

@@ -1,4 +1,4 @@
-//! The thinking of a delta: servers name it in many ways, and often say it twice.
+//! The thinking of a delta, which servers send under many names, and often twice.
 
 use std::borrow::Cow;
 use std::mem;
@@ -9,17 +9,17 @@ use crate::chunk::Choice;
 use crate::json::{Read, Reader, Str};
 use crate::template::Notes;
 
-/// The number of names that thinking has as a plain string.
+/// The number of names under which thinking is a plain string.
 const NAMES: usize = 3;
 
 /// The thinking of one delta, under each of its names.
 #[derive(Debug, Default)]
 pub(crate) struct Reasoning<'a> {
-    /// In the order in which they count: `reasoning_content`, `reasoning`, `reasoning_text`.
+    /// In order of precedence: `reasoning_content`, `reasoning`, `reasoning_text`.
     named: [Said<'a>; NAMES],
-    /// The words of `reasoning_details`.
+    /// The text of `reasoning_details`.
     pub(crate) details: String,
-    /// The words of `thinking_blocks`.
+    /// The text of `thinking_blocks`.
     pub(crate) blocks: String,
 }
 
@@ -29,11 +29,11 @@ enum Said<'a> {
     #[default]
     Nothing,
     String(Str<'a>),
-    /// An object or a list, and its words (QUIRKS row 107).
+    /// An object or a list, and its text (QUIRKS row 107).
     Structure(String),
 }
 
-/// The names in the order in which they count (QUIRKS rows 39 to 41 and 105).
+/// The names in order of precedence (QUIRKS rows 39 to 41 and 105).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Name {
     Content,
@@ -42,7 +42,7 @@ pub(crate) enum Name {
 }
 
 impl<'a> Reasoning<'a> {
-    /// Reads what stands under a name: a string, `{"text": ".."}`, or a list of these.
+    /// Reads the value of a name: a string, `{"text": ".."}`, or a list of these.
     #[inline]
     pub(crate) fn read(&mut self, name: Name, reader: &mut Reader<'a, '_>) -> Read<()> {
         self.named[name as usize] = match reader.peek() {
@@ -52,17 +52,17 @@ impl<'a> Reasoning<'a> {
         Ok(())
     }
 
-    /// Returns true if the delta has thinking under any name, be it nothing but an empty string.
+    /// Returns true if the delta has thinking under any name, even if it is an empty string.
     #[inline]
     pub(crate) fn is_present(&self) -> bool {
         let is_named = self.named.iter().any(|said| !matches!(said, Said::Nothing));
         is_named || !self.details.is_empty() || !self.blocks.is_empty()
     }
 
-    /// Hands the thinking to the choice: that of the first name that is not silent, never two of them.
+    /// Sets the thinking of the choice: that of the first name with text, never of two of them.
     ///
-    /// The notes get the string that it was, if another chunk that differs there alone has its thinking there, too. Where one name falls silent the next one counts, so that no single place decides once
-    /// two of them speak.
+    /// The notes get the string that it was, if another chunk that differs there alone has its thinking there, too.
+    /// Where one name falls silent the next one counts, so that no single place decides once two of them speak.
     pub(crate) fn tell(&mut self, choice: &mut Choice<'a>, notes: &mut Notes<'a>) {
         let Self { named, details, blocks } = self;
         let mut silent = None;
@@ -99,7 +99,7 @@ impl<'a> Reasoning<'a> {
     }
 }
 
-/// Returns the words of a detail, which stand in `text` or `summary`.
+/// Returns the text of a detail, from `text` or `summary`.
 pub(crate) fn words_of_detail(detail: &Value) -> &str {
     let words = ["text", "summary"].into_iter();
     words
@@ -115,7 +115,7 @@ fn read_structure<'a>(reader: &mut Reader<'a, '_>) -> Read<Said<'a>> {
     Ok(Said::Structure(words))
 }
 
-/// Appends the words of a string, of an object's `text`, or of the items of a list.
+/// Appends a string, an object's `text`, or the items of a list.
 fn read_words(reader: &mut Reader<'_, '_>, words: &mut String) -> Read<()> {
     match reader.peek() {
         Some(b'"') => words.extend(reader.text()?.map(Str::text)),

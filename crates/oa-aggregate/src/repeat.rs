@@ -1,9 +1,9 @@
-//! The rest that a whole message adds to an answer that was streamed before it (QUIRKS row 117).
+//! The text that a complete message adds to an answer that was streamed before it (QUIRKS row 117).
 
-/// Returns what of `whole` has not been said: nothing where it repeats what was, or the end of it.
+/// Returns the part of `whole` that is new: nothing if it repeats the streamed text or its end.
 ///
-/// White space around them does not tell two texts apart. A text that has nothing in common with what was
-/// said is new, so that nothing is lost.
+/// Surrounding white space is ignored. A text that has nothing in common with the streamed one is new, so that nothing
+/// is lost.
 pub(crate) fn unsaid<'w>(said: &str, whole: &'w str) -> &'w str {
     if let Some(rest) = whole.strip_prefix(said) {
         return if rest.trim().is_empty() && !said.is_empty() { "" } else { rest };

@@ -19,15 +19,15 @@ impl SignedBlocks {
         self.list.is_empty()
     }
 
-    /// Returns true if these say all of the last block once more, beside its signature.
+    /// Returns true if this repeats the last block, next to its signature.
     pub(crate) fn has_said(&self, blocks: &[Value]) -> bool {
         let [block] = blocks else { return false };
         let said = self.list.last().map_or("", |last| member(last, THINKING));
         !signature(block).is_empty() && !said.is_empty() && said == member(block, THINKING)
     }
 
-    /// Adds a fragment. One of type `thinking` continues the last block unless that is signed: its text
-    /// grows, and a signature ends it. A fragment with a signature may have all of the text once more.
+    /// Adds a fragment. One of type `thinking` continues the last block unless that is signed: its text grows, and a
+    /// signature ends it. A fragment with a signature may repeat all of the text.
     pub(crate) fn merge(&mut self, fragment: &Value, budget: &mut Budget) -> Result<(), Error> {
         if !is_thinking(fragment) {
             return self.push(fragment, budget);
@@ -41,7 +41,7 @@ impl SignedBlocks {
         };
         let known = self::signature(last);
         if !known.is_empty() {
-            // A server that says the last thing twice has nothing new to say.
+            // A repeated last block adds nothing.
             let is_again =
                 known == signature && (words.is_empty() || words == member(last, THINKING));
             return if is_again { Ok(()) } else { self.push(fragment, budget) };
@@ -61,14 +61,14 @@ impl SignedBlocks {
 
     fn push(&mut self, block: &Value, budget: &mut Budget) -> Result<(), Error> {
         budget.reserve_one(&mut self.list)?;
-        // A thought that has no words is given a member for them at the end.
+        // A block without text gets an empty member for it at the end.
         let words = if is_thinking(block) { held::member(THINKING) } else { 0 };
         budget.hold(COPIES * (held::by_value(block) + words))?;
         self.list.push(block.clone());
         Ok(())
     }
 
-    /// Returns the blocks that a server takes back: a thought whose signature did not come is none.
+    /// Returns the blocks that a server accepts back: thinking without a signature is left out.
     pub(crate) fn finish(&mut self) -> Vec<Value> {
         let mut list = mem::take(&mut self.list);
         list.retain(|block| !is_thinking(block) || !signature(block).is_empty());
@@ -89,7 +89,7 @@ impl SignedBlocks {
 
 const THINKING: &str = "thinking";
 const SIGNATURE: &str = "signature";
-/// The name that LiteLLM used at first.
+/// The name that LiteLLM used originally.
 const SIGNATURE_DELTA: &str = "signature_delta";
 
 fn is_thinking(block: &Value) -> bool {

@@ -1,4 +1,4 @@
-//! Words on their way to the blocks. Some are held back until it is clear what they are.
+//! Text and thinking on their way to the blocks. Some are held back until their kind is clear.
 
 use std::borrow::Cow;
 
@@ -12,23 +12,23 @@ use crate::text::TextFilter;
 use crate::think::Splitter;
 use crate::thought::Thought;
 
-/// Text goes through four gates, most of which are open most of the time: what the server marks as thinking
+/// Text passes through four filters, most of which are usually inactive: for text that the server marks as thinking
 /// ([`Thought`]), text that repeats itself ([`TextFilter`]), text that repeats thinking ([`Echo`]), and tags
-/// ([`Splitter`]). Thinking goes through one, as it may repeat itself, too.
+/// ([`Splitter`]). Thinking passes through one, because it may repeat itself too.
 #[derive(Debug)]
 pub(crate) struct Speech {
     pub(crate) blocks: Blocks,
     text: TextFilter,
     thinking: TextFilter,
-    /// The length of the first delta of thinking, where the thinking begins with it; 0 before that.
+    /// The length of the first delta of thinking, with which the thinking begins; 0 before that.
     first_thought: usize,
-    /// Made when something marked comes, which few streams have.
+    /// Created when marked text arrives, which few streams have.
     thought: Option<Box<Thought>>,
     echo: Echo,
     splitter: Option<Splitter>,
-    /// One of the gates that few streams need may be shut.
+    /// One of the filters that few streams need may be active.
     wary: bool,
-    /// The most bytes that the words of an answer may have.
+    /// The maximum size of an answer's text and thinking, in bytes.
     limit: usize,
 }
 
@@ -91,14 +91,14 @@ impl Speech {
         self.think_first(words, budget)
     }
 
-    /// Takes thinking while it may turn out to repeat itself.
+    /// Takes thinking that may repeat itself.
     #[inline(never)]
     fn think_first(&mut self, words: &str, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, thinking, first_thought, limit, .. } = self;
         let limit = *limit;
         if thinking.is_new() {
-            // The filter would need a copy of the first delta, and nearly always to find no more than that the second
-            // does not begin with it: that is seen here, without a copy.
+            // The filter would copy the first delta, nearly always only to find that the second does not begin with
+            // it. This is checked here without a copy.
             match *first_thought {
                 0 if blocks.thinking().is_empty() => {
                     *first_thought = words.len();
@@ -124,7 +124,7 @@ impl Speech {
         Ok(())
     }
 
-    /// Says words as they are, behind all that was held back.
+    /// Emits text unchanged, after all held-back text.
     pub(crate) fn say(
         &mut self,
         voice: Voice,
@@ -135,21 +135,21 @@ impl Speech {
         self.blocks.say(voice, words, self.limit, budget)
     }
 
-    /// Says what of these words has not been said: they are all of what the answer says in this voice.
+    /// Emits the part of this text that is new. It is all text of the answer in this voice.
     pub(crate) fn say_rest(
         &mut self,
         voice: Voice,
         whole: &str,
         budget: &mut Budget,
     ) -> Result<(), Error> {
-        let rest = unsaid(&self.blocks.said(voice), whole);
+        let rest = unsaid(&self.blocks.text_of(voice), whole);
         if rest.is_empty() { Ok(()) } else { self.say(voice, rest, budget) }
     }
 
-    /// Releases all words that are held back, half a tag too.
+    /// Releases all held-back text, including a partial tag.
     #[inline]
     pub(crate) fn flush(&mut self, budget: &mut Budget) -> Result<(), Error> {
-        // Once plain text has come nothing is held back, but for half a tag.
+        // After plain text, only a partial tag is held back.
         let is_open = self.splitter.is_none()
             && self.text.held() == 0
             && (!self.wary || self.is_nothing_rare_held());
@@ -180,8 +180,8 @@ impl Speech {
         }
     }
 
-    /// Returns true if the gates that few streams need are open for this text: nothing is held back, and
-    /// it cannot begin to repeat thinking.
+    /// Returns true if the filters that few streams need are inactive for this text: nothing is held back, and the
+    /// text cannot begin to repeat thinking.
     #[inline(never)]
     fn is_plain(&mut self, text: &str) -> bool {
         if !self.is_nothing_rare_held() {
@@ -198,7 +198,7 @@ impl Speech {
         true
     }
 
-    /// Takes text while one of the gates may be shut.
+    /// Takes text while one of these filters may be active.
     #[inline(never)]
     fn add_text_warily(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         self.check_room(text)?;
@@ -230,18 +230,18 @@ impl Speech {
         Ok(())
     }
 
-    /// Returns true if the gates that few streams need hold nothing back.
+    /// Returns true if the filters that few streams need hold nothing back.
     #[inline]
     fn is_nothing_rare_held(&self) -> bool {
         !self.is_thought_open() && self.thinking.held() == 0 && self.echo.held() == 0
     }
 
-    /// Returns true while what comes next may close what the server marked.
+    /// Returns true while the next text may close the marked text.
     fn is_thought_open(&self) -> bool {
         self.thought.as_ref().is_some_and(|thought| thought.is_open())
     }
 
-    /// Says text unless it repeats thinking.
+    /// Emits text unless it repeats thinking.
     fn pass_echo(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
@@ -255,7 +255,7 @@ impl Speech {
         Ok(())
     }
 
-    /// Says text, or what stands between its tags.
+    /// Emits text, and thinking between its tags.
     fn say_text(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, splitter, limit, .. } = self;
         match splitter {
@@ -267,7 +267,7 @@ impl Speech {
         }
     }
 
-    /// Lets go of text that may have been a repeat: something else was said.
+    /// Releases text that may have been a repeat, because something else follows.
     #[inline]
     fn flush_text(&mut self, budget: &mut Budget) -> Result<(), Error> {
         if self.text.held() == 0 { Ok(()) } else { self.let_text_go(budget) }
@@ -286,13 +286,13 @@ impl Speech {
         Ok(())
     }
 
-    /// Lets go of thinking that may have been a repeat: something else is said.
+    /// Releases thinking that may have been a repeat, because something else follows.
     fn flush_thinking(&mut self, budget: &mut Budget) -> Result<(), Error> {
         let Self { blocks, thinking, limit, .. } = self;
         thinking.flush(&mut |words| blocks.say(Voice::Thinking, words, *limit, budget))
     }
 
-    /// Checks that what is held back and what comes are no longer than an answer may be, together.
+    /// Checks that held-back and new text together do not exceed the limit of an answer.
     fn check_room(&self, text: &str) -> Result<(), Error> {
         let split = self.splitter.as_ref().map_or(0, Splitter::held);
         let held = self.text.held() + split + self.echo.held();
@@ -304,8 +304,8 @@ impl Speech {
     }
 }
 
-/// Makes room in a filter for words that it takes next. Where both their limit and the budget are passed, it is
-/// their limit that is told.
+/// Makes room in a filter for the next text. If both the text limit and the budget are exceeded, the text limit is
+/// reported.
 #[inline]
 fn reserve(
     filter: &mut TextFilter,

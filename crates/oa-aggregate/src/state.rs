@@ -1,4 +1,4 @@
-//! The rules by which an answer grows: every transition is in this file.
+//! The rules by which an answer grows. Every transition is in this file.
 
 use std::mem;
 
@@ -25,28 +25,28 @@ pub(crate) struct State {
     options: Options,
     pub(crate) budget: Budget,
     pub(crate) speech: Speech,
-    /// The first thinking came in `thinking_blocks`, and under no other name.
+    /// The first thinking arrived in `thinking_blocks`, and under no other name.
     thinks_in_blocks: bool,
-    /// The answer comes as messages, each of which adds to it.
+    /// The answer arrives as messages, each of which adds to it.
     messages_add: bool,
     pub(crate) calls: Calls,
     pub(crate) finish_reason: FinishReason,
     pub(crate) usage: Option<Usage>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) unreadable: Option<UnreadablePayload>,
-    /// The problem that says that the server gave up, until the server has said why.
+    /// The problem that reports that the server gave up, until the server has reported the reason.
     unexplained: Option<usize>,
     opaque: Option<Box<Opaque>>,
     id: Option<String>,
     model: Option<String>,
     pub(crate) done: bool,
-    /// The limit that was passed: nothing is taken any more.
+    /// The limit that was exceeded: nothing more is accepted.
     pub(crate) failed: Option<Error>,
     kept_bytes: usize,
 }
 
 impl State {
-    // Made where it stays: it need not move.
+    // Created in place, to avoid a move.
     #[inline]
     pub(crate) fn new(options: Options) -> Self {
         Self {
@@ -70,13 +70,13 @@ impl State {
         }
     }
 
-    /// Takes nothing any more: a limit was passed.
+    /// Accepts nothing more, because a limit was exceeded.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
         self.failed = Some(error);
         error
     }
 
-    /// Takes what a chunk says that matched a template, in the order of [`take`](Self::take).
+    /// Takes the content of a chunk that matched a template, in the order of [`take`](Self::take).
     #[inline]
     pub(crate) fn take_matched(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
         if matched.has_identity() {
@@ -112,7 +112,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes id and model from a chunk that matched a template of an earlier answer.
+    /// Takes the id and model from a chunk that matched a template of an earlier answer.
     #[cold]
     fn take_identity(&mut self, matched: &Matched<'_>) -> Result<(), Error> {
         if self.id.is_none() {
@@ -124,14 +124,14 @@ impl State {
         Ok(())
     }
 
-    /// Takes a word of which there is one in the answer.
+    /// Takes a value of which an answer has one.
     fn keep_word(&mut self, word: Option<&str>) -> Result<Option<String>, Error> {
         let Some(word) = word else { return Ok(None) };
         self.budget.hold(COPIES * word.len())?;
         Ok(Some(word.to_owned()))
     }
 
-    /// Takes what a chunk says: an error first, then independent steps for each thing it may bring.
+    /// Takes the content of a chunk: an error first, then each kind of content independently.
     pub(crate) fn take(&mut self, chunk: &Chunk<'_>) -> Result<(), Error> {
         if let Some(error) = &chunk.error {
             self.add_problem(Problem::Server(error.clone()))?;
@@ -186,8 +186,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns whether the thinking of a choice is to be said: blocks say once more, often all at once, what has
-    /// come under another name (QUIRKS row 108).
+    /// Returns whether the thinking of a choice is new: blocks repeat, often all at once, thinking that arrived under
+    /// another name (QUIRKS row 108).
     #[inline]
     fn is_new(&mut self, choice: &Choice<'_>) -> bool {
         let in_blocks = choice.rare.as_ref().is_some_and(|rare| rare.thinks_in_blocks);
@@ -196,8 +196,8 @@ impl State {
         !in_blocks || (self.thinks_in_blocks && !self.opaque.as_deref().is_some_and(has_said))
     }
 
-    /// Returns whether a message is the last word on what deltas have said before it. Of a server that sends nothing
-    /// but messages each is a piece (QUIRKS row 36).
+    /// Returns whether a message repeats the deltas before it. If a server sends only messages, each is a piece of the
+    /// answer (QUIRKS row 36).
     #[cold]
     fn has_streamed(&mut self) -> Result<bool, Error> {
         self.flush()?;
@@ -205,9 +205,9 @@ impl State {
         Ok(!self.messages_add)
     }
 
-    /// Takes a message for what it has beyond the deltas before it (QUIRKS row 117).
+    /// Takes the part of a message that is not in the deltas before it (QUIRKS row 117).
     fn take_message(&mut self, choice: &Choice<'_>) -> Result<(), Error> {
-        // Copies, for as long as they are compared: of its words, and of what has been said.
+        // Copies during the comparison: of its text, and of the text so far.
         let words = |part: &chunk::Part<'_>| match part {
             chunk::Part::Text(part) | chunk::Part::Thinking(part) => part.len(),
         };
@@ -250,11 +250,11 @@ impl State {
         Ok(())
     }
 
-    /// Takes the server's reason, which may be given more than once. One by which it gives up is an error,
-    /// whether or not it says more (QUIRKS row 106).
+    /// Takes the server's finish reason, which may arrive more than once. A reason that means failure is an error,
+    /// with or without details (QUIRKS row 106).
     #[inline]
     fn end_choice(&mut self, reason: &str) -> Result<(), Error> {
-        // It is told at every stage from here to the caller.
+        // Counted for every copy on its way to the caller.
         let copies = 2 * COPIES;
         self.budget.hold(copies * reason.len())?;
         let old = mem::replace(&mut self.finish_reason, FinishReason::from_server(reason));
@@ -291,7 +291,7 @@ impl State {
         self.keep_for_server(rare, &rare.details, &rare.thinking_blocks, detail_shape)
     }
 
-    /// Keeps what only the server understands, and wants back, and the error of the choice.
+    /// Keeps members that only the server understands, and expects back, and the error of the choice.
     fn keep_for_server(
         &mut self,
         rare: &Rare<'_>,
@@ -322,7 +322,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a fragment of a call, and apart from it the piece of arguments that it has.
+    /// Takes a fragment of a call, and separately its piece of arguments.
     #[inline]
     fn add_fragment(&mut self, fragment: &Fragment<'_>, arguments: &str) -> Result<(), Error> {
         let limits = self.options.limits;
@@ -332,14 +332,14 @@ impl State {
                 return Err(Error::new(ErrorKind::TooManyCalls, limits.calls));
             }
             None => {
-                // Text that is held back came before this call.
+                // Held-back text arrived before this call.
                 self.flush()?;
                 let call = self.calls.begin(fragment);
                 self.speech.blocks.call_started(call, &mut self.budget)?;
                 call
             }
         };
-        // Most fragments are nothing but a piece of arguments, beside what is known.
+        // Most fragments have only a piece of arguments and known values.
         let assembled = &mut self.calls.list[call];
         if !assembled.knows_all_but_arguments(fragment) {
             return self.add_to_call(call, fragment, arguments);
@@ -357,7 +357,7 @@ impl State {
         }
     }
 
-    /// Takes a fragment that has something new for its call, and its piece of arguments.
+    /// Takes a fragment with new values for its call, and its piece of arguments.
     #[inline(never)]
     fn add_to_call(
         &mut self,
@@ -376,7 +376,7 @@ impl State {
             assembled.arguments.reserve(arguments, &mut self.budget)
         };
         if held.is_err() || fits.is_err() {
-            // What came of it may be JSON by chance: it must not run.
+            // The truncated text may be JSON by chance, but the call must not run.
             assembled.is_too_long = true;
             held?;
             self.calls.take(call, fragment, "");
@@ -399,7 +399,7 @@ impl State {
         self.speech.blocks.call_grew(call, place, &mut self.budget)
     }
 
-    /// Counts what is kept beside words and arguments: all of it is bounded together with the text.
+    /// Counts members other than text and arguments; they are limited together with the text.
     fn keep(&mut self, bytes: usize) -> Result<(), Error> {
         self.kept_bytes += bytes;
         let limit = self.options.limits.text_bytes;
@@ -409,15 +409,15 @@ impl State {
         Ok(())
     }
 
-    /// Lets go of all words that are held back.
+    /// Releases all held-back text.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.speech.flush(&mut self.budget)
     }
 
-    /// Takes a payload that is not JSON; the first is kept beside the problem that it is.
+    /// Takes a payload that is not JSON; the first is also kept apart from the problems.
     pub(crate) fn add_unreadable(&mut self, unreadable: &UnreadablePayload) -> Result<(), Error> {
         if self.unreadable.is_none() {
-            // A call that was lost in it quotes it.
+            // The error of a call that was lost in it quotes it.
             let quoted = COPIES_OF_CALL * unreadable.excerpt().len();
             self.budget.hold(unreadable.payload().len() + quoted)?;
             self.unreadable = Some(unreadable.clone());
@@ -429,7 +429,7 @@ impl State {
         let is_error = matches!(problem, Problem::Server(_));
         let last = self.problems.len();
         let explained = self.unexplained.filter(|_| is_error);
-        // However much else is wrong, that the server gave up is told.
+        // The server's failure is reported, however many problems there are.
         let is_first_error =
             is_error && !self.problems.iter().any(|known| matches!(known, Problem::Server(_)));
         if explained.is_none() && !is_first_error && last >= self.options.limits.problems {
@@ -437,7 +437,7 @@ impl State {
         }
         self.budget.hold(problem.held())?;
         self.problems.push(problem);
-        // What the server says now is why it gave up: it stands first, where an error is looked for.
+        // This is the reason why the server gave up. It comes first, where errors are looked up.
         let place = explained.unwrap_or(last);
         if explained.is_some() {
             self.unexplained = None;
@@ -481,7 +481,7 @@ impl State {
         }
     }
 
-    /// Makes blocks of calls.
+    /// Converts calls into blocks.
     #[cold]
     fn finished(&mut self, calls: Vec<Call>) -> Vec<ContentBlock> {
         let cut = self.why_an_empty_last_call_is_no_call();
@@ -499,8 +499,8 @@ impl State {
         blocks.collect()
     }
 
-    /// The call of an answer that ends by calling tools but has none, where a payload could not be read: the
-    /// call was in that (QUIRKS row 121).
+    /// Returns the call of an answer that ends with calls but has none, if a payload could not be read: the call was
+    /// in that payload (QUIRKS row 121).
     fn lost_call(&self, blocks: &[ContentBlock]) -> Option<ToolUseError> {
         let unreadable = self.unreadable.as_ref()?;
         let is_call = |block: &ContentBlock| {
@@ -517,7 +517,7 @@ impl State {
         Some(lost)
     }
 
-    /// A call that was cut off before its first argument must not run with none (QUIRKS row 24).
+    /// Returns why a call that was cut off before its first argument must not run (QUIRKS row 24).
     fn why_an_empty_last_call_is_no_call(&self) -> Option<&'static str> {
         if self.failed.is_some() {
             Some("the answer passed a limit before the call's arguments")

@@ -1,32 +1,31 @@
-//! Deltas that add to what was said, or repeat all of it (QUIRKS rows 55 and 112).
+//! Deltas that add to the text, or repeat all of it (QUIRKS rows 55 and 112).
 
 use crate::blocks::ROOM;
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::quirks::TextMode;
 
-/// From this many repeats in a row on, and this many bytes, a stream is held to be cumulative.
+/// After this many repeats in a row, with this many bytes, a stream counts as cumulative.
 const LINKS: u32 = 3;
 const BYTES: usize = 16;
 
-/// Room for the first deltas of a chain, in bytes.
+/// The initial room for the deltas of a chain, in bytes.
 const ROOM_OF_CHAIN: usize = 128;
 
 /// Turns deltas of either kind into pieces that add to the text.
 ///
-/// A delta that begins with all the text so far may be the next of a cumulative stream, or a model
-/// that repeats itself ("ha", "ha"). It is held back while each next delta begins with all of the one
-/// before. A long enough chain decides for the former and only the new part goes out; a chain that
-/// breaks goes out unchanged.
+/// A delta that begins with all the text so far may belong to a cumulative stream, or the model repeats itself ("ha",
+/// "ha"). It is held back while each next delta begins with all of the previous one. If the chain is long enough, the
+/// stream is cumulative, and only the new part is emitted; a chain that breaks is emitted unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct TextFilter {
     mode: TextMode,
-    /// A chain is looked for only where it begins with the first delta: whoever adds to the text once does
-    /// so always, and what was said need not be kept to be compared.
+    /// A chain must begin with the first delta: a server that adds to the text once always does, and its text need not
+    /// be kept for comparison.
     from_the_start: bool,
-    /// All the text so far, as the user has it.
+    /// All the text so far, as shown to the user.
     seen: String,
-    /// The deltas of the chain, joined, and where the last of them begins.
+    /// The deltas of the chain, joined, and the start of the last one.
     held: String,
     last: usize,
     links: u32,
@@ -37,35 +36,35 @@ impl TextFilter {
         Self { mode, ..Self::default() }
     }
 
-    /// Creates a filter that keeps nothing of words once they are known not to repeat themselves.
+    /// Creates a filter that keeps no text once it is known that deltas do not repeat.
     pub(crate) fn from_the_start(mode: TextMode) -> Self {
         Self { mode, from_the_start: true, ..Self::default() }
     }
 
-    /// Returns true if each delta goes out as it comes.
+    /// Returns true if each delta is emitted as it arrives.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
         self.mode == TextMode::Incremental
     }
 
-    /// Returns true if it looks for a chain, and has taken nothing yet.
+    /// Returns true if it looks for a chain, and has taken no delta yet.
     pub(crate) fn is_new(&self) -> bool {
         self.mode == TextMode::Detect && self.seen.is_empty()
     }
 
-    /// Lets each delta out as it comes from now on.
+    /// From now on, emits each delta as it arrives.
     pub(crate) fn settle(&mut self) {
         self.mode = TextMode::Incremental;
     }
 
-    /// Notes a delta that has gone out already as the first.
+    /// Records a delta that was already emitted as the first.
     pub(crate) fn begin_with(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
         budget.reserve(&mut self.seen, delta.len().max(ROOM_OF_CHAIN), 1)?;
         self.seen.push_str(delta);
         Ok(())
     }
 
-    /// Returns how many bytes are held back.
+    /// Returns the number of bytes held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len()
     }
@@ -73,7 +72,7 @@ impl TextFilter {
     /// Makes room for a delta that is taken next.
     #[inline]
     pub(crate) fn reserve(&mut self, delta: &str, budget: &mut Budget) -> Result<(), Error> {
-        // Most deltas are shorter than what was said before, and find room.
+        // Most deltas are shorter than the text before, and fit.
         let is_short = self.links == 0 && delta.len() < self.seen.len();
         if is_short && delta.len() <= self.seen.capacity() - self.seen.len() {
             return Ok(());
@@ -87,7 +86,7 @@ impl TextFilter {
             return Ok(());
         }
         let is_first = self.seen.is_empty();
-        // Only what begins with all before is held back.
+        // Only a delta that begins with all text so far is held back.
         let may_repeat = self.links > 0 || !is_first && delta.starts_with(&*self.seen);
         if self.from_the_start && !is_first && !may_repeat {
             return Ok(());
@@ -96,13 +95,13 @@ impl TextFilter {
         budget.reserve(&mut self.seen, self.held.len() + delta.len().max(room), 1)?;
         if may_repeat {
             let room = if self.held.capacity() == 0 { ROOM_OF_CHAIN } else { 0 };
-            // Of two texts, and both may be about to be handed out.
+            // Two texts, both of which may be emitted next.
             budget.reserve(&mut self.held, delta.len().max(room), 2)?;
         }
         Ok(())
     }
 
-    /// Takes a delta, which is not empty, and hands out what is to be added to the text.
+    /// Takes a nonempty delta, and emits the text that it adds.
     #[inline]
     pub(crate) fn push<E>(
         &mut self,
@@ -135,7 +134,7 @@ impl TextFilter {
         out(delta)
     }
 
-    /// Hands out what is held back: the chain broke, or the stream ended.
+    /// Emits the held-back text, because the chain broke or the stream ended.
     pub(crate) fn flush<E>(
         &mut self,
         out: &mut impl FnMut(&str) -> Result<(), E>,
@@ -180,7 +179,7 @@ impl TextFilter {
     }
 }
 
-/// Returns true if so many repeats in a row, and the last of them, show that a server repeats itself.
+/// Returns true if this many repeats in a row, ending with this one, show that a server repeats itself.
 pub(crate) fn is_sure(links: u32, delta: &str) -> bool {
     let first = delta.as_bytes().first();
     links >= LINKS && delta.len() >= BYTES && delta.bytes().any(|byte| Some(&byte) != first)

@@ -1,4 +1,4 @@
-//! Thinking between tags in the text.
+//! Splits thinking between tags from the text.
 
 use crate::blocks::Voice;
 use crate::budget::Budget;
@@ -8,20 +8,20 @@ use crate::quirks::ThinkTags;
 pub(crate) const OPEN: &str = "<think>";
 pub(crate) const CLOSE: &str = "</think>";
 
-/// Sorts text into text and thinking by tags, which go; holds back at most half a tag.
+/// Separates text and thinking by tags, which are removed. Holds back at most a partial tag.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     open: &'static str,
     close: &'static str,
     inside: bool,
-    /// Nothing but white space has come: an opening tag here repeats the one in the prompt.
+    /// Only white space has arrived: an opening tag now repeats the one in the prompt.
     at_start: bool,
-    /// The beginning of what may become a tag.
+    /// Text that may be the beginning of a tag.
     held: String,
 }
 
 impl Splitter {
-    /// Creates a splitter, or none if tags are text.
+    /// Creates a splitter; `None` if tags are text.
     pub(crate) fn new(tags: ThinkTags) -> Option<Self> {
         let inside = match tags {
             ThinkTags::Off => return None,
@@ -31,12 +31,12 @@ impl Splitter {
         Some(Self { inside, at_start: inside, ..Self::inside(OPEN, CLOSE) })
     }
 
-    /// Creates a splitter for other tags that starts inside them, or before the opening one.
+    /// Creates a splitter for other tags that starts inside them, or before the opening tag.
     pub(crate) fn inside(open: &'static str, close: &'static str) -> Self {
         Self { open, close, inside: true, at_start: true, held: String::new() }
     }
 
-    /// Hands over half a tag that was held back.
+    /// Removes and returns a partial tag that was held back.
     pub(crate) fn take_held(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
@@ -45,9 +45,9 @@ impl Splitter {
         self.held.len()
     }
 
-    /// Makes sure that there is room for what may be held back of a text.
+    /// Makes room for the part of a text that may be held back.
     pub(crate) fn reserve(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
-        // White space at the start may become much; nothing else is held back for long.
+        // White space at the start may be long; nothing else is held back for long.
         let may_be_held = !self.held.is_empty() || text.trim_start().len() <= self.open.len();
         let more = if self.at_start && may_be_held { text.len() } else { 0 };
         budget.reserve(&mut self.held, more, 3)
@@ -66,7 +66,7 @@ impl Splitter {
         self.split(&joined, out)
     }
 
-    /// Hands out half a tag that did not become one.
+    /// Emits a partial tag that did not become complete.
     pub(crate) fn flush<E>(
         &mut self,
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,
@@ -108,7 +108,7 @@ impl Splitter {
         if sure.is_empty() { Ok(()) } else { out(self.voice(), sure) }
     }
 
-    /// Returns the tag that is next.
+    /// Returns the next expected tag.
     fn tag(&self) -> &'static str {
         if self.inside { self.close } else { self.open }
     }
@@ -118,7 +118,7 @@ impl Splitter {
     }
 }
 
-/// Returns how many bytes at the end of `text` may be the beginning of `tag`.
+/// Returns the number of bytes at the end of `text` that may be the beginning of `tag`.
 pub(crate) fn half_tag(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest)

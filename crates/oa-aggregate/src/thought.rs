@@ -1,4 +1,4 @@
-//! Text that the server marks as thinking, and puts between tags of its own (QUIRKS row 109).
+//! Text that the server marks as thinking, and puts between its own tags (QUIRKS row 109).
 
 use std::mem;
 
@@ -13,18 +13,18 @@ const CLOSE: &str = "</thought>";
 /// The number of copies of text that is held back: joined, and as it is released.
 const COPIES: usize = 3;
 
-/// Sorts text by its marks.
+/// Separates text and thinking by the server's marks.
 ///
-/// The mark decides what is thinking. The tags go: the opening one begins what is marked, and the closing
-/// one ends it, or begins the text behind it, which is not marked any more.
+/// The mark decides what is thinking. The tags are removed: the opening one is at the start of marked text, and the
+/// closing one at its end or at the start of the unmarked text after it.
 #[derive(Debug, Default)]
 pub(crate) struct Thought {
-    /// Something marked has come, and nothing else since.
+    /// True if the last text was marked.
     splitter: Option<Splitter>,
-    /// Text that may be the beginning of the closing tag, and how much of it was marked.
+    /// Text that may be the beginning of the closing tag, and the length of its marked part.
     held: String,
     marked: usize,
-    /// The room, in bytes, of text that is no longer held back.
+    /// The room of text that is no longer held back, in bytes.
     released: usize,
 }
 
@@ -34,7 +34,7 @@ impl Thought {
         self.splitter.is_some()
     }
 
-    /// Returns how many bytes are held back.
+    /// Returns the number of bytes held back.
     pub(crate) fn held(&self) -> usize {
         self.held.len() + self.splitter.as_ref().map_or(0, Splitter::held)
     }
@@ -44,18 +44,18 @@ impl Thought {
         self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).reserve(text, budget)
     }
 
-    /// Makes room for text that is not marked and is taken next.
+    /// Makes room for unmarked text that is taken next.
     pub(crate) fn reserve_plain(&mut self, text: &str, budget: &mut Budget) -> Result<(), Error> {
-        // White space before a closing tag may become much.
+        // White space before a closing tag may be long.
         budget.reserve(&mut self.held, text.len(), COPIES)
     }
 
-    /// Stops counting what was let go of.
+    /// Stops counting text that was released.
     pub(crate) fn release(&mut self, budget: &mut Budget) {
         budget.release(COPIES * mem::take(&mut self.released));
     }
 
-    /// Takes text that is marked: thinking, and text behind a closing tag.
+    /// Takes marked text: thinking, and text after a closing tag.
     pub(crate) fn push_marked<E>(
         &mut self,
         text: &str,
@@ -64,8 +64,8 @@ impl Thought {
         self.splitter.get_or_insert_with(|| Splitter::inside(OPEN, CLOSE)).push(text, out)
     }
 
-    /// Takes text that is not marked, and returns what of it is text of the answer: all but the tag that
-    /// closes what was marked before it. Nothing while that tag may still become whole.
+    /// Takes unmarked text, and returns the part of it that belongs to the answer: everything but the tag that closes
+    /// the marked text before it. Returns nothing while that tag may still become complete.
     pub(crate) fn push_plain<E>(
         &mut self,
         text: &str,
@@ -74,7 +74,7 @@ impl Thought {
         let Some(splitter) = &mut self.splitter else { return Ok(Some(text.to_owned())) };
         let voice = splitter.voice();
         if self.held.is_empty() {
-            // Half a tag may be marked, and the other half not.
+            // One half of a tag may be marked, and the other not.
             self.held.push_str(&splitter.take_held());
             self.marked = self.held.len();
         }
@@ -98,7 +98,7 @@ impl Thought {
         }
     }
 
-    /// Lets go of what is held back: something else follows, or nothing.
+    /// Releases the held-back text, because something else or nothing follows.
     pub(crate) fn flush<E>(
         &mut self,
         out: &mut impl FnMut(Voice, &str) -> Result<(), E>,

@@ -1,23 +1,23 @@
-//! JSON values that are kept as they are.
+//! JSON values that are kept unchanged.
 
 use oa_json::held;
 use serde_json::Value;
 
 use crate::allowance::Allowance;
 
-/// Reads the value of a member that is kept, as [`present`] does, and counts its name.
+/// Reads the value of a kept member like [`present`], and counts its name.
 pub(crate) fn present_member(name: &str, raw: &str, allowance: &mut Allowance) -> Option<Value> {
     present(raw, allowance).filter(|_| allowance.hold(held::member(name)))
 }
 
-/// Reads any value; null, false, `""`, `[]` and `{}` are absent, and so is what there is no room for.
+/// Reads any value; null, false, `""`, `[]` and `{}` count as absent, and so does a value that does not fit.
 pub(crate) fn present(raw: &str, allowance: &mut Allowance) -> Option<Value> {
-    // No tree is built that does not fit.
+    // A tree that does not fit is not built.
     if !held::fits(raw, allowance.room) {
         allowance.cut();
         return None;
     }
-    // Lone surrogates and numbers of Python pass our own reader, and `serde_json` refuses them.
+    // Our own reader accepts lone surrogates and Python's numbers, but `serde_json` rejects them.
     let Ok(value) = serde_json::from_str::<Value>(raw) else {
         return Some(Value::String(raw.to_owned()));
     };

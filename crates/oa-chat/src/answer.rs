@@ -36,7 +36,7 @@ use crate::source::{Piece, Source};
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// The error message for an empty body.
-const EMPTY: &str = "the server answered with success and an empty body";
+const EMPTY: &str = "the server answered with a success status and an empty body";
 
 /// One answer, while it arrives: the response of every chat service.
 ///
@@ -536,7 +536,7 @@ impl Arriving {
                 None => match pipeline.next_delta()? {
                     Delta::Text(text) => {
                         scan.push(text);
-                        // What is held back is content all the same.
+                        // Text that is held back counts as content too.
                         watch.note_content();
                         continue;
                     }

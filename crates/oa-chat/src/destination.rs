@@ -47,8 +47,7 @@ impl Destination {
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         let has_version = base_url.split('/').any(is_version);
-        (!has_version)
-            .then(|| format!("base_url is {base_url}, and most servers want /v1 at its end"))
+        (!has_version).then(|| format!("base_url is {base_url}; most servers need /v1 at the end"))
     }
 
     /// Returns its quirks with a model.
@@ -77,7 +76,7 @@ impl Destination {
     pub(crate) fn at(&self, path: &str) -> Result<Uri> {
         let base_url = &self.base_url;
         let uri = format!("{base_url}{path}").parse();
-        uri.map_err(|_| Error::config(format!("the base URL is no address: {base_url}")))
+        uri.map_err(|_| Error::config(format!("the base URL is not a valid address: {base_url}")))
     }
 
     /// Returns the address of a path from the root of the server.
@@ -85,7 +84,7 @@ impl Destination {
         let base_url = self.base_url.as_str();
         let root = base_url.strip_suffix("/v1").unwrap_or(base_url);
         let address = format!("{root}{path}").parse();
-        address.map_err(|_| Error::config(format!("no address: {root}{path}")))
+        address.map_err(|_| Error::config(format!("not a valid address: {root}{path}")))
     }
 }
 

@@ -351,7 +351,7 @@ impl EndpointBuilder {
         {
             let (named, seen) = (named.name(), seen.name());
             return Err(Error::config(format!(
-                "the provider is {named}, and the profile is of {seen}: leave one out, or set base_url"
+                "the provider is {named}, but the profile is for {seen}: remove one of them, or set base_url"
             )));
         }
         self.base_url.get_or_insert(profile.base_url);
@@ -377,12 +377,14 @@ impl EndpointBuilder {
                 Some(base_url) => base_url.to_owned(),
                 None => {
                     let name = provider.name();
-                    let message = format!("{name} has no usual address: set base_url");
+                    let message = format!("{name} has no default address: set base_url");
                     return Err(Error::config(message));
                 }
             },
             (None, None) => {
-                return Err(Error::config("no address: set base_url, or a provider that has one"));
+                return Err(Error::config(
+                    "no address: set base_url, or a provider with a default",
+                ));
             }
         };
         let base_url = BaseUrl::new(base_url)?;
@@ -423,5 +425,5 @@ impl fmt::Debug for EndpointBuilder {
 }
 
 fn no_effect(option: &str) -> Error {
-    Error::config(format!("{option} has no effect on a transport of your own"))
+    Error::config(format!("{option} has no effect on your own transport"))
 }

@@ -151,16 +151,16 @@ impl Error {
                 format!("the answer did not begin within {}", shown(timeouts.first_token))
             }
             TimeoutKind::Idle => {
-                format!(
-                    "the answer fell silent for {} after {received} bytes",
-                    shown(timeouts.idle)
-                )
+                format!("the answer stalled for {} after {received} bytes", shown(timeouts.idle))
             }
             TimeoutKind::Content => {
-                format!("no content came for {} after {received} bytes", shown(timeouts.content))
+                format!("no content arrived for {} after {received} bytes", shown(timeouts.content))
             }
             TimeoutKind::Total => {
-                format!("no end within {}: {received} bytes had come", shown(timeouts.total))
+                format!(
+                    "the answer did not end within {}; {received} bytes arrived",
+                    shown(timeouts.total)
+                )
             }
             other => other.to_string(),
         };
@@ -186,14 +186,13 @@ impl Error {
         let server = server_error(if compression(headers).is_some() { b"" } else { body }, secrets);
         let mut error = Self::from_server(&server, Some(status), secrets);
         if let Some(coding) = compression(headers) {
-            error
-                .add(Some(format!("its words are compressed by {coding}, which nobody asked for")));
+            error.add(Some(format!("its body uses {coding} compression, which was not requested")));
         }
         if status.is_redirection() {
             error
                 .0
                 .message
-                .push_str(", and redirects are not followed: set base_url to the address itself");
+                .push_str(", and redirects are not followed: set base_url to the final address");
         }
         let header = |name: &str| headers.get(name)?.to_str().ok();
         error.0.request_id = header("x-request-id").map(|id| secrets.excerpt(id, WORD));
@@ -214,8 +213,8 @@ impl Error {
         let coding = compression(headers)?;
         Some(Self::stream(
             format!(
-                "the answer is compressed by {coding}, which nobody asked for: a proxy may do that, and \
-                 a transport of your own can undo it"
+                "the answer uses {coding} compression, which was not requested: check for a proxy that \
+                 compresses, or decompress in your own transport"
             ),
             0,
         ))
@@ -229,7 +228,7 @@ impl Error {
         let message = match (status, &*words) {
             (Some(status), "") => format!("the server answered {status}"),
             (Some(status), words) => format!("the server answered {status}: {words}"),
-            (None, "") => "the server reported an error without words".to_owned(),
+            (None, "") => "the server reported an error without a message".to_owned(),
             (None, words) => format!("the server reported an error: {words}"),
         };
         let mut error = Self::new(kind, message);
@@ -307,9 +306,9 @@ impl Error {
     pub(crate) fn pipeline(error: PipelineError, received: u64) -> Self {
         if let PipelineError::BadChunk(_) = error {
             // Not the cause as well: it quotes the server, and secrets are taken out of the message alone.
-            return Self::stream(format!("{error}; {received} bytes had come"), received);
+            return Self::stream(format!("{error}; {received} bytes arrived"), received);
         }
-        let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes had come"));
+        let mut this = Self::new(ErrorKind::Limit, format!("{error}; {received} bytes arrived"));
         this.0.received = Some(received);
         this.0.cause = Some(Box::new(error));
         this

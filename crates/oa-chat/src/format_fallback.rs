@@ -41,7 +41,7 @@ impl FormatFallback {
     #[must_use]
     pub fn instructions_for(schema: &Value) -> String {
         format!(
-            "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {schema}"
+            "Answer with one JSON object and nothing else. It must match this JSON Schema: {schema}"
         )
     }
 }
@@ -114,7 +114,7 @@ mod tests {
                 500,
                 "response_format type must be one of \"text\" or \"json_object\", but got: json_schema",
             ),
-            // Gateways (truefoundry/models #913), and whoever takes no unknown member.
+            // Gateways (truefoundry/models #913), and servers that reject unknown members.
             (405, "json_object response format is not supported for model: step-3.5-flash"),
             (422, "body.response_format: Extra inputs are not permitted"),
         ] {

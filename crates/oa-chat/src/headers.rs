@@ -10,21 +10,19 @@ use crate::error::{Error, Result};
 
 /// Checks a header and marks its value as a secret.
 pub(crate) fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let name: HeaderName = name.parse().map_err(|_| format!("not a header name: {name:?}"))?;
+    let name: HeaderName = name.parse().map_err(|_| format!("invalid header name: {name:?}"))?;
     if let Some((_, why)) = OF_TRANSPORT.iter().find(|(of_transport, _)| name == *of_transport) {
         return Err(format!("header {name} cannot be set: {why}"));
     }
-    let mut value: HeaderValue = value
-        .parse()
-        .map_err(|_| format!("the value of header {name} has forbidden characters"))?;
+    let mut value: HeaderValue =
+        value.parse().map_err(|_| format!("the value of header {name} has invalid characters"))?;
     value.set_sensitive(true);
     Ok((name, value))
 }
 
-const OF_CONNECTION: &str = "the transport decides what becomes of a connection";
-const OF_BODY: &str = "the transport writes it, by the length of each body";
-const OF_ENCODING: &str =
-    "answers and requests are not compressed; a transport of your own can do that";
+const OF_CONNECTION: &str = "the transport manages connections";
+const OF_BODY: &str = "the transport sets it from the body";
+const OF_ENCODING: &str = "requests and answers are not compressed; your own transport can do that";
 
 /// Headers that only a transport can set, and why.
 const OF_TRANSPORT: [(&str, &str); 11] = [

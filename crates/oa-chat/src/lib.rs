@@ -113,9 +113,9 @@
 //! # }
 //! ```
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Authors of middleware, routers and their own models. To run an agent, use the facade `open-agent`.
+//! Use it to write middleware, a router or your own model. To run an agent, use the facade `open-agent`.
 //! [`Pipeline`] is for programs that have the bytes of a body and want deltas and blocks.
 //!
 //! # Features

@@ -29,7 +29,7 @@ impl Endpoint {
         let body = collect(response.into_body(), &mut watch).await;
         let body = body.map_err(|error| error.masked(&self.0.secrets))?;
         let names = model_names(&body);
-        names.ok_or_else(|| Error::stream("the answer is no list of models", body.len() as u64))
+        names.ok_or_else(|| Error::stream("the answer is not a list of models", body.len() as u64))
     }
 }
 

@@ -99,7 +99,7 @@ impl Negotiation {
             && error.refuses_format()
             && let Some(next) = self.way.format.next()
         {
-            // The second of two refusals is about the fallback, which nobody has set.
+            // The second of two refusals is about the fallback, which the caller did not set.
             if self.way.format == self.first.format {
                 self.refusals.push(Refusal::Format(error.to_string()));
             }

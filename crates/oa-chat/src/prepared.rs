@@ -205,9 +205,9 @@ impl Prepared {
             let set =
                 traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));
             set.ok_or_else(|| {
-                Error::config(match destination.provider {
-                    Some(provider) => format!("{} cannot be told {thinking:?}", provider.name()),
-                    None => "thinking needs a provider: each is told in its own way".to_owned(),
+                Error::config(match destination.provider.map(|provider| provider.name()) {
+                    Some(name) => format!("{name} does not support thinking {thinking:?}"),
+                    None => "thinking requires a provider: each has its own parameter".to_owned(),
                 })
             })?;
         }

@@ -188,7 +188,7 @@ impl FromStr for Provider {
         let is_it = |provider: &&Self| provider.name().eq_ignore_ascii_case(name);
         Self::ALL.iter().find(is_it).copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|provider| provider.name()).collect();
-            Error::config(format!("no provider {name:?}, only {}", names.join(", ")))
+            Error::config(format!("unknown provider {name:?}: use one of {}", names.join(", ")))
         })
     }
 }

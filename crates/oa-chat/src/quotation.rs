@@ -51,7 +51,7 @@ pub(crate) fn no_event_stream(
     let content_type = secrets.excerpt(content_type.unwrap_or("unknown type"), SHOWN);
     let head = error::server_error(head, secrets);
     let head = secrets.excerpt(&head.message, head.message_limit());
-    format!("no event stream but {received} bytes of {content_type}: {head}")
+    format!("expected an event stream, got {received} bytes of {content_type}: {head}")
 }
 
 fn server_error(error: &ServerError, secrets: &Secrets) -> ServerError {

@@ -142,7 +142,7 @@ impl ChatRequest {
         Self { options: PreparedOptions::new(options), ..self }
     }
 
-    /// Sets the number of the conversation, one of your own choice.
+    /// Sets the number of the conversation, which you choose.
     #[must_use]
     pub fn with_conversation(self, conversation: u64) -> Self {
         Self { conversation, ..self }

@@ -1,8 +1,9 @@
-//! When a request is retried, and after which delay.
+//! Settings of retries, and retries of any operation.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use oa_types::Backoff;
 use tokio::time::sleep;
 
 use crate::error::{Error, Result};
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 ///
 /// A request is retried if the connection fails or breaks before the first delta, and for the statuses 408, 409,
 /// 425, 429, 500, 502, 503, 504 and 529, unless the error message shows that a retry would fail too. The delay is
-/// random, up to a bound that doubles with each retry (full jitter), or the server's `Retry-After`.
+/// random, up to a bound that doubles with each retry ([`Backoff`]), and no shorter than the server's `Retry-After`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,10 +28,8 @@ use crate::error::{Error, Result};
 pub struct RetryConfig {
     /// The maximum number of retries; 2 by default.
     pub max_retries: u32,
-    /// The upper bound of the delay before the first retry; it doubles with each. 500 ms by default.
-    pub initial_delay: Duration,
-    /// The upper bound of any delay; 8 seconds by default.
-    pub max_delay: Duration,
+    /// The delays: up to 500 ms before the first retry, and up to 8 seconds before any, by default.
+    pub backoff: Backoff,
     /// The longest `Retry-After` that is honored; a longer one ends the retries. 60 seconds by default.
     pub max_retry_after: Duration,
     /// The number of retries that all requests of one agent's options, and of their clones, may have beyond their
@@ -45,8 +44,7 @@ impl RetryConfig {
     pub fn new(max_retries: u32) -> Self {
         Self {
             max_retries,
-            initial_delay: Duration::from_millis(500),
-            max_delay: Duration::from_secs(8),
+            backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(8)),
             max_retry_after: Duration::from_secs(60),
             budget: 50,
         }
@@ -61,14 +59,14 @@ impl RetryConfig {
     /// Sets the upper bound of the delay before the first retry.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
-        self.initial_delay = delay;
+        self.backoff.initial_delay = delay;
         self
     }
 
     /// Sets the upper bound of any delay.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
-        self.max_delay = delay;
+        self.backoff.max_delay = delay;
         self
     }
 
@@ -89,15 +87,7 @@ impl RetryConfig {
     /// Returns the delay before a retry, counted from 0; equal seeds give equal delays.
     #[must_use]
     pub fn delay(&self, retry: u32, seed: u64) -> Duration {
-        let doubled = self.initial_delay.saturating_mul(2_u32.saturating_pow(retry));
-        let longest = doubled.min(self.max_delay);
-        // The golden ratio spreads neighbouring numbers; the rest is SplitMix64's finish.
-        let mut bits = seed ^ u64::from(retry).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^= bits >> 31;
-        // 53 bits are what a float holds.
-        longest.mul_f64((bits >> 11) as f64 / (1_u64 << 53) as f64)
+        self.backoff.delay(retry, seed)
     }
 
     /// Returns the delay before a retry after this error; `None` if it is not retried.

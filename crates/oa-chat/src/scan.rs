@@ -15,7 +15,7 @@ pub(crate) struct Scan {
     arguments: Option<String>,
     told: String,
     is_finished: bool,
-    /// True if text behind a call is not reported.
+    /// True if text after a call is not reported.
     holds_text: bool,
     /// The number of blocks before the first such call.
     before: Option<usize>,

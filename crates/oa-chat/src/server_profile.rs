@@ -119,11 +119,11 @@ impl ServerProfile {
             Some(VERSION) => {}
             Some(newer) if newer > VERSION => {
                 return refuse(format_args!(
-                    "has version {newer}, and this program knows {VERSION}: update it, or have the \
-                     doctor write another"
+                    "has version {newer}, but this program supports only {VERSION}: update it, or \
+                     let the doctor write a new profile"
                 ));
             }
-            _ => return refuse(format_args!("is none: \"{MARK}\": {VERSION} is missing")),
+            _ => return refuse(format_args!("is not one: \"{MARK}\": {VERSION} is missing")),
         }
         // From the text once more, because that tells where something is wrong.
         let profile: Self = match serde_json::from_str(json) {
@@ -154,9 +154,7 @@ impl ServerProfile {
             .and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut json));
         match read {
             Err(error) => Err(of_path(&error)),
-            Ok(_) if json.len() as u64 > LARGEST_FILE => {
-                Err(of_path(&"larger than a profile can be"))
-            }
+            Ok(_) if json.len() as u64 > LARGEST_FILE => Err(of_path(&"too large for a profile")),
             Ok(_) => Self::from_json(&json).map_err(|error| of_path(&error)),
         }
     }
@@ -191,7 +189,7 @@ impl ServerProfile {
             }
         }
         if self.context_tokens == Some(0) {
-            return refuse("has a context of no tokens".to_owned());
+            return refuse("has a context of 0 tokens".to_owned());
         }
         Ok(())
     }

@@ -80,8 +80,8 @@ impl Endpoint {
         let tokenizer = self.provider().and_then(Provider::tokenizer);
         tokenizer.ok_or_else(|| {
             Error::config(match self.provider() {
-                Some(provider) => format!("{} counts no tokens", provider.name()),
-                None => "counting tokens needs a provider: each is asked in its own way".to_owned(),
+                Some(provider) => format!("{} cannot count tokens", provider.name()),
+                None => "counting tokens requires a provider: each has its own endpoint".to_owned(),
             })
         })
     }
@@ -98,7 +98,8 @@ impl Endpoint {
         let response = send(&self.0, http, &mut watch).await?;
         let body = collect(response.into_body(), &mut watch).await;
         let body = body.map_err(|error| error.masked(&self.0.secrets))?;
-        serde_json::from_slice(&body).map_err(|_| Error::stream("no JSON", body.len() as u64))
+        serde_json::from_slice(&body)
+            .map_err(|_| Error::stream("the answer is not JSON", body.len() as u64))
     }
 
     fn as_chat(

@@ -87,7 +87,7 @@ impl Transcript {
         };
         let same = |(piece, revision): &(&Piece, &u64)| piece.revision == **revision;
         let mut kept = self.pieces.iter().zip(revisions).take_while(same).count();
-        // What stands before a change may have become, or been, one with what follows it.
+        // The message before a change may have been merged, or may now be merged, with the one after it.
         while kept > 0 && (is_one_with_next(kept - 1) || !self.pieces[kept - 1].is_last) {
             kept -= 1;
         }
@@ -105,7 +105,7 @@ impl Transcript {
                 let bridges = self.format.bridges_tool_and_user
                     && is_user(place)
                     && history[place - 1].role == MessageRole::Tool;
-                bridges.then(|| Before::Message(said(MessageRole::Assistant, BRIDGE)))
+                bridges.then(|| Before::Message(text_message(MessageRole::Assistant, BRIDGE)))
             };
             let alone = end - place == 1 && before.is_none();
             let start = self.open.len();
@@ -149,9 +149,11 @@ impl Transcript {
         }
         match words {
             words if is_user && !words.is_empty() => Some(Before::Words(words)),
-            words if !words.is_empty() => Some(Before::Message(said(MessageRole::User, &words))),
+            words if !words.is_empty() => {
+                Some(Before::Message(text_message(MessageRole::User, &words)))
+            }
             _ if is_user || *lets_assistant_begin => None,
-            _ => Some(Before::Message(said(MessageRole::User, BEGIN))),
+            _ => Some(Before::Message(text_message(MessageRole::User, BEGIN))),
         }
     }
 
@@ -232,7 +234,7 @@ fn joined(messages: &[Message], opening: Option<&str>) -> Message {
     let mut whole = Message::user_with_blocks(opening.into_iter().collect());
     for message in messages {
         whole.role = message.role;
-        // Blocks of an answer are pieces of one text; those of the user stand on lines of their own.
+        // Blocks of an answer are pieces of one text; blocks of the user are separate lines.
         if message.role == MessageRole::Assistant && !whole.text().is_empty() {
             whole.content.push(TextBlock::new("\n").into());
         }
@@ -256,7 +258,7 @@ enum Before {
     Words(String),
 }
 
-fn said(role: MessageRole, text: &str) -> Message {
+fn text_message(role: MessageRole, text: &str) -> Message {
     Message::new(role, vec![TextBlock::new(text).into()])
 }
 

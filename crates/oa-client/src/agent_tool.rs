@@ -98,7 +98,7 @@ impl AgentTool {
                 _ => {}
             }
         }
-        // What was said of an answer that a limit has cut stands in history alone.
+        // The text of an answer that a limit cut off is only in the history.
         let is_answer = |message: &&Message| message.role == MessageRole::Assistant;
         let last = client.history().iter().rfind(is_answer);
         let text = last.map(Message::text).unwrap_or_default();

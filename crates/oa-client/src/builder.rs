@@ -139,7 +139,7 @@ impl AgentOptionsBuilder {
         if top_p > 0.0 && top_p <= 1.0 {
             self.chat.parameters.top_p = Some(top_p);
         } else {
-            self.refuse(format!("top_p is not above 0 and up to 1: {top_p}"));
+            self.refuse(format!("top_p must be above 0 and at most 1, not {top_p}"));
         }
         self
     }
@@ -180,7 +180,7 @@ impl AgentOptionsBuilder {
     /// are answered with "not run", and the turn ends.
     pub fn max_tool_iterations(mut self, rounds: u32) -> Self {
         if rounds == 0 {
-            self.refuse("max_tool_iterations is 0".to_owned());
+            self.refuse("max_tool_iterations must be at least 1".to_owned());
         }
         self.config.turn.max_rounds = rounds;
         self.auto_only("max_tool_iterations")
@@ -262,7 +262,7 @@ impl AgentOptionsBuilder {
                 }
                 self.chat.parameters.extra_body.extend(members);
             }
-            _ => self.refuse("extra_body is no JSON object".to_owned()),
+            _ => self.refuse("extra_body must be a JSON object".to_owned()),
         }
         self
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oa_contain::contain;
 use oa_executor::Batch;
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
@@ -9,7 +10,6 @@ use oa_hooks::{
 use oa_tools::{ArgumentError, ErrorBody, IdempotencyKey, Tool};
 use oa_turn::{Call, Decision, Fit};
 use oa_types::ToolUseBlock;
-use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::sleep;
 

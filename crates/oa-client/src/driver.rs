@@ -15,10 +15,10 @@ use tokio::time::sleep;
 
 use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
-use crate::gauge::Gauge;
 use crate::hooks;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
+use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::structured::{Output, Validation};
@@ -43,7 +43,7 @@ pub(crate) struct Driver {
     trace: Option<Trace>,
     pub(crate) work: Work,
     conversation: Conversation,
-    gauge: Gauge,
+    prompt_cut: PromptCutCheck,
 }
 
 impl Driver {
@@ -61,7 +61,7 @@ impl Driver {
             output: None,
             trace: None,
             work: Work::default(),
-            gauge: Gauge::default(),
+            prompt_cut: PromptCutCheck::default(),
             conversation: Conversation::new(),
         })
     }
@@ -231,7 +231,7 @@ impl Driver {
             trace.answer(&message, failure.as_ref());
         }
         let usage = message.usage.unwrap_or_default();
-        let cut = self.gauge.read(self.turn.history(), self.turn.revisions(), &usage);
+        let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
         let validation = match failure {
             Some(_) => Validation::AsItIs,
@@ -288,7 +288,7 @@ impl Driver {
         let (history, revisions) = (self.turn.history(), self.turn.revisions());
         let (request, bytes) =
             self.conversation.request(chat, backend.service(), history, revisions);
-        self.gauge.sent(&self.settings, tools, bytes);
+        self.prompt_cut.sent(&self.settings, tools, bytes);
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
 use oa_chat::Refusal;
+use oa_context::PromptCut;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock};
 use serde_json::Value;
@@ -50,32 +51,6 @@ pub struct CallDenied {
     pub input: Value,
     /// The reason, as the model reads it.
     pub reason: String,
-}
-
-/// A prompt that the server seems to have cut: it reports far fewer tokens than were sent (QUIRKS row 101).
-///
-/// Some servers drop the part of a prompt that does not fit into the model's context, and answer as if nothing
-/// had happened: the model never saw its tools, or the system prompt. Load the model with more context, or send
-/// less.
-///
-/// # Accuracy
-///
-/// A prompt counts as cut if the server reports less than half of an estimate that ignores images and counts
-/// tools at half their size, since templates vary. Not detected: a cut that leaves more than half of the prompt,
-/// a server that counts the tokens it was sent rather than those the model read, and a server that reports no
-/// usage.
-///
-/// Some servers count only tokens outside of their prompt cache. Cached tokens that they report are added. If
-/// they report none, nothing is flagged while the report may be the part that is new since the last answer, or a
-/// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares
-/// its beginning with another conversation can still look cut.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct PromptCut {
-    /// A lower estimate of the tokens sent.
-    pub estimated: u64,
-    /// The tokens that the server reports as read, cached ones included.
-    pub reported: u64,
 }
 
 /// A fragment of a call, as the server sent it.

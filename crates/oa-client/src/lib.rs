@@ -4,10 +4,10 @@
 //! [`AgentOptions`] set the server, the model and everything else. Requests go through one tower service, so any
 //! transport fits: the default one, your own, or a scripted model in a test.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Nobody, usually: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
-//! bring a model of your own, take `oa-chat`.
+//! Rarely: the facade `open-agent` re-exports this crate. To put a layer between an agent and its server, or to
+//! bring your own model, use `oa-chat`.
 //!
 //! ```
 //! use oa_client::{AgentOptions, query};
@@ -54,8 +54,8 @@ mod structured;
 mod decision;
 mod driver;
 mod gates;
-mod gauge;
 mod hooks;
+mod prompt_cut;
 mod run;
 mod settings;
 mod submit;
@@ -70,7 +70,7 @@ pub use crate::agent_tool::AgentTool;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::event::{AgentEvent, CallDenied, PromptCut, ToolUseDelta};
+pub use crate::event::{AgentEvent, CallDenied, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::options::AgentOptions;
@@ -84,3 +84,8 @@ pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

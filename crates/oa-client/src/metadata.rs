@@ -1,6 +1,5 @@
+use oa_context::PromptCut;
 use oa_types::{FinishReason, Usage};
-
-use crate::event::PromptCut;
 
 /// Metadata of the turns of a [`Client`](crate::Client) so far.
 #[derive(Clone, Debug, Default, PartialEq)]

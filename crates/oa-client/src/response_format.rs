@@ -1,5 +1,3 @@
-#[cfg(feature = "schemars")]
-mod strict;
 mod wrapped;
 
 use std::fmt;
@@ -107,7 +105,7 @@ impl ResponseFormat {
         if is_wrapped {
             schema = oa_tools::schema_of::<wrapped::Wrapped<T>>();
         }
-        let strict = strict::strict(&schema);
+        let strict = oa_tools::strict_schema(&schema);
         Self { strict, is_wrapped, ..Self::new(T::schema_name(), schema) }
     }
 

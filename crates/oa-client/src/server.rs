@@ -70,7 +70,7 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
 /// ```
 pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Result<u64> {
     let chat = options.settings().chat.clone();
-    let endpoint = endpoint(options, "counts no tokens")?;
+    let endpoint = endpoint(options, "cannot count tokens")?;
     endpoint.count_tokens(&ChatRequest::from_options(chat, messages.to_vec())).await
 }
 
@@ -88,11 +88,11 @@ pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Resul
 ///
 /// As [`count_tokens`].
 pub async fn count_text_tokens(options: &AgentOptions, text: &str) -> Result<u64> {
-    let endpoint = endpoint(options, "counts no tokens")?;
+    let endpoint = endpoint(options, "cannot count tokens")?;
     endpoint.count_text_tokens(options.settings().chat.options(), text).await
 }
 
 fn endpoint<'a>(options: &'a AgentOptions, lack: &str) -> Result<&'a Endpoint> {
     let endpoint = options.settings().endpoint();
-    endpoint.ok_or_else(|| Error::config(format!("a chat service of your own {lack}")))
+    endpoint.ok_or_else(|| Error::config(format!("your own chat service {lack}")))
 }

@@ -46,7 +46,7 @@ impl AgentConfig {
     }
 }
 
-pub(crate) const NO_MODEL: &str = "no model: name one by .model() or OPEN_AGENT_MODEL";
+pub(crate) const NO_MODEL: &str = "no model: set one with .model() or OPEN_AGENT_MODEL";
 
 impl Settings {
     /// Returns an error if no request can be sent.
@@ -91,7 +91,7 @@ impl Settings {
         over: impl FnOnce(&Endpoint) -> Result<Endpoint>,
     ) -> Result<()> {
         let Some(endpoint) = self.endpoint() else {
-            return Err(Error::config("a chat service of your own has its own transports"));
+            return Err(Error::config("your own chat service has its own transports"));
         };
         let endpoint = over(endpoint)?;
         self.backend = self.backend.around(endpoint.into());

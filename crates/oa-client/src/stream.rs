@@ -4,11 +4,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use oa_context::PromptCut;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Usage};
 
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::event::{AgentEvent, PromptCut};
+use crate::event::AgentEvent;
 
 /// The answer to a [`query`](crate::query): blocks as they arrive.
 ///

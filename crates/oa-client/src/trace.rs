@@ -3,11 +3,12 @@
 //! `tracing`.
 
 use oa_aggregate::Problem;
+use oa_context::PromptCut;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
-use crate::event::{AgentEvent, PromptCut};
+use crate::event::AgentEvent;
 use crate::settings::Settings;
 
 /// The spans of one turn.
@@ -169,7 +170,7 @@ mod spans {
             }
         }
 
-        pub(super) fn prompt_cut(&self, PromptCut { estimated, reported }: PromptCut) {
+        pub(super) fn prompt_cut(&self, PromptCut { estimated, reported, .. }: PromptCut) {
             let _entered = self.turn.enter();
             warn!(estimated, reported, "the server seems to have cut the prompt");
         }

@@ -57,10 +57,7 @@ impl Calibration {
     ///
     /// Requests of less than 50 tokens are ignored, because most of their tokens come from the chat template.
     pub fn observe(&mut self, estimated: usize, reported: u64) -> Observation {
-        if estimated < SHORTEST || reported == 0 {
-            return Observation::Ignored;
-        }
-        let ratio = reported as f64 / estimated as f64;
+        let Some(ratio) = ratio(estimated, reported) else { return Observation::Ignored };
         if ratio < Self::MIN {
             return Observation::CutShort;
         }
@@ -69,6 +66,11 @@ impl Calibration {
         }
         self.ratios.push_back(ratio.min(Self::MAX));
         Observation::Learned
+    }
+
+    /// Returns true if [`observe`](Self::observe) would take the report for one of a truncated prompt.
+    pub(crate) fn is_cut_short(estimated: usize, reported: u64) -> bool {
+        ratio(estimated, reported).is_some_and(|ratio| ratio < Self::MIN)
     }
 
     /// Returns the ratio; 1 until something was learned.
@@ -100,6 +102,11 @@ impl Default for Calibration {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Returns the ratio of a report that can be used.
+fn ratio(estimated: usize, reported: u64) -> Option<f64> {
+    (estimated >= SHORTEST && reported != 0).then(|| reported as f64 / estimated as f64)
 }
 
 const MAX_RATIOS: usize = 9;

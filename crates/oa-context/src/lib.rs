@@ -2,8 +2,9 @@
 //!
 //! [`estimate_tokens`] estimates without a vocabulary: in linear time, without allocations, and never less for
 //! more text. For exact counts there are [`TokenCounter`]s: `Tiktoken` and `HuggingFace` (features), and any
-//! closure with [`counter_fn`]. [`Corrected`] learns from the usage that a server reports. [`truncate_messages`]
-//! and [`Truncation`] drop the oldest messages in whole exchanges, so that no call loses its result.
+//! closure with [`counter_fn`]. [`Corrected`] learns from the usage that a server reports, and a
+//! [`PromptCutDetector`] finds out from it whether the server cut a prompt silently. [`truncate_messages`] and
+//! [`Truncation`] drop the oldest messages in whole exchanges, so that no call loses its result.
 //! [`ContextPolicy`] decides when to do so, and whether a model should summarize the dropped messages.
 //!
 //! Nothing here acts by itself: all functions map messages to messages or to a plan.
@@ -56,6 +57,7 @@ mod pieces;
 mod tiktoken;
 
 mod calibration;
+mod prompt_cut;
 
 mod exchange;
 mod truncate;
@@ -77,6 +79,7 @@ pub use crate::estimate::{
 #[cfg(feature = "tokenizers")]
 pub use crate::hugging_face::HuggingFace;
 pub use crate::policy::{ContextPolicy, Overflow, Plan};
+pub use crate::prompt_cut::{PromptCut, PromptCutDetector, SentPrompt};
 pub use crate::summary::Summary;
 #[cfg(feature = "tiktoken")]
 pub use crate::tiktoken::Tiktoken;

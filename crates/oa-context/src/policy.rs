@@ -146,7 +146,7 @@ impl ContextPolicy {
 }
 
 const INSTRUCTIONS: &str = "\
-Summarize the conversation below, so that an assistant which has read only your summary can go on with it. \
+Summarize the conversation below, so that an assistant that has read only your summary can continue it. \
 Keep what was asked and decided, facts, names, numbers, paths and results that may still matter, and what \
 is left to be done. Leave out greetings and what turned out to be wrong. Write in the conversation's own \
 language, in short plain sentences, without an introduction.";

@@ -104,7 +104,7 @@ impl Summary {
 }
 
 const HEADING: &str = "(Earlier parts of this conversation were left out. A summary of them:)";
-const FOOTING: &str = "(Here the conversation goes on.)";
+const FOOTING: &str = "(The conversation continues here.)";
 /// Tokens of a request other than the instructions, the summary so far and the part.
 const FRAME: usize = 60;
 /// Smaller parts are not worth summarizing.

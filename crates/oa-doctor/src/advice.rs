@@ -28,17 +28,17 @@ pub(crate) fn advice(provider: Option<Provider>, lack: Lack) -> &'static str {
             "give the model more context where the server is started (llama.cpp: -c, vLLM: \
              --max-model-len, Ollama: OLLAMA_CONTEXT_LENGTH)"
         }
-        Lack::SeparateThinking => "set .think_tags(..), or read the profile, which does",
+        Lack::SeparateThinking => "set .think_tags(..), or load the profile, which does",
         Lack::Model => {
-            "name a model of the list by .model(..) or OPEN_AGENT_MODEL, or load this one"
+            "set a model from the list with .model(..) or OPEN_AGENT_MODEL, or load this one"
         }
-        Lack::Reach => "start the server, and look at .base_url(..) or OPEN_AGENT_BASE_URL",
-        Lack::Schema => "do not rely on response_format: check the answer, or have a tool called",
+        Lack::Reach => "start the server, and check .base_url(..) or OPEN_AGENT_BASE_URL",
+        Lack::Schema => "do not rely on response_format: validate the answer, or use a tool call",
         Lack::Tools => {
-            "take a model that is made for tools, and start the server with its parser of calls \
+            "use a model trained for tools, and start the server with its tool call parser \
              (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice --tool-call-parser NAME)"
         }
-        Lack::Usage => "count on estimates: budgets in tokens cannot act without numbers",
+        Lack::Usage => "rely on estimates: token budgets cannot work without reported usage",
     })
 }
 
@@ -52,37 +52,37 @@ fn specific(provider: Provider, lack: Lack) -> Option<&'static str> {
         }
         (Provider::LlamaCpp, Lack::Reach) => "start it: llama-server -m MODEL.gguf --port 8080",
         (Provider::LlamaCpp, Lack::Tools) => {
-            "start llama-server with --jinja (the default since December 2025), and take a model \
-             whose chat template knows tools, or give it one by --chat-template-file"
+            "start llama-server with --jinja (the default since December 2025), and use a model \
+             whose chat template supports tools, or pass one with --chat-template-file"
         }
         (Provider::LmStudio, Lack::Context) => {
             "load the model with more context: lms load MODEL --context-length 16384"
         }
-        (Provider::LmStudio, Lack::Model) => "load it: lms load MODEL; lms ls lists what there is",
+        (Provider::LmStudio, Lack::Model) => "load it: lms load MODEL; lms ls lists all models",
         (Provider::LmStudio, Lack::Reach) => "start its server: lms server start",
-        (Provider::LmStudio, Lack::Tools) => "take a model that it marks as trained for tool use",
+        (Provider::LmStudio, Lack::Tools) => "use a model that it marks as trained for tool use",
         (Provider::LmStudio, Lack::Usage) => "update LM Studio to 0.3.18 or later",
         (Provider::Ollama, Lack::Context) => {
-            "start it with OLLAMA_CONTEXT_LENGTH=16384 ollama serve: prompts beyond it are cut \
-             without a word"
+            "start it with OLLAMA_CONTEXT_LENGTH=16384 ollama serve: longer prompts are cut \
+             silently"
         }
         (Provider::Ollama, Lack::Model) => {
-            "fetch it: ollama pull MODEL; ollama list shows what there is"
+            "fetch it: ollama pull MODEL; ollama list shows all models"
         }
         (Provider::Ollama, Lack::Reach) => "start it: ollama serve",
-        (Provider::Ollama, Lack::Schema) => "update Ollama: it knows schemas since 0.5",
+        (Provider::Ollama, Lack::Schema) => "update Ollama: schemas need version 0.5 or later",
         (Provider::Ollama, Lack::Tools) => {
-            "take a model with the capability \"tools\", which ollama show MODEL tells"
+            "use a model with the capability \"tools\", as listed by ollama show MODEL"
         }
         (Provider::TextGenerationWebui, Lack::Context) => "load the model with a larger --ctx-size",
         (Provider::TextGenerationWebui, Lack::Reach) => "start it with --api",
         (Provider::Vllm, Lack::Context) => "start vLLM with a larger --max-model-len",
         (Provider::Vllm, Lack::SeparateThinking) => {
-            "start vLLM with --reasoning-parser NAME, the one of this model, or set .think_tags(..)"
+            "start vLLM with --reasoning-parser NAME, the parser of this model, or set .think_tags(..)"
         }
         (Provider::Vllm, Lack::Reach) => "start it: vllm serve MODEL",
         (Provider::Vllm, Lack::Tools) => {
-            "start vLLM with --enable-auto-tool-choice --tool-call-parser NAME, the one of this model"
+            "start vLLM with --enable-auto-tool-choice --tool-call-parser NAME, the parser of this model"
         }
         _ => return None,
     })

@@ -54,7 +54,7 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
         learn(cx, &called);
         return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
     }
-    // Some servers read calls only where nothing is streamed.
+    // Some servers parse calls only without streaming.
     let whole = |request: &mut ChatParameters| {
         choose(request);
         request.include_usage = false;
@@ -63,12 +63,12 @@ pub(crate) async fn forced(cx: &mut ProbeContext) -> Finding {
     if let Ok(whole) = cx.target.chat(&prompt, whole).await
         && whole.calls().next().is_some()
     {
-        return Finding::new(PROBE, Verdict::Fail, "a call comes only where nothing is streamed")
+        return Finding::new(PROBE, Verdict::Fail, "calls arrive only without streaming")
             .advise(cx.advice(Lack::Tools));
     }
     cx.learned.forced_calls = Some(false);
     Finding::new(PROBE, Verdict::Warn, "no call, though one was required")
-        .advise("do not rely on .tool_choice(..) here: say in the prompt that a tool is to be used")
+        .advise("do not rely on .tool_choice(..) here: ask for the tool in the prompt")
 }
 
 pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
@@ -77,7 +77,7 @@ pub(crate) async fn auto(cx: &mut ProbeContext) -> Finding {
     let observed = match cx.target.chat(&[Message::user(PROMPT)], offer).await {
         Ok(observed) => observed,
         Err(error) => {
-            // That is about tools, because without them there was an answer.
+            // The error is about tools, because a request without them was answered.
             let is_about_tools = matches!(cx.plain, Some(Ok(_)))
                 && cx.learned.tools.is_none()
                 && cx.is_refusal(&error);
@@ -122,10 +122,11 @@ pub(crate) async fn parallel(cx: &mut ProbeContext) -> Finding {
     if called.len() > 1 {
         return Finding::new(PROBE, Verdict::Ok, described(cx, &observed, &called));
     }
-    // Other answers may have had more.
+    // Another answer may have had several calls.
     cx.learned.parallel_calls.get_or_insert(false);
     let seen = "one call for two cities: the others come a round later";
-    Finding::new(PROBE, Verdict::Warn, seen).advise("allow more rounds by .max_tool_iterations(..)")
+    Finding::new(PROBE, Verdict::Warn, seen)
+        .advise("allow more rounds with .max_tool_iterations(..)")
 }
 
 pub(crate) async fn results(cx: &ProbeContext) -> Finding {
@@ -141,24 +142,20 @@ pub(crate) async fn results(cx: &ProbeContext) -> Finding {
         Ok(observed) => observed,
         Err(error) => return cx.refused(PROBE, &error, Lack::Tools),
     };
-    if !observed.said().is_empty() {
-        return Finding::new(PROBE, Verdict::Ok, "a call and its result are taken, and answered");
+    if !observed.visible_text().is_empty() {
+        return Finding::new(PROBE, Verdict::Ok, "a call and its result are accepted and answered");
     }
     if observed.calls().next().is_some() {
         return Finding::new(
             PROBE,
             Verdict::Ok,
-            "a call and its result are taken; another call follows",
+            "a call and its result are accepted; another call follows",
         );
     }
     if observed.is_cut() {
         return cx.cut(PROBE, &observed);
     }
-    Finding::new(
-        PROBE,
-        Verdict::Warn,
-        "a call and its result are taken, and nothing is said to them",
-    )
+    Finding::new(PROBE, Verdict::Warn, "a call and its result are accepted, but not answered")
 }
 
 /// A call, and what is wrong with its name or arguments.
@@ -173,7 +170,7 @@ fn called(cx: &ProbeContext, observed: &Observed) -> Vec<Called> {
         if call.name != spec.name {
             return Some(format!("it calls {:?}", cx.target.quotes.quote(&call.name)));
         }
-        // What does not fit is quoted in part, which must be no part of a key.
+        // Masked before the excerpt is cut, so that no part of a key is shown.
         let mut input = call.input.clone();
         mask_json(&mut input, cx.target.quotes.secrets());
         let checked = check_arguments(&spec.parameters, input);
@@ -182,7 +179,7 @@ fn called(cx: &ProbeContext, observed: &Observed) -> Vec<Called> {
     observed.calls().map(|call| Called { call: call.clone(), problem: problem(call) }).collect()
 }
 
-/// Remembers that calls came, and whether several did.
+/// Records that the model made calls, and whether it made several at once.
 fn learn(cx: &mut ProbeContext, called: &[Called]) {
     cx.learned.tools = Some(true);
     if called.len() > 1 {
@@ -216,12 +213,12 @@ fn faulty(
         ));
     }
     if let Some(problem) = called.iter().find_map(|called| called.problem.as_deref()) {
-        return fail(format!("a call that does not fit the tool: {problem}"));
+        return fail(format!("a call that does not match the tool: {problem}"));
     }
     if called.is_empty() {
         let text = observed.text();
         if let Some(at) = MARKS.into_iter().filter_map(|mark| text.find(mark)).min() {
-            return fail(format!("the call stands in the text: {}", quote(&text[at..])));
+            return fail(format!("the call is in the text: {}", quote(&text[at..])));
         }
         if observed.is_cut() {
             return cut();
@@ -230,7 +227,7 @@ fn faulty(
     None
 }
 
-/// The calls, and what is odd about the way they came.
+/// Describes the calls, and anything odd about their format.
 fn described(cx: &ProbeContext, observed: &Observed, called: &[Called]) -> String {
     const SHOWN: usize = 2;
     let calls = called.iter().take(SHOWN);
@@ -253,7 +250,7 @@ fn described(cx: &ProbeContext, observed: &Observed, called: &[Called]) -> Strin
             notes.push("without indices".to_owned());
         }
         if bytewise.calls.with_objects {
-            notes.push("with arguments that are no strings".to_owned());
+            notes.push("with arguments that are not strings".to_owned());
         }
     }
     let reason = observed.message.finish_reason.as_str();

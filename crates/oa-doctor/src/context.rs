@@ -74,10 +74,10 @@ impl ProbeContext {
         };
         let finding = Finding::new(probe, verdict, self.target.quote(error));
         match error.status() {
-            Some(401 | 403) => finding.advise("set the key that this server wants by .api_key(..)"),
-            Some(503) => finding.advise("ask again once the model is loaded"),
+            Some(401 | 403) => finding.advise("set this server's key with .api_key(..)"),
+            Some(503) => finding.advise("try again once the model is loaded"),
             _ if error.kind() == ErrorKind::Timeout => finding.advise(
-                "give it more time by Doctor::time_limit: a model may be loading, or be slow",
+                "allow more time with Doctor::time_limit: the model may be loading, or slow",
             ),
             _ => finding,
         }
@@ -108,7 +108,7 @@ impl ProbeContext {
         }
         let seen = format!("the answer was cut off at {} tokens", self.target.max_tokens);
         Finding::new(probe, Verdict::Unknown, seen).advise(
-            "give it more tokens by Doctor::max_tokens, or have it think less by .thinking(..)",
+            "allow more tokens with Doctor::max_tokens, or less thinking with .thinking(..)",
         )
     }
 

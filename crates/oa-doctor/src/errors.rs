@@ -23,7 +23,7 @@ pub(crate) async fn unknown_model(cx: &ProbeContext) -> Finding {
         Err(error) => return cx.failed(PROBE, &error),
     };
     if reply.is_success() {
-        let seen = "the name is not looked at: what is loaded answers";
+        let seen = "the name is ignored: the loaded model answers";
         return Finding::new(PROBE, Verdict::Ok, seen);
     }
     judged(cx, PROBE, &reply)
@@ -39,9 +39,9 @@ pub(crate) async fn bad_request(cx: &ProbeContext) -> Finding {
         Err(error) => return cx.failed(PROBE, &error),
     };
     if reply.is_success() {
-        let seen = format!("{} to messages that are a number", reply.status);
+        let seen = format!("{} for messages that are a number", reply.status);
         return Finding::new(PROBE, Verdict::Warn, seen)
-            .advise("mistakes in requests will not show here");
+            .advise("mistakes in requests go unnoticed here");
     }
     judged(cx, PROBE, &reply)
 }
@@ -50,13 +50,14 @@ fn judged(cx: &ProbeContext, probe: Probe, reply: &RawResponse) -> Finding {
     let status = reply.status;
     let words = cx.target.quotes.quote(&reply.server_message(&cx.target.endpoint));
     if words.is_empty() {
-        return Finding::new(probe, Verdict::Warn, format!("{status}, without a word"))
-            .advise("look into the server's log when something fails");
+        return Finding::new(probe, Verdict::Warn, format!("{status}, without a message"))
+            .advise("check the server's log when something fails");
     }
     let seen = format!("{status}: {words}");
     if status >= 500 {
-        return Finding::new(probe, Verdict::Warn, seen)
-            .advise("a mistake is said to be the server's: it may be tried again, in vain");
+        return Finding::new(probe, Verdict::Warn, seen).advise(
+            "a client's mistake is reported as the server's, so it may be retried in vain",
+        );
     }
     Finding::new(probe, Verdict::Ok, seen)
 }

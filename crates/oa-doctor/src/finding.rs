@@ -7,13 +7,13 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Probe {
-    /// Calls of a tool where the model may choose.
+    /// Tool calls when the model may choose.
     AutoCalls,
     /// The error for a malformed request.
     BadRequest,
     /// The size of the model's context.
     Context,
-    /// Calls of a tool where one is required: valid arguments, streamed.
+    /// Tool calls when one is required: valid arguments, streamed.
     ForcedCalls,
     /// The wait before the first token: keep-alive comments or silence.
     Idle,
@@ -21,7 +21,7 @@ pub enum Probe {
     Models,
     /// Several tool calls in one answer.
     ParallelCalls,
-    /// The server: is it reachable, and which one is it.
+    /// The server: its address and its provider.
     Reach,
     /// Answers that match a JSON Schema.
     Schema,

@@ -3,9 +3,9 @@
 //! [`doctor`] sends about a dozen short requests and reports what works: tool calls, structured output, usage,
 //! the context. Its report holds a [`ServerProfile`](oa_chat::ServerProfile), which an agent's options can read.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Nobody, usually: the facade `open-agent` re-exports it as `doctor` and `Doctor`.
+//! Rarely: the facade `open-agent` re-exports it as `doctor` and `Doctor`.
 
 mod finding;
 mod report;
@@ -104,7 +104,7 @@ impl Doctor {
     pub fn new(options: &AgentOptions) -> Result<Self> {
         options.check()?;
         let Some(endpoint) = options.endpoint() else {
-            let why = "a chat service of your own cannot be examined: ask about its servers";
+            let why = "your own chat service cannot be examined: examine its servers instead";
             return Err(Error::config(why));
         };
         Ok(Self {
@@ -154,7 +154,7 @@ impl Doctor {
     pub async fn next_finding(&mut self) -> Option<&Finding> {
         if !self.begun {
             let end = Instant::now().checked_add(self.total_time_limit);
-            // Without an end to the clock each request has its own limit still.
+            // If the deadline overflows, each request still has its own limit.
             self.cx.target.deadline = end.unwrap_or(self.cx.target.deadline);
             self.begun = true;
         }
@@ -187,10 +187,10 @@ impl Doctor {
     async fn probe(&mut self, probe: Probe) -> Finding {
         let cx = &mut self.cx;
         if cx.is_unreachable && probe != Probe::Reach {
-            return Finding::new(probe, Verdict::Unknown, "not asked: there is no connection");
+            return Finding::new(probe, Verdict::Unknown, "skipped: no connection");
         }
         if Instant::now() >= cx.target.deadline {
-            return Finding::new(probe, Verdict::Unknown, "not asked: no time was left");
+            return Finding::new(probe, Verdict::Unknown, "skipped: no time left");
         }
         match probe {
             Probe::AutoCalls => calls::auto(cx).await,
@@ -212,3 +212,8 @@ impl Doctor {
         }
     }
 }
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

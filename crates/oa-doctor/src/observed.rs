@@ -64,7 +64,7 @@ impl Observed {
             last_piece: 0,
             first: None,
             last: None,
-            // A token is rarely more than one delta; arguments and tags are told in pieces of their own.
+            // A token is rarely more than one delta; arguments and tags have deltas of their own.
             most: u64::from(max_tokens.unwrap_or_default()) * 3 + 100,
         }
     }
@@ -141,7 +141,7 @@ impl Observed {
     }
 
     /// Returns the text after all thinking.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn visible_text(&self) -> String {
         let text = self.text();
         match text.rsplit_once("</think>") {
             Some((_, said)) => said.trim().to_owned(),

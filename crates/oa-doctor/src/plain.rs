@@ -24,7 +24,7 @@ impl ProbeContext {
             return;
         }
         let mut answer = self.ask_plainly().await;
-        // A model that had to be loaded looks as one whose answer is held back: it has been loaded now.
+        // Loading a model looks like a buffered answer, so the prompt is sent again now that it is loaded.
         if answer.as_ref().is_ok_and(is_held_back) {
             answer = self.ask_plainly().await.or(answer);
         }
@@ -65,14 +65,14 @@ pub(crate) async fn streaming(cx: &mut ProbeContext) -> Finding {
     let observed = match &cx.plain {
         Some(Ok(observed)) => observed,
         Some(Err(error)) => return cx.failed(PROBE, error),
-        None => return Finding::new(PROBE, Verdict::Unknown, "not asked"),
+        None => return Finding::new(PROBE, Verdict::Unknown, "skipped"),
     };
     let (deltas, spread) = (observed.deltas, observed.spread());
     let warn = |seen: String| Finding::new(PROBE, Verdict::Warn, seen);
     let seen = format!("{} within {}", count(deltas, "delta"), shown(spread));
     if observed.bytewise.is_document {
-        return warn("one JSON document in place of a stream".to_owned())
-            .advise("text will come all at once: take a server, or a gateway, that streams");
+        return warn("one JSON document instead of a stream".to_owned())
+            .advise("text will arrive all at once: use a server or gateway that streams");
     }
     if let Some(error) = &observed.failure {
         let seen = format!("{seen}, then: {}", cx.target.quote(error));
@@ -82,15 +82,15 @@ pub(crate) async fn streaming(cx: &mut ProbeContext) -> Finding {
     if is_held_back(observed) {
         let wait = shown(observed.to_first().unwrap_or_default());
         return warn(format!("{}, all at once after {wait}", count(deltas, "delta"))).advise(
-            "something holds the stream back: in a proxy such as nginx set proxy_buffering off",
+            "something buffers the stream: in a proxy such as nginx, set proxy_buffering off",
         );
     }
     match deltas {
         0 => warn("an answer without content".to_owned()),
         1 => warn("the whole answer in one delta".to_owned())
-            .advise("text will come all at once, where the model said more than a word"),
-        _ if !observed.is_complete() => warn(format!("{seen}, and no word that it is complete"))
-            .advise("an answer that was cut off cannot be told from a whole one here"),
+            .advise("text will arrive all at once, if the model said more than a word"),
+        _ if !observed.is_complete() => warn(format!("{seen}, without a sign that it is complete"))
+            .advise("truncated answers look like complete ones here"),
         _ if observed.bytewise.is_done => {
             Finding::new(PROBE, Verdict::Ok, format!("{seen}, then [DONE]"))
         }
@@ -110,14 +110,14 @@ pub(crate) async fn usage(cx: &mut ProbeContext) -> Finding {
             None if observed.is_cut() => {
                 Finding::new(PROBE, Verdict::Unknown, "the answer has no end")
             }
-            None => Finding::new(PROBE, Verdict::Warn, "none is told").advise(advice),
+            None => Finding::new(PROBE, Verdict::Warn, "none is reported").advise(advice),
             Some(usage) => {
                 let (sent, got) = (usage.prompt_tokens, usage.completion_tokens);
                 let place = match &bytewise.usage {
                     _ if bytewise.is_document => "in the document".to_owned(),
                     place if place.payloads > 1 => format!("in {} chunks", place.payloads),
                     place if place.in_choice => "inside the choice".to_owned(),
-                    place if place.alone => "in a last chunk of its own".to_owned(),
+                    place if place.alone => "in a separate last chunk".to_owned(),
                     _ => "beside the finish reason".to_owned(),
                 };
                 match (sent, got) {
@@ -133,9 +133,9 @@ pub(crate) async fn usage(cx: &mut ProbeContext) -> Finding {
     let asks = cx.target.traits.asks_for_usage;
     let finding = match &cx.usage_refusal {
         None => finding,
-        // What was not asked for and came all the same is well.
+        // Usage that arrives without being requested is fine.
         Some(_) if finding.verdict == Verdict::Ok => finding,
-        Some(words) => Finding::new(PROBE, Verdict::Warn, format!("may not be asked for: {words}"))
+        Some(words) => Finding::new(PROBE, Verdict::Warn, format!("cannot be requested: {words}"))
             .advise(advice),
     };
     cx.learned.ask_for_usage = Some(asks);
@@ -191,7 +191,7 @@ pub(crate) async fn idle(cx: &mut ProbeContext) -> Finding {
         return Finding::new(PROBE, Verdict::Ok, seen);
     }
     Finding::new(PROBE, Verdict::Warn, seen).advise(
-        "keep .first_token_timeout(..) well above it; proxies may give up, since no comments come",
+        "keep .first_token_timeout(..) well above it; proxies may give up, because no comments arrive",
     )
 }
 
@@ -208,7 +208,7 @@ pub(crate) async fn speed(cx: &mut ProbeContext) -> Finding {
     if spread < Duration::from_millis(1) || tokens < 8 || is_held_back(observed) {
         return Finding::new(PROBE, Verdict::Ok, format!("{first}; the others came at once"));
     }
-    // The first token is where the time begins.
+    // The time begins with the first token.
     let rate = (tokens - 1) as f64 / spread.as_secs_f64();
     let about = if told.is_some() { "" } else { "about " };
     let seen = format!("{first}, then {about}{rate:.0} tokens a second");
@@ -216,7 +216,7 @@ pub(crate) async fn speed(cx: &mut ProbeContext) -> Finding {
         return Finding::new(PROBE, Verdict::Ok, seen);
     }
     Finding::new(PROBE, Verdict::Warn, seen)
-        .advise("see whether the model runs on the GPU, or take a smaller one")
+        .advise("check that the model runs on the GPU, or use a smaller one")
 }
 
 fn seen(cx: &ProbeContext) -> Option<&Observed> {
@@ -224,5 +224,5 @@ fn seen(cx: &ProbeContext) -> Option<&Observed> {
 }
 
 fn unanswered(probe: Probe) -> Finding {
-    Finding::new(probe, Verdict::Unknown, "nothing was answered to a plain prompt")
+    Finding::new(probe, Verdict::Unknown, "a plain prompt was not answered")
 }

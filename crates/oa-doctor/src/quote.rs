@@ -8,7 +8,7 @@ use oa_redact::Secrets;
 /// The length of a server's text that is shown, in characters.
 const SHOWN: usize = 240;
 
-/// Masks secrets in a server's text: a server may repeat the key that it got.
+/// Masks secrets in a server's text: a server may repeat the key that it received.
 pub(crate) struct Quotes(Secrets);
 
 impl Quotes {

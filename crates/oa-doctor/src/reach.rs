@@ -28,8 +28,8 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
     cx.models = Some(reply);
     let seen = format!("answers after {}", shown(took));
     if matches!(status, 401 | 403) {
-        let seen = format!("{seen}, and refuses the list of models by {}", status);
-        let advice = "set the key that this server wants by .api_key(..)";
+        let seen = format!("{seen}, but rejects the list of models with {}", status);
+        let advice = "set this server's key with .api_key(..)";
         return Finding::new(PROBE, Verdict::Fail, seen).advise(advice);
     }
     let named = cx.provider;
@@ -39,16 +39,16 @@ pub(crate) async fn reach(cx: &mut ProbeContext) -> Finding {
             Verdict::Ok,
             match named {
                 Some(_) => seen,
-                None => format!("{seen}; which server it is cannot be told"),
+                None => format!("{seen}; the server was not recognized"),
             },
         ),
         Some((found, by)) => {
-            let seen = format!("{seen}; it is {} by {by}", found.name());
+            let seen = format!("{seen}; recognized as {} by {by}", found.name());
             match named {
                 Some(named) if named != found => {
-                    let seen = format!("{seen}, and {} was named", named.name());
+                    let seen = format!("{seen}, but {} was configured", named.name());
                     let advice =
-                        "name the right one by .provider(..), unless a gateway is in between";
+                        "set the right one with .provider(..), unless a gateway is in between";
                     Finding::new(PROBE, Verdict::Warn, seen).advise(advice)
                 }
                 named => {
@@ -105,14 +105,14 @@ pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
     let reply = match &cx.models {
         Some(Ok(reply)) => reply,
         Some(Err(error)) => return cx.failed(PROBE, error),
-        None => return Finding::new(PROBE, Verdict::Unknown, "not asked"),
+        None => return Finding::new(PROBE, Verdict::Unknown, "skipped"),
     };
     if !reply.is_success() {
         let error = reply.to_error(&cx.target.endpoint);
         return cx.failed(PROBE, &error);
     }
     let Some(names) = model_names(&reply.body) else {
-        return Finding::new(PROBE, Verdict::Warn, "the answer is no list of models");
+        return Finding::new(PROBE, Verdict::Warn, "the answer is not a list of models");
     };
     let model = &*cx.learned.model;
     let is_it = |name: &String| name == model || name.strip_suffix(":latest") == Some(model);
@@ -136,7 +136,7 @@ pub(crate) async fn models(cx: &mut ProbeContext) -> Finding {
 pub(crate) async fn context(cx: &mut ProbeContext) -> Finding {
     const PROBE: Probe = Probe::Context;
     let Some(tokens) = context_tokens(cx).await else {
-        return Finding::new(PROBE, Verdict::Unknown, "the server does not tell how large it is");
+        return Finding::new(PROBE, Verdict::Unknown, "the server does not report its size");
     };
     cx.learned.context_tokens = Some(tokens);
     let seen = format!("{tokens} tokens");
@@ -165,7 +165,7 @@ async fn context_tokens(cx: &ProbeContext) -> Option<u64> {
         }
         None => {}
     }
-    // Many tell it in the list of models itself.
+    // Many servers report it in the list of models.
     let Some(Ok(reply)) = &cx.models else { return None };
     let list = reply.json();
     let entry = entry(&list["data"], model)?;

@@ -35,20 +35,20 @@ pub(crate) async fn schema(cx: &mut ProbeContext) -> Finding {
             return cx.refused(PROBE, &error, Lack::Schema);
         }
     };
-    // What does not fit is quoted in part, which must be no part of a key.
-    let said = cx.target.quotes.secrets().mask(&observed.said()).into_owned();
+    // Masked before the excerpt is cut, so that no part of a key is shown.
+    let said = cx.target.quotes.secrets().mask(&observed.visible_text()).into_owned();
     let excerpt = cx.target.quotes.quote(&said);
     let (verdict, seen) = match serde_json::from_str::<Value>(&said) {
         Ok(value) => match check_arguments(&schema, value) {
             Ok(_) => (Verdict::Ok, format!("kept: {excerpt}")),
             Err(error) => {
                 let error = cx.target.quotes.quote(&error.to_string());
-                (Verdict::Fail, format!("JSON, but not to the schema: {error}"))
+                (Verdict::Fail, format!("JSON, but not matching the schema: {error}"))
             }
         },
         Err(_) if observed.is_cut() => return cx.cut(PROBE, &observed),
         Err(_) if said.starts_with("```") => {
-            (Verdict::Fail, "JSON in a fence of Markdown".to_owned())
+            (Verdict::Fail, "JSON in a Markdown code fence".to_owned())
         }
         Err(_) => (Verdict::Fail, format!("ignored: {excerpt}")),
     };

@@ -88,11 +88,11 @@ pub(crate) fn signs(provider: Provider) -> Signs {
         Provider::TextGenerationWebui => {
             Signs { page: Some(page("/v1/internal/model/info", "/model_name")), ..none }
         }
-        // Many have a page of this name: it tells the version, and not whose.
+        // Many servers have a page of this name, which shows a version but not the server.
         Provider::Vllm => {
             Signs { owner: "vllm", version: Some(page("/version", "/version")), ..none }
         }
-        // Services are told by their address.
+        // Hosted services are recognized by their address.
         _ => none,
     }
 }

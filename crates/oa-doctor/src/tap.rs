@@ -17,7 +17,7 @@ pub(crate) struct Bytewise {
     pub(crate) first_comment: Option<Instant>,
     /// True if it is one JSON document.
     pub(crate) is_document: bool,
-    /// True if `[DONE]` came.
+    /// True if `[DONE]` was received.
     pub(crate) is_done: bool,
     pub(crate) payloads: u64,
     pub(crate) usage: UsagePlace,
@@ -26,7 +26,7 @@ pub(crate) struct Bytewise {
     pub(crate) calls: Fragments,
 }
 
-/// The number of payloads with token counts, and what stands beside them.
+/// The number of payloads with token counts, and their other content.
 #[derive(Debug, Default)]
 pub(crate) struct UsagePlace {
     pub(crate) payloads: u64,
@@ -84,7 +84,7 @@ impl Tap {
                 }
             }
         }
-        // So that the transport can read into the same buffer again.
+        // Released, so that the transport can reuse the buffer.
         parser.release();
     }
 }

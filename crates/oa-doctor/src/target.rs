@@ -32,7 +32,7 @@ const OURS: [&str; 9] = [
 pub(crate) struct ProbeTarget {
     pub(crate) options: ChatOptions,
     pub(crate) endpoint: Endpoint,
-    /// The server's quirks, as far as they are known.
+    /// The server's quirks, if known.
     pub(crate) traits: ServerTraits,
     pub(crate) quotes: Quotes,
     pub(crate) max_tokens: u32,
@@ -52,7 +52,7 @@ impl ProbeTarget {
         self.endpoint.fetch(Target::Page(path), self.timeouts()).await
     }
 
-    /// Sends a body as it is to the path of chats.
+    /// Sends this body unchanged to the chat path.
     pub(crate) async fn post(&self, body: &Value) -> Result<RawResponse> {
         self.endpoint.fetch(Target::Chat(body), self.timeouts()).await
     }
@@ -79,7 +79,7 @@ impl ProbeTarget {
 
         let mut chat = RawChat::new(&parameters, messages);
         (chat.traits, chat.limits, chat.timeouts) = (self.traits, options.limits, self.timeouts());
-        // Tags are to be seen.
+        // Tags must stay visible.
         chat.quirks.think_tags = ThinkTags::Off;
         let (mut tap, seen) = Tap::new(options.limits.events);
         let asked = Instant::now();

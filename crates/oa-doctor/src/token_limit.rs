@@ -13,7 +13,7 @@ const LIMIT: u32 = 16;
 /// The effect of a limit.
 enum Effect {
     Acts,
-    /// It cuts, but the server says that the model was done.
+    /// It cuts the answer, but the server reports that the model had finished.
     Hidden,
     Ignored,
     /// The answer was shorter than the limit.
@@ -32,29 +32,29 @@ pub(crate) async fn token_limit(cx: &mut ProbeContext) -> Finding {
     {
         return cx.failed(PROBE, error);
     }
-    let how = if first.is_ok() { "ignored" } else { "refused" };
+    let how = if first.is_ok() { "ignored" } else { "rejected" };
     cx.target.swap_token_limit();
     let other = cx.target.token_limit_name();
     match attempt(cx).await {
         Ok(Effect::Acts) => {
             cx.learned.token_limit = Some(cx.target.traits.token_limit);
-            let seen = format!("`{name}` is {how}, and `{other}` acts");
+            let seen = format!("`{name}` is {how}, but `{other}` works");
             Finding::new(PROBE, Verdict::Warn, seen)
-                .advise("read the profile, which says so, or name the provider")
+                .advise("load the profile, which says so, or set the provider")
         }
         second => {
             cx.target.swap_token_limit();
             let also = match second {
                 Ok(Effect::Ignored) => "ignored",
-                Ok(_) => "of no visible effect",
-                Err(_) => "refused",
+                Ok(_) => "without visible effect",
+                Err(_) => "rejected",
             };
             Finding::new(
                 PROBE,
                 Verdict::Fail,
                 format!("`{name}` is {how}, and `{other}` is {also}"),
             )
-            .advise("do not rely on .max_tokens(..): bound answers by .total_timeout(..)")
+            .advise("do not rely on .max_tokens(..): limit answers with .total_timeout(..)")
         }
     }
 }
@@ -64,15 +64,14 @@ fn told(cx: &mut ProbeContext, name: &str, effect: &Result<Effect, Error>) -> Fi
     match effect {
         Ok(Effect::Acts) => {
             cx.learned.token_limit = Some(cx.target.traits.token_limit);
-            finding(Verdict::Ok, format!("`{name}` cuts after {LIMIT} tokens"))
+            finding(Verdict::Ok, format!("`{name}` stops after {LIMIT} tokens"))
         }
         Ok(Effect::Hidden) => {
             cx.learned.token_limit = Some(cx.target.traits.token_limit);
-            let seen = format!("`{name}` cuts, and the server does not say that it did");
-            finding(Verdict::Warn, seen)
-                .advise("an answer that was cut off cannot be told from a whole one here")
+            let seen = format!("`{name}` works, but the server does not report the cut");
+            finding(Verdict::Warn, seen).advise("truncated answers look like complete ones here")
         }
-        _ => finding(Verdict::Unknown, "the model had less to say than was asked for".to_owned()),
+        _ => finding(Verdict::Unknown, "the answer was too short to tell".to_owned()),
     }
 }
 

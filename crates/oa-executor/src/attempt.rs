@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use oa_contain::{Contained, Panic, contain};
 use oa_tools::{BlockingHandler, ErrorBody, Tool, ToolContext, ToolError};
 use oa_types::Outcome;
-use oa_types::contain::{Contained, Panic, contain};
 use serde_json::Value;
 use tokio::task::{self, JoinError, JoinHandle};
 use tokio::time::{self, Instant};
@@ -83,6 +83,7 @@ impl Job {
     }
 
     async fn attempts(&mut self) -> Result<Value, Failure> {
+        let mut retry = 0;
         loop {
             // The last check before the tool's code runs.
             if self.cx.is_cancelled() {
@@ -93,10 +94,10 @@ impl Job {
                 Ok(result) => return Ok(result),
                 Err(failure) => failure,
             };
-            let attempt = self.record.attempts();
-            let Some(delay) = self.pause(attempt, &failure) else { return Err(failure) };
-            self.tell_retry(attempt, &failure, delay);
+            let Some(delay) = self.pause(retry, &failure) else { return Err(failure) };
+            self.tell_retry(&failure, delay);
             time::sleep(delay).await;
+            retry += 1;
         }
     }
 
@@ -142,26 +143,28 @@ impl Job {
         }
     }
 
-    /// Returns the delay before another attempt, or `None` if there is none.
-    fn pause(&self, attempts: u32, failure: &Failure) -> Option<Duration> {
-        let policy = self.retry.as_ref().filter(|policy| attempts < policy.attempts)?;
+    /// Returns the delay before a retry, counted from 0, after this failure; `None` if it is not retried.
+    fn pause(&self, retry: u32, failure: &Failure) -> Option<Duration> {
+        // The first attempt is no retry.
+        let is_left = |policy: &&RetryPolicy| retry < policy.attempts.saturating_sub(1);
+        let policy = self.retry.as_ref().filter(is_left)?;
         let is_worth_it = match failure {
             Failure::Failed(error) => policy.retries(error),
             Failure::TimedOut(_) => policy.timeouts,
             Failure::Cancelled | Failure::Panicked(_) | Failure::RunTimedOut => false,
         };
-        let delay = policy.delay(attempts, seed(self.cx.call_id()));
+        let delay = policy.delay(retry, seed(self.cx.call_id()));
         let is_in_time = self.deadline.is_none_or(|deadline| {
             Instant::now().checked_add(delay).is_some_and(|until| until < deadline)
         });
         (is_worth_it && is_in_time).then_some(delay)
     }
 
-    fn tell_retry(&self, attempt: u32, failure: &Failure, delay: Duration) {
+    fn tell_retry(&self, failure: &Failure, delay: Duration) {
         let retry = ToolRetry {
             call_id: self.cx.call_id().to_owned(),
             tool_name: self.cx.tool_name().to_owned(),
-            attempt,
+            attempt: self.record.attempts(),
             error: failure.text(),
             delay: micros::whole(delay),
         };

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use oa_types::contain::{contain, discard};
+use oa_contain::{contain, discard};
 
 use crate::event::{CallStart, ToolEvent};
 use crate::result::ExecutionResult;
@@ -82,7 +82,7 @@ pub struct Observed {
 }
 
 impl BatchStream {
-    /// Tells callbacks of every start and completion that comes from now on.
+    /// Calls the callbacks for every start and completion from now on.
     pub fn observe(self, callbacks: Callbacks) -> Observed {
         Observed { events: self, callbacks }
     }

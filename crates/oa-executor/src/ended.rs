@@ -1,11 +1,11 @@
 use std::time::Duration;
 
+use oa_contain::Panic;
 use oa_tools::{ArgumentError, ErrorBody};
 use oa_types::Outcome;
-use oa_types::contain::Panic;
 use serde_json::Value;
 
-/// The end of a call, before truncation. The tool's name in an error body is filled in later.
+/// The result of a call, before truncation. The tool's name in an error body is filled in later.
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
     /// The result, or an error body in its place.

@@ -27,13 +27,13 @@ pub enum ToolEvent {
     Status(ToolStatus),
     /// `tool_log`: a log line.
     Log(ToolLog),
-    /// `tool_<name>`: anything else that a tool says.
+    /// `tool_<name>`: custom data from a tool.
     Custom(Box<ToolCustom>),
     /// `tool_retry`: a tool failed and will be run again.
     Retry(ToolRetry),
     /// `tool_call_complete`: a call has ended.
     CallComplete(Arc<ExecutionResult>),
-    /// `tool_metrics`: what the batch took, if asked for.
+    /// `tool_metrics`: the metrics of the batch, if enabled.
     Metrics(Box<BatchMetrics>),
     /// `tools_end`: the batch has ended.
     End(ToolsEnd),

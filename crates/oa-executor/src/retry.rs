@@ -2,10 +2,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oa_contain::contain;
 use oa_tools::ToolError;
-use oa_types::contain::contain;
+use oa_types::Backoff;
 
 /// A retry policy for failed tools: the number of attempts, the delays, and the errors that are retried.
+///
+/// A tool that always fails runs [`attempts`](Self::attempts) times, which is `attempts - 1` retries. The delay before
+/// a retry is random, up to a bound that doubles with each ([`Backoff`]).
 ///
 /// By default all errors are retried unless the tool [opts out](ToolError::retryable). Panics and invalid
 /// arguments are never retried.
@@ -16,18 +20,16 @@ use oa_types::contain::contain;
 /// use oa_executor::RetryPolicy;
 ///
 /// let policy = RetryPolicy::new(5).initial_delay(Duration::from_secs(1)).max_delay(Duration::from_secs(3));
-/// assert!(policy.delay(1, 7) <= Duration::from_secs(1));
-/// assert!(policy.delay(4, 7) <= Duration::from_secs(3));
+/// assert!(policy.delay(0, 7) <= Duration::from_secs(1));
+/// assert!(policy.delay(3, 7) <= Duration::from_secs(3));
 /// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// The largest number of attempts, including the first.
+    /// The maximum number of attempts, including the first; at least 1.
     pub attempts: u32,
-    /// The upper bound of the delay before the second attempt; doubles with each attempt.
-    pub initial_delay: Duration,
-    /// The upper bound of all delays.
-    pub max_delay: Duration,
+    /// The delays: up to 100 ms before the first retry, and up to 5 seconds before any, by default.
+    pub backoff: Backoff,
     /// True if timeouts are retried.
     pub timeouts: bool,
     when: When,
@@ -41,30 +43,28 @@ enum When {
 }
 
 impl RetryPolicy {
-    /// Creates a policy with this many attempts in total and delays of up to 100 ms, 200 ms, and so on up to 5
-    /// s.
+    /// Creates a policy with this many attempts in total and the default delays.
     #[must_use]
     pub fn new(attempts: u32) -> Self {
         Self {
             attempts,
-            initial_delay: Duration::from_millis(100),
-            max_delay: Duration::from_secs(5),
+            backoff: Backoff::new(Duration::from_millis(100), Duration::from_secs(5)),
             timeouts: false,
             when: When::NotExcluded,
         }
     }
 
-    /// Sets the upper bound of the delay before the second attempt.
+    /// Sets the upper bound of the delay before the first retry.
     #[must_use]
     pub fn initial_delay(mut self, delay: Duration) -> Self {
-        self.initial_delay = delay;
+        self.backoff.initial_delay = delay;
         self
     }
 
-    /// Sets the upper bound of all delays.
+    /// Sets the upper bound of any delay.
     #[must_use]
     pub fn max_delay(mut self, delay: Duration) -> Self {
-        self.max_delay = delay;
+        self.backoff.max_delay = delay;
         self
     }
 
@@ -99,32 +99,18 @@ impl RetryPolicy {
         }
     }
 
-    /// Returns the delay after attempt number `attempt`, starting at 1: between half of its upper bound and all
-    /// of it, depending on the seed.
+    /// Returns the delay before a retry, counted from 0; equal seeds give equal delays.
     #[must_use]
-    pub fn delay(&self, attempt: u32, seed: u64) -> Duration {
-        let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
-        let longest = self.initial_delay.saturating_mul(doubled).min(self.max_delay);
-        let spread = mix(seed ^ u64::from(attempt)) >> 40;
-        let half = longest / 2;
-        half + half.mul_f64(spread as f64 / (1_u64 << 24) as f64)
+    pub fn delay(&self, retry: u32, seed: u64) -> Duration {
+        self.backoff.delay(retry, seed)
     }
-}
-
-/// Spreads a number over all 64 bits (the finalizer of SplitMix64).
-fn mix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 impl fmt::Debug for RetryPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RetryPolicy")
             .field("attempts", &self.attempts)
-            .field("initial_delay", &self.initial_delay)
-            .field("max_delay", &self.max_delay)
+            .field("backoff", &self.backoff)
             .field("timeouts", &self.timeouts)
             .finish_non_exhaustive()
     }

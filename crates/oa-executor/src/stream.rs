@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use oa_contain::contain;
 use oa_tools::{Cancel, Cancelled, Tool, ToolContext};
 use oa_types::ToolUseBlock;
-use oa_types::contain::contain;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -78,9 +78,9 @@ struct Delayed {
 }
 
 impl ToolExecutor {
-    /// Runs calls; everything that happens is an event of the stream.
+    /// Runs a batch of calls and returns its events as a stream.
     ///
-    /// Nothing runs before the stream is polled. Timeouts, pauses, blocking handlers and
+    /// Nothing runs before the stream is polled. Timeouts, delays, blocking handlers and
     /// [spawned](crate::Placement::Spawned) tools need a tokio runtime.
     pub fn execute_batch_streaming(&self, calls: Vec<ToolUseBlock>, batch: Batch) -> BatchStream {
         BatchStream::new(self.clone(), calls, batch)
@@ -177,8 +177,7 @@ impl BatchStream {
         self.tools_end()
     }
 
-    /// Cancels the batch: what runs is dropped, what has not begun does not begin, and all are
-    /// completed as cancelled.
+    /// Cancels the batch: running calls are dropped, waiting calls never start, and both complete as canceled.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
@@ -218,7 +217,7 @@ impl BatchStream {
         let slot = rate.reserve(Instant::now());
         if job.deadline.is_some_and(|deadline| deadline <= slot.begin()) {
             let reason = format!(
-                "the rate limit of {} calls per minute delays it past the time limit of the run",
+                "the rate limit of {} calls per minute would delay the call past the time limit of the run",
                 rate.calls()
             );
             return Err(Ended::not_run(reason));
@@ -319,7 +318,7 @@ impl BatchStream {
         })
     }
 
-    /// Returns which dependency keeps a call from running, if any.
+    /// Returns the reason why a dependency keeps a call from running, if one does.
     fn unmet(&self, id: &str) -> Option<String> {
         self.batch.dependencies.of(id).iter().find_map(|dependency| {
             let on = &*dependency.on;

@@ -25,7 +25,7 @@ pub(crate) fn read(
                 let schema = schema.and_then(|schema| schema.get(&name));
                 let value = convert(written, schema, &name)?;
                 if arguments.insert(name.clone(), value).is_some() {
-                    return Err(format!("{} is given twice", quote(&name)));
+                    return Err(format!("{} appears twice", quote(&name)));
                 }
             }
             None if nameless.is_some() || !arguments.is_empty() => {

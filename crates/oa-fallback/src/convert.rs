@@ -58,7 +58,7 @@ fn convert_at(
             };
             match literal(&word) {
                 Some(_) if !types.is_any() && is_named() => Ok(Value::String(word)),
-                // Whether there may be none is seen by whoever checks the arguments.
+                // Whether the value may be absent is decided when the arguments are checked.
                 Some(Value::Null) => Ok(Value::Null),
                 Some(value) if types.allow_value(&value) => Ok(value),
                 _ if types.allow(Type::String) => Ok(Value::String(word)),

@@ -62,7 +62,7 @@ pub enum Match {
     Skip,
 }
 
-/// The fate of the text behind a call.
+/// The treatment of text after a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum AfterCall {

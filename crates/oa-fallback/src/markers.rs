@@ -66,10 +66,10 @@ impl Dialect for Markers {
         let list = prompt::list(tools);
         match self.after {
             AfterCall::Keep => format!(
-                "You can use tools. Where a result belongs into your answer, write a marker in its \
+                "You can use tools. Wherever your answer needs a result, write a marker in its \
                  place:\n\n{EXAMPLE}\n\nThe marker is replaced by the result before your answer is \
                  shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] \
-                 and why: then write the answer anew. {RULES}\n\nTools:\n\n{list}",
+                 and why: then write the answer again. {RULES}\n\nTools:\n\n{list}",
             ),
             AfterCall::Cut => format!(
                 "You can use tools. To use one, end your answer with a marker:\n\n{EXAMPLE}\n\nThen stop \
@@ -108,7 +108,7 @@ impl Dialect for Markers {
     }
 }
 
-const RULES: &str = "A marker stands in one line; text with commas, brackets or line breaks is quoted as \
+const RULES: &str = "A marker must be on one line; text with commas, brackets or line breaks is quoted as \
                      in JSON, and lists and objects are written as in JSON.";
 
 #[derive(Debug)]
@@ -134,9 +134,9 @@ impl Grammar for MarkerGrammar {
                 let input = arguments::read("", Bare::Text, None);
                 return Ok(Match::Call(Box::new(Ready(ParsedCall::of(name, input)))));
             }
-            // A known tool is meant, but not said so that it can be read.
+            // The name of a known tool, but the rest of the marker cannot be read.
             Some(_) if self.tools.knows(name) => {
-                let error = format!("expected `:` or `]` behind the name: {EXAMPLE}");
+                let error = format!("expected `:` or `]` after the name: {EXAMPLE}");
                 return Ok(Match::Call(Box::new(Ready(ParsedCall::malformed(Some(name), error)))));
             }
             _ => return Err(NoMatch::Mismatch),

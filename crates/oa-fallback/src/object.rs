@@ -27,7 +27,7 @@ pub(crate) fn arguments(text: &str) -> Result<Map<String, Value>, String> {
 
 /// Reads JSON, or text that deviates from it without ambiguity.
 fn json(text: &str) -> Result<Value, String> {
-    // Unlike `from_str`, `parse` is compiled once, in `serde_json`: a program has one reader of JSON values less.
+    // Unlike `from_str`, `parse` is compiled once, in `serde_json`, which keeps programs smaller.
     let strict = match text.parse() {
         Ok(value) => return Ok(value),
         Err(error) => error,
@@ -56,11 +56,11 @@ fn call(value: Value) -> ParsedCall {
             let mut others = object.keys().filter(|key| !is_own(key));
             match others.next() {
                 None => Ok(Map::new()),
-                Some(other) => Err(format!("{} does not stand in `arguments`", quote(other))),
+                Some(other) => Err(format!("{} is outside `arguments`", quote(other))),
             }
         }
         (Some(input), None) => as_arguments(input),
-        (Some(_), Some(_)) => Err("the call has its arguments twice".to_owned()),
+        (Some(_), Some(_)) => Err("the call has arguments twice".to_owned()),
     };
     ParsedCall::of(&name, input)
 }

@@ -46,7 +46,7 @@ pub fn plain_message<'a>(
         role => role,
     };
     let in_place = dialect.writes_calls_in_place();
-    // What is text anyway comes first: that is how the model wrote it.
+    // Text comes first, as the model wrote it.
     let mut text = match role {
         MessageRole::Assistant if !in_place => message.text(),
         _ => String::new(),

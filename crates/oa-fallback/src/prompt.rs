@@ -14,7 +14,7 @@ pub(crate) fn list(tools: &[ToolSpec]) -> String {
 
 fn entry(tool: &ToolSpec) -> String {
     let schema = Parameters(&tool.parameters);
-    // Those that must be there come first, in the order of the schema.
+    // Required parameters come first, in the order of the schema.
     let mut required = HashSet::new();
     let mut names: Vec<&str> = Vec::new();
     names.extend(
@@ -61,7 +61,7 @@ fn type_of(schema: &Value) -> String {
         (Some(Value::Array(words)), _) => {
             words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or ")
         }
-        // Its values say what it is.
+        // The values show the type.
         _ if schema.get("enum").is_some() => "value".to_owned(),
         _ if schema.as_object().is_none_or(Map::is_empty) => "any value".to_owned(),
         _ => schema.to_string(),

@@ -49,14 +49,14 @@ impl Dialect for React {
             return String::new();
         }
         format!(
-            "You can use tools. To use one, write what you think, then the call in a line of its own, and \
+            "You can use tools. To use one, write what you think, then the call on a line of its own, and \
              stop:\n\n\
              Thought: what you need to find out\n\
              Action: tool_name(argument=\"text\", other=3)\n\n\
-             The next message has the result, and you go on from there:\n\n\
+             The next message has the result, and you continue from there:\n\n\
              Observation: the result\n\n\
              Never write an observation yourself. Give every argument its name; write text in double \
-             quotes, and lists and objects as in JSON. When you need no tool any more, write:\n\n\
+             quotes, and lists and objects as in JSON. When you need no more tools, write:\n\n\
              Thought: what you have found out\n\
              Final Answer: your answer\n\n\
              Tools:\n\n{}",

@@ -14,7 +14,7 @@ const SPACE: usize = 64;
 /// and as the block shown.
 const COPIES: usize = 5;
 
-const TOO_LARGE: &str = "the call takes more memory than the limit leaves";
+const TOO_LARGE: &str = "the call exceeds the memory limit";
 
 /// The maximum size of the text kept of a malformed call, in bytes.
 const RAW: usize = 4 * 1024;
@@ -211,8 +211,10 @@ impl Scanner {
             if to_come == Rest::Lost {
                 for reading in &mut readings {
                     if let ParsedCall::Valid { name, .. } = reading {
-                        *reading =
-                            ParsedCall::malformed(Some(name), "the answer was cut off in the call");
+                        *reading = ParsedCall::malformed(
+                            Some(name),
+                            "the answer was cut off inside the call",
+                        );
                     }
                 }
             }
@@ -395,7 +397,7 @@ impl Scanner {
         self.at_start = false;
         self.at_line_start = false;
         if readings.is_empty() {
-            readings.push(ParsedCall::malformed(None, "there is no call in it"));
+            readings.push(ParsedCall::malformed(None, "it contains no call"));
         }
         for reading in readings {
             if self.calls >= self.limits.calls {

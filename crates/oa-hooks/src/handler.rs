@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use oa_types::contain::{Contained, Panic};
+use oa_contain::{Contained, Panic};
 
 use crate::decision::{HookDecision, HookEvent, HookOutcome};
 use crate::error::{Error, HookError};

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oa_types::contain::Contained;
+use oa_contain::Contained;
 use serde_json::Value;
 
 use crate::handler::{Running, message_of, within};

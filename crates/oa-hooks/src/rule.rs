@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use oa_types::contain::contain;
+use oa_contain::contain;
 use serde_json::Value;
 
 /// The effect of a rule. The strictest of all matching rules applies.

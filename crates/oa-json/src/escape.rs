@@ -125,7 +125,7 @@ impl fmt::Display for EscapeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Incomplete => "the text ends within an escape",
-            Self::Unknown => "JSON has no such escape",
+            Self::Unknown => "not a JSON escape",
         })
     }
 }
@@ -145,7 +145,7 @@ impl std::error::Error for EscapeError {}
 ///
 /// # Errors
 ///
-/// [`Syntax`](crate::ErrorKind::Syntax) if the text cannot stand between quotes: an escape that JSON does not have, a
+/// [`Syntax`](crate::ErrorKind::Syntax) if the text is not valid between quotes: an escape that JSON does not have, a
 /// surrogate without its other half, a quote, or a control character.
 pub fn unescape(raw: &str) -> Result<Cow<'_, str>> {
     let special = |byte: u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
@@ -220,9 +220,9 @@ fn backslash(raw: &[u8]) -> Option<usize> {
 /// The error for a text that begins with an escape that JSON does not have, and how to write what was meant.
 pub(crate) fn unknown_escape(rest: &str) -> Error {
     Error::syntax(match rest.chars().nth(1) {
-        Some('u') => "a string has `\\u` without four hexadecimal digits".to_owned(),
+        Some('u') => "a string contains `\\u` without four hexadecimal digits".to_owned(),
         Some(other) => {
-            format!("a string has `\\{}`: write `\\\\` for a backslash", other.escape_debug())
+            format!("a string contains `\\{}`: write `\\\\` for a backslash", other.escape_debug())
         }
         None => "a string ends with a backslash".to_owned(),
     })
@@ -231,11 +231,11 @@ pub(crate) fn unknown_escape(rest: &str) -> Error {
 /// The error for a text that begins with half of a surrogate pair.
 pub(crate) fn lone_surrogate(rest: &str) -> Error {
     let unit = rest.get(..UNIT).unwrap_or(rest);
-    Error::syntax(format!("a string has half of a surrogate pair, `{unit}`"))
+    Error::syntax(format!("a string contains an unpaired surrogate, `{unit}`"))
 }
 
 /// The error for a text that begins with a character that must be escaped.
 pub(crate) fn unescaped(rest: &str) -> Error {
     let first = rest.chars().next().unwrap_or_default();
-    Error::syntax(format!("a string has `{}`, which must be escaped", first.escape_debug()))
+    Error::syntax(format!("a string contains `{}`, which must be escaped", first.escape_debug()))
 }

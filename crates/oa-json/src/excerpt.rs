@@ -15,7 +15,7 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", excerpt(text))
 }
 
-/// Says what was expected in place of a text.
+/// Returns the error for a text that differs from what was expected.
 pub(crate) fn unexpected(wanted: &str, found: &str) -> String {
     match found {
         "" => format!("expected {wanted}, found the end"),

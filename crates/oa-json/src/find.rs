@@ -23,7 +23,7 @@ use crate::partial::PartialReader;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ObjectFinder {
-    place: Place,
+    state: State,
     /// The end of the text, held back because it may be the start of a tag.
     held: String,
     object: PartialReader,
@@ -31,7 +31,7 @@ pub struct ObjectFinder {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum State {
     /// Nothing but white space so far.
     #[default]
     Start,
@@ -61,24 +61,24 @@ impl ObjectFinder {
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
         while !rest.is_empty() {
-            rest = match self.place {
-                Place::Start => self.start(rest),
-                Place::Thinking => self.think(rest),
-                Place::Before => match rest.find('{') {
+            rest = match self.state {
+                State::Start => self.start(rest),
+                State::Thinking => self.think(rest),
+                State::Before => match rest.find('{') {
                     Some(at) => {
-                        self.place = Place::Inside;
+                        self.state = State::Inside;
                         &rest[at..]
                     }
                     None => "",
                 },
-                Place::Inside => {
+                State::Inside => {
                     let behind = self.object.push(rest);
                     if self.object.is_complete() {
-                        self.place = Place::Behind;
+                        self.state = State::Behind;
                     }
                     behind
                 }
-                Place::Behind => {
+                State::Behind => {
                     self.is_ambiguous |= rest.contains('{');
                     ""
                 }
@@ -100,13 +100,13 @@ impl ObjectFinder {
     /// after the object, and the errors of [`PartialReader::finish`].
     pub fn finish(self) -> Result<Value> {
         if self.is_ambiguous {
-            let message = "there is another `{` behind the JSON object";
+            let message = "there is another `{` after the JSON object";
             return Err(Error::new(ErrorKind::Ambiguous, message));
         }
-        match self.place {
-            Place::Inside | Place::Behind => self.object.finish(),
-            Place::Start | Place::Thinking | Place::Before => {
-                Err(Error::new(ErrorKind::Missing, "there is no JSON object in the text"))
+        match self.state {
+            State::Inside | State::Behind => self.object.finish(),
+            State::Start | State::Thinking | State::Before => {
+                Err(Error::new(ErrorKind::Missing, "the text contains no JSON object"))
             }
         }
     }
@@ -119,13 +119,13 @@ impl ObjectFinder {
         let same = same.count();
         if same == missing.len() {
             self.held.clear();
-            self.place = Place::Thinking;
+            self.state = State::Thinking;
         } else if same == rest.len() {
             self.held.push_str(rest);
         } else {
             // What was held back has no brace in it.
             self.held.clear();
-            self.place = Place::Before;
+            self.state = State::Before;
             return rest;
         }
         &rest[same..]
@@ -145,7 +145,7 @@ impl ObjectFinder {
             }
             if self.held == CLOSES {
                 self.held.clear();
-                self.place = Place::Before;
+                self.state = State::Before;
                 return &rest[at + next.len_utf8()..];
             }
         }

@@ -104,7 +104,7 @@ pub fn fits(json: &str, bytes: usize) -> bool {
 /// member as the first of its object.
 fn by_signs(json: &str) -> usize {
     let mut held = json.len();
-    // Counts of one byte do not overflow in so many bytes, and many of them are added up at once.
+    // Counts of one byte do not overflow in this many bytes, and many of them are added at once.
     for bytes in json.as_bytes().chunks(u8::MAX.into()) {
         let count =
             |sign| usize::from(bytes.iter().map(|byte| u8::from(*byte == sign)).sum::<u8>());

@@ -134,7 +134,7 @@ impl<'a> LenientReader<'a> {
         Self(Syntax::new(text, Doubt::Refuse, limits))
     }
 
-    /// Sets of which characters words without quotes consist. White space at their ends is dropped.
+    /// Sets the characters of words without quotes. White space at their ends is dropped.
     ///
     /// ```
     /// use oa_json::{LenientReader, LenientValue};

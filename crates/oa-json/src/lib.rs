@@ -31,10 +31,10 @@
 //! - JSON that is valid is read as serde_json reads it, or refused for a reason that the reader documents.
 //! - No text panics. Depth is bounded by [`MAX_DEPTH`], memory by [`Limits`], and time is linear in the text.
 //!
-//! # Who needs this crate alone
+//! # When to use this crate directly
 //!
-//! Programs that show structured output or the arguments of a tool call while they stream, and programs that take
-//! JSON out of what a model says. To run an agent, take the facade `open-agent`.
+//! Use it to show structured output or the arguments of a tool call while they stream, or to extract
+//! JSON from the text of a model. To run an agent, use the facade `open-agent`.
 //!
 //! # Not in it
 //!

@@ -149,7 +149,9 @@ impl PartialReader {
         match (self.state, self.root) {
             (State::Failed(error), _) => Err(error),
             (State::Complete, Some(value)) => Ok(value),
-            (_, None) => Err(Error::new(ErrorKind::Missing, "there is no value")),
+            (_, None) => {
+                Err(Error::new(ErrorKind::Missing, "expected a JSON value, found nothing"))
+            }
             (..) => {
                 let message = "the text ends before the value is complete";
                 Err(Error::new(ErrorKind::Unfinished, message).at(self.path.to_string()))
@@ -301,7 +303,7 @@ impl PartialReader {
                 let bytes = self.path.bytes() + name.len() + text.len();
                 if bytes > self.limits.path_bytes {
                     let most = self.limits.path_bytes;
-                    let message = format!("the names that lead here are longer than {most} bytes");
+                    let message = format!("the path to this value is longer than {most} bytes");
                     return Err(Error::new(ErrorKind::TooLarge, message));
                 }
                 name.push_str(text);
@@ -324,7 +326,7 @@ impl PartialReader {
         if let Some(Value::Object(members)) = self.path.find_open(self.root.as_mut())
             && members.contains_key(&name)
         {
-            let message = format!("{} is given twice", quoted(&name));
+            let message = format!("{} appears twice", quoted(&name));
             return Err(Error::new(ErrorKind::Duplicate, message));
         }
         self.path.enter(name);

@@ -34,7 +34,7 @@ pub fn repair(text: &str, limits: Limits) -> Result<Value> {
     let text = text.strip_prefix("json").unwrap_or(text);
     let mut syntax = Syntax::new(text, Doubt::Resolve, limits);
     if syntax.rest().trim_end_matches('`').is_empty() {
-        return Err(Error::new(ErrorKind::Missing, "there is no value"));
+        return Err(Error::new(ErrorKind::Missing, "expected a JSON value, found nothing"));
     }
     let value = syntax.value()?;
     // Whatever follows may be another value or prose: then nothing is plain.

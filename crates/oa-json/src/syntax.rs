@@ -36,7 +36,7 @@ pub(crate) trait Build: Sized {
 pub(crate) struct Syntax<'a> {
     rest: &'a str,
     doubt: Doubt,
-    /// The characters of which words without quotes consist.
+    /// The characters of words without quotes.
     is_bare: fn(char) -> bool,
     limits: Limits,
     /// The number of bytes that may still be held.
@@ -93,7 +93,9 @@ impl<'a> Syntax<'a> {
     pub(crate) fn end(&mut self) -> Result<()> {
         match self.rest() {
             "" => Ok(()),
-            rest => Err(Error::new(ErrorKind::Ambiguous, format!("{} is left over", quoted(rest)))),
+            rest => {
+                Err(Error::new(ErrorKind::Ambiguous, format!("{} follows the value", quoted(rest))))
+            }
         }
     }
 
@@ -130,7 +132,7 @@ impl<'a> Syntax<'a> {
             }
             let name = self.name()?.ok_or_else(|| self.unexpected("the name of a member"))?;
             if !self.take(':') && !self.ends_here() {
-                return Err(self.unexpected(&format!("a colon behind {}", quoted(&name))));
+                return Err(self.unexpected(&format!("a colon after {}", quoted(&name))));
             }
             // A member without its value goes.
             if self.ends_here() {

@@ -48,14 +48,14 @@ impl Build for Value {
             Doubt::Resolve => constant(word).or_else(|| number(word).map(Self::Number)),
         };
         value.ok_or_else(|| {
-            Error::syntax(format!("{} is not a value: text needs quotes", quoted(word)))
+            Error::syntax(format!("{} is not a JSON value: strings need quotes", quoted(word)))
         })
     }
 }
 
 /// The error for a second member of one name.
 pub(crate) fn given_twice(name: &str) -> Error {
-    Error::new(ErrorKind::Duplicate, format!("{} is given twice", quoted(name)))
+    Error::new(ErrorKind::Duplicate, format!("{} appears twice", quoted(name)))
 }
 
 /// Returns the value that a word without quotes is in JSON or in Python: a number, or one of `true`, `false`, `null`,

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use oa_chat::{Error, Result, Timeout};
 
-use crate::board::{Board, Rules};
 use crate::breaker::{Breaker, BreakerConfig};
-use crate::desk::Desk;
+use crate::dispatcher::Dispatcher;
 use crate::policy::Policy;
 use crate::router::Router;
-use crate::seat::Seat;
+use crate::scheduler::{Scheduler, Settings};
 use crate::server::Server;
-use crate::set::MOST_SERVERS;
+use crate::server_set::MAX_SERVERS;
 use crate::shared::Shared;
+use crate::slots::ServerSlots;
 
 /// Practically forever, but safe to add to any time.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
@@ -69,7 +69,7 @@ impl RouterBuilder {
     }
 
     /// Sets the default cap: the largest number of answers in progress at a server without its own
-    /// [cap](Server::cap), at least 1. A request occupies a place from when it is sent until its answer ends or
+    /// [cap](Server::cap), at least 1. A request occupies a slot from when it is sent until its answer ends or
     /// is dropped. Unlimited by default. A default that every server overrides is an error at
     /// [`build`](Self::build).
     pub fn cap(mut self, answers: usize) -> Self {
@@ -140,7 +140,7 @@ impl RouterBuilder {
             return Err(Error::config(fault));
         }
         let default = (self.policy == Policy::LeastBusy).then_some(4_096);
-        let rules = Rules {
+        let settings = Settings {
             policy: self.policy,
             queue: self.queue.unwrap_or(256),
             longest_wait: at_most(self.longest_wait, Duration::from_secs(300)),
@@ -151,15 +151,15 @@ impl RouterBuilder {
             },
             patience: at_most(self.patience, Duration::from_secs(2)),
         };
-        let seat = |server: &Server| {
-            Seat::new(Breaker::new(self.breaker.clone()), server.cap.or(self.cap))
+        let slots = |server: &Server| {
+            ServerSlots::new(Breaker::new(self.breaker.clone()), server.cap.or(self.cap))
         };
-        let seats = self.servers.iter().map(seat).collect();
+        let servers = self.servers.iter().map(slots).collect();
         let seed = self.seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         let names = names(&self.servers);
         let services = self.servers.into_iter().map(|server| server.service).collect();
-        let desk = Arc::new(Desk::new(Board::new(rules, seats, seed)));
-        Ok(Router(Arc::new(Shared { desk, services, names })))
+        let dispatcher = Arc::new(Dispatcher::new(Scheduler::new(settings, servers, seed)));
+        Ok(Router(Arc::new(Shared { dispatcher, services, names })))
     }
 
     /// Returns the first mistake, if any.
@@ -175,7 +175,7 @@ impl RouterBuilder {
         let has_queue = self.queue != Some(0);
         let faults = [
             (servers.is_empty(), "a router needs at least one server: add one with endpoint"),
-            (servers.len() > MOST_SERVERS, "a router can have at most 64 servers"),
+            (servers.len() > MAX_SERVERS, "a router can have at most 64 servers"),
             (
                 self.cap == Some(0) || servers.iter().any(|server| server.cap == Some(0)),
                 "cap must be at least 1",

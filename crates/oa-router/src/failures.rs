@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use oa_chat::{Error, ErrorKind};
 
-use crate::board::Refusal;
+use crate::scheduler::Rejection;
 
 /// The largest number of servers named in an error.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 /// The longest message of one server, in characters.
-const LONGEST_WORDS: usize = 120;
+const MAX_EXCERPT: usize = 120;
 
 /// A server and its error.
 #[derive(Debug)]
@@ -20,48 +20,51 @@ pub(crate) struct Failure {
 
 /// The reason why a server was not used.
 #[derive(Clone, Debug)]
-pub(crate) enum Untried {
+pub(crate) enum Unused {
     /// Its circuit is open for this long, after this failure.
-    LeftAlone(Duration, Option<String>),
-    NoRoom,
+    CircuitOpen(Duration, Option<String>),
+    Busy,
 }
 
 /// Returns the most relevant error with a message about all of them. An error response ranks above a broken
 /// answer, and that above a failed connection. The error is retryable if any of them is, or if a server was not
 /// used; `earliest` is the time until a server can be used again.
-pub(crate) fn sum_up(
+pub(crate) fn summarize(
     failures: Vec<Failure>,
-    untried: &[(usize, Untried)],
-    refusal: Refusal,
+    unused: &[(usize, Unused)],
+    rejection: Rejection,
     names: &[impl AsRef<str>],
     earliest: Duration,
 ) -> Error {
     let wait = Some(earliest).filter(|wait| !wait.is_zero());
     let is_retryable =
-        !untried.is_empty() || failures.iter().any(|failure| failure.error.is_retryable());
-    let mut words = words(&failures, untried, names);
-    match refusal {
-        Refusal::LeftAlone => {}
-        Refusal::QueueFull(waiting) => {
-            words.push_str(&format!("; {waiting} requests wait already"));
+        !unused.is_empty() || failures.iter().any(|failure| failure.error.is_retryable());
+    let mut message = message(&failures, unused, names);
+    match rejection {
+        Rejection::AllOpen => {}
+        Rejection::QueueFull(0) => message.push_str("; queueing is disabled"),
+        Rejection::QueueFull(waiting) => {
+            message.push_str(&format!("; the queue is full ({waiting} waiting)"));
         }
-        Refusal::Waited(wait) => words.push_str(&format!("; waited for {wait:?}")),
+        Rejection::TimedOut(wait) => {
+            message.push_str(&format!("; timed out after waiting {wait:?} for a free server"));
+        }
     }
-    let telling = failures.into_iter().map(|failure| failure.error).max_by_key(rank);
-    match telling {
-        None => Error::unavailable(words, wait),
+    let most_relevant = failures.into_iter().map(|failure| failure.error).max_by_key(rank);
+    match most_relevant {
+        None => Error::unavailable(message, wait),
         // With only one server, its own error says everything.
         Some(error) => {
-            let error = if names.len() == 1 { error } else { error.with_message(words) };
+            let error = if names.len() == 1 { error } else { error.with_message(message) };
             if is_retryable { error.retryable_after(wait) } else { error }
         }
     }
 }
 
-/// A failure in a few words.
+/// Returns the error on one line, shortened.
 pub(crate) fn excerpt(error: &Error) -> String {
-    let mut words: String = error.to_string().chars().take(LONGEST_WORDS + 1).collect();
-    if let Some((end, _)) = words.char_indices().nth(LONGEST_WORDS) {
+    let mut words: String = error.to_string().chars().take(MAX_EXCERPT + 1).collect();
+    if let Some((end, _)) = words.char_indices().nth(MAX_EXCERPT) {
         words.truncate(end);
         words.push('…');
     }
@@ -80,23 +83,26 @@ fn rank(error: &Error) -> u8 {
     }
 }
 
-fn words(failures: &[Failure], untried: &[(usize, Untried)], names: &[impl AsRef<str>]) -> String {
+/// Describes each server that failed or was not used.
+fn message(failures: &[Failure], unused: &[(usize, Unused)], names: &[impl AsRef<str>]) -> String {
     let name = |server: usize| names.get(server).map_or("?", AsRef::as_ref);
     let tried = failures
         .iter()
         .map(|Failure { server, error }| format!("{} failed: {}", name(*server), excerpt(error)));
-    let left_out = untried.iter().map(|(server, why)| match why {
-        Untried::LeftAlone(left, None) => format!("{} is left alone for {left:?}", name(*server)),
-        Untried::LeftAlone(left, Some(last)) => {
-            format!("{} is left alone for {left:?} after: {last}", name(*server))
+    let not_used = unused.iter().map(|(server, why)| match why {
+        Unused::CircuitOpen(left, None) => {
+            format!("{} has an open circuit for another {left:?}", name(*server))
         }
-        Untried::NoRoom => format!("{} is busy", name(*server)),
+        Unused::CircuitOpen(left, Some(last)) => {
+            format!("{} has an open circuit for another {left:?} after: {last}", name(*server))
+        }
+        Unused::Busy => format!("{} is busy", name(*server)),
     });
-    let count = failures.len() + untried.len();
-    let mut parts: Vec<String> = tried.chain(left_out).take(MOST_NAMED).collect();
-    if count > MOST_NAMED {
-        parts.push(format!("and {} more", count - MOST_NAMED));
+    let count = failures.len() + unused.len();
+    let mut parts: Vec<String> = tried.chain(not_used).take(MAX_NAMED).collect();
+    if count > MAX_NAMED {
+        parts.push(format!("and {} more", count - MAX_NAMED));
     }
-    let asked = failures.len();
-    format!("no answer from {} servers, {asked} asked: {}", names.len(), parts.join("; "))
+    let tried = failures.len();
+    format!("no server answered ({tried} of {} tried): {}", names.len(), parts.join("; "))
 }

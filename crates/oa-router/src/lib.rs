@@ -50,7 +50,7 @@
 //! 2. otherwise, the server chosen by the [`Policy`].
 //!
 //! If no server has room, the request waits in one queue for all servers, in order of arrival; freed capacity
-//! goes immediately to the first request that can use it. A request occupies a place from when it is sent until
+//! goes immediately to the first request that can use it. A request occupies a slot from when it is sent until
 //! its answer ends or is dropped.
 //!
 //! # Failover
@@ -87,7 +87,7 @@
 //! | how long it is open, the first time and at most | 1 and 30 seconds | [`BreakerConfig::open_for`], [`BreakerConfig::max_open`] |
 //! | a `Retry-After` that is honored | 600 seconds | [`BreakerConfig::max_retry_after`] |
 //! | requests at once after a trial | 2, and one more for each answer that begins, up to 32 | fixed |
-//! | words about one server in an error, and how many are named | 120 characters, 8 | fixed |
+//! | the excerpt of one server's error, and how many servers are named | 120 characters, 8 | fixed |
 //!
 //! # Design of the balancer
 //!
@@ -98,7 +98,7 @@
 //! requests one at a time. That would need a background task with an owner; a request for a busy server would
 //! block all requests behind it; one error would fail all of them; and it could not consider a conversation's
 //! own server or the servers that already failed a request. So requests do not pass through the balancer. One
-//! board, behind a lock held for microseconds, tracks room, waiting requests and health. When several servers
+//! scheduler, behind a lock held for microseconds, tracks room, waiting requests and health. When several servers
 //! could take a request, the balancer's discovery is told exactly these, and it picks one. Waiting is a future:
 //! dropping it leaves the queue.
 //!
@@ -113,18 +113,18 @@ mod router;
 mod server;
 mod status;
 
-mod desk;
+mod dispatcher;
 mod failures;
-mod journey;
-mod judge;
+mod outcome;
+mod routed_request;
 mod shared;
 
-mod board;
+mod affinity;
+mod balancer;
 mod breaker;
-mod choice;
-mod memory;
-mod seat;
-mod set;
+mod scheduler;
+mod server_set;
+mod slots;
 
 pub use crate::breaker::{AttemptOutcome, Breaker, BreakerConfig, Health, Pass};
 pub use crate::builder::RouterBuilder;

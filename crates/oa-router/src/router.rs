@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use oa_chat::{AnswerStream, ChatRequest, Error, Result};
 use tower::Service;
 
-use crate::journey::Journey;
+use crate::routed_request::RoutedRequest;
 use crate::shared::Shared;
 use crate::status::ServerStatus;
 
@@ -31,19 +31,19 @@ impl Router {
     /// Returns the status of each server, in the order in which they were named.
     #[must_use]
     pub fn status(&self) -> Vec<ServerStatus> {
-        self.0.desk.with(|board, now| {
-            let seats = board.seats().iter().zip(&self.0.names);
-            let status = seats.map(|(seat, name)| ServerStatus {
+        self.0.dispatcher.with(|scheduler, now| {
+            let servers = scheduler.servers().iter().zip(&self.0.names);
+            let status = servers.map(|(slots, name)| ServerStatus {
                 name: name.clone(),
-                health: seat.breaker.health(now),
-                cap: seat.cap,
-                in_use: seat.in_use,
-                asked: seat.counts.asked,
-                answered: seat.counts.answered,
-                failed: seat.counts.failed,
-                refused: seat.counts.refused,
-                given_up: seat.counts.given_up,
-                last_failure: seat.last_failure.clone(),
+                health: slots.breaker.health(now),
+                cap: slots.cap,
+                in_use: slots.in_use,
+                asked: slots.counts.asked,
+                answered: slots.counts.answered,
+                failed: slots.counts.failed,
+                refused: slots.counts.refused,
+                given_up: slots.counts.given_up,
+                last_failure: slots.last_failure.clone(),
             });
             status.collect()
         })
@@ -52,13 +52,13 @@ impl Router {
     /// Returns the number of requests waiting for a server.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.0.desk.with(|board, _| board.in_line())
+        self.0.dispatcher.with(|scheduler, _| scheduler.queued())
     }
 
     /// Returns the number of remembered conversations.
     #[must_use]
     pub fn remembered(&self) -> usize {
-        self.0.desk.with(|board, _| board.remembered())
+        self.0.dispatcher.with(|scheduler, _| scheduler.remembered())
     }
 }
 
@@ -72,7 +72,7 @@ impl Service<ChatRequest> for Router {
     }
 
     fn call(&mut self, request: ChatRequest) -> Self::Future {
-        Journey::new(Arc::clone(&self.0), request).go_on()
+        RoutedRequest::new(Arc::clone(&self.0), request).run()
     }
 }
 

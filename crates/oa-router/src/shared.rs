@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use oa_chat::AnyChat;
 
-use crate::desk::Desk;
+use crate::dispatcher::Dispatcher;
 
 /// The state that clones of a router share.
 pub(crate) struct Shared {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) services: Vec<AnyChat>,
     pub(crate) names: Vec<String>,
 }

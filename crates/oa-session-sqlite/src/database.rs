@@ -325,7 +325,7 @@ fn read_messages(transaction: &Transaction<'_>, found: &Found) -> Result<Vec<Mes
     while let Some(row) = rows.next().map_err(failed)? {
         let (place, body): (usize, String) = row.try_into().map_err(failed)?;
         if place != messages.len() || place >= found.info.message_count {
-            return Err(corrupt(format!("message {place} is out of place")));
+            return Err(corrupt(format!("message {place} is out of order")));
         }
         messages.push(from_json(&body, &format!("message {place}"))?);
     }
@@ -335,7 +335,9 @@ fn read_messages(transaction: &Transaction<'_>, found: &Found) -> Result<Vec<Mes
     let open = open_calls(&messages).map_err(|error| corrupt(error.to_string()))?;
     match open.first() {
         None => Ok(messages),
-        Some(id) => Err(corrupt(format!("it ends without the result of call {id:.64}"))),
+        Some(id) => {
+            Err(corrupt(format!("the conversation ends without the result of call {id:.64}")))
+        }
     }
 }
 

@@ -108,7 +108,7 @@ fn create_empty(path: &Path) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::AlreadyExists,
-        "temporary files of the database are in the way",
+        "a temporary file of the database already exists",
     ))
 }
 

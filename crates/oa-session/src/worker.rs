@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use oa_types::contain::{contain, discard};
+use oa_contain::{contain, discard};
 
 use crate::error::{Error, ErrorKind};
 use crate::store::StoreFuture;

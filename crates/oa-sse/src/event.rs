@@ -25,13 +25,13 @@ pub enum Item<'a> {
 /// All its data are slices of the parser's input or buffer. To keep an event, call
 /// [`into_owned`](Self::into_owned).
 pub struct Event<'a> {
-    place: Place<'a>,
+    location: DataLocation<'a>,
     name: &'a [u8],
     id: Option<&'a Arc<str>>,
 }
 
 /// The location of an event's data.
-pub(crate) enum Place<'a> {
+pub(crate) enum DataLocation<'a> {
     Chunk(&'a Bytes, Span),
     /// In a buffer of the parser, from this offset.
     Held(&'a mut Vec<u8>, usize),
@@ -39,8 +39,12 @@ pub(crate) enum Place<'a> {
 
 impl<'a> Event<'a> {
     #[inline]
-    pub(crate) fn new(place: Place<'a>, name: &'a [u8], id: Option<&'a Arc<str>>) -> Self {
-        Self { place, name, id }
+    pub(crate) fn new(
+        location: DataLocation<'a>,
+        name: &'a [u8],
+        id: Option<&'a Arc<str>>,
+    ) -> Self {
+        Self { location, name, id }
     }
 
     /// Returns the data as text, with invalid UTF-8 replaced by U+FFFD.
@@ -56,18 +60,18 @@ impl<'a> Event<'a> {
     #[inline]
     #[must_use]
     pub fn raw_data(&self) -> &[u8] {
-        match &self.place {
-            Place::Chunk(chunk, span) => span.of(chunk),
-            Place::Held(held, start) => &held[*start..],
+        match &self.location {
+            DataLocation::Chunk(chunk, span) => span.of(chunk),
+            DataLocation::Held(held, start) => &held[*start..],
         }
     }
 
     /// Returns the data as `Bytes`: a reference to the chunk, or a copy if the data spanned chunks.
     #[must_use]
     pub fn data_bytes(&self) -> Bytes {
-        match &self.place {
-            Place::Chunk(chunk, span) => chunk.slice(span.start..span.end),
-            Place::Held(held, start) => Bytes::copy_from_slice(&held[*start..]),
+        match &self.location {
+            DataLocation::Chunk(chunk, span) => chunk.slice(span.start..span.end),
+            DataLocation::Held(held, start) => Bytes::copy_from_slice(&held[*start..]),
         }
     }
 
@@ -98,12 +102,12 @@ impl<'a> Event<'a> {
     pub fn into_owned(self) -> EventBuf {
         let name = Bytes::copy_from_slice(self.name);
         let id = self.id.cloned();
-        let data = match self.place {
-            Place::Chunk(chunk, span) => chunk.slice(span.start..span.end),
-            Place::Held(held, start) if held.len() > held.capacity() / 2 => {
+        let data = match self.location {
+            DataLocation::Chunk(chunk, span) => chunk.slice(span.start..span.end),
+            DataLocation::Held(held, start) if held.len() > held.capacity() / 2 => {
                 Bytes::from(mem::take(held)).split_off(start)
             }
-            Place::Held(held, start) => Bytes::copy_from_slice(&held[start..]),
+            DataLocation::Held(held, start) => Bytes::copy_from_slice(&held[start..]),
         };
         EventBuf { data, name, id }
     }

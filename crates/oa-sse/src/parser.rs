@@ -6,7 +6,7 @@ use bytes::Bytes;
 use memchr::memchr2;
 
 use crate::error::Error;
-use crate::event::{Event, Item, Place};
+use crate::event::{DataLocation, Event, Item};
 use crate::limits::Limits;
 use crate::line::{
     DATA, Line, Lines, Span, Step, after_line_break, append, empty, find_line_end, milliseconds,
@@ -199,7 +199,7 @@ impl Parser {
     #[inline]
     fn event_in_chunk(&self, name: Span, data: Span) -> Event<'_> {
         let chunk = &self.lines.chunk;
-        Event::new(Place::Chunk(chunk, data), name.of(chunk), self.id.as_ref())
+        Event::new(DataLocation::Chunk(chunk, data), name.of(chunk), self.id.as_ref())
     }
 
     /// Returns true if `lend_event` has an event to return.
@@ -585,9 +585,9 @@ impl Parser {
             Name::Held => &self.held_name[..],
         };
         let place = match self.data {
-            Data::None => Place::Chunk(chunk, Span { start: 0, end: 0 }),
-            Data::Chunk(span) => Place::Chunk(chunk, span),
-            Data::Held(start) => Place::Held(&mut self.held, start),
+            Data::None => DataLocation::Chunk(chunk, Span { start: 0, end: 0 }),
+            Data::Chunk(span) => DataLocation::Chunk(chunk, span),
+            Data::Held(start) => DataLocation::Held(&mut self.held, start),
         };
         Event::new(place, name, self.id.as_ref())
     }

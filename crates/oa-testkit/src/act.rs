@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
-use oa_types::contain::contain;
+use oa_contain::contain;
 
 use crate::chop::Cut;
 use crate::reply::{Closing, Content, Ending, Framing, Reply};
@@ -22,7 +22,7 @@ pub(crate) struct Act {
 
 #[derive(Debug)]
 pub(crate) enum Opening {
-    Answer(Answer),
+    Response(PlannedResponse),
     HangUp,
     Raw(Bytes),
     Reset,
@@ -31,7 +31,7 @@ pub(crate) enum Opening {
 
 /// A response with a head.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PlannedResponse {
     pub(crate) closing: Closing,
     pub(crate) ending: Ending,
     pub(crate) framing: Framing,
@@ -66,12 +66,14 @@ impl Act {
             made = caught(|| rule(request)).map_err(|message| format!("its rule: {message}"))?;
             reply = &made;
         }
-        Err("its rules return rules without end".to_owned())
+        Err("its rules keep returning rules".to_owned())
     }
 
     fn of(reply: &Reply, request: &Request, number: usize) -> Self {
         let opening = match &reply.content {
-            Content::Body(body) => Opening::Answer(Answer::new(reply, body.clone(), None)),
+            Content::Body(body) => {
+                Opening::Response(PlannedResponse::new(reply, body.clone(), None))
+            }
             Content::HangUp => Opening::HangUp,
             Content::Raw(bytes) => Opening::Raw(bytes.clone()),
             Content::Reset => Opening::Reset,
@@ -80,14 +82,14 @@ impl Act {
             Content::Speech(speech) => {
                 let body = Completion::new(speech, request, number).body();
                 let kind = if request.is_stream() { EVENT_STREAM } else { JSON };
-                Opening::Answer(Answer::new(reply, body, Some(kind)))
+                Opening::Response(PlannedResponse::new(reply, body, Some(kind)))
             }
         };
         Self { delay: reply.delay_head, opening }
     }
 }
 
-impl Answer {
+impl PlannedResponse {
     fn new(reply: &Reply, body: Bytes, kind: Option<HeaderValue>) -> Self {
         let mut headers = reply.headers.clone();
         let kind = kind.as_ref().or_else(|| headers.get(header::CONTENT_TYPE)).cloned();
@@ -141,12 +143,12 @@ const MAX_RULES: usize = 8;
 mod tests {
     use http::{Method, Uri};
 
-    use crate::requests::Asked;
+    use crate::requests::RequestParts;
 
     use super::*;
 
     fn request() -> Request {
-        let asked = Asked {
+        let asked = RequestParts {
             body: Bytes::from_static(b"{}"),
             connection: None,
             headers: HeaderMap::new(),
@@ -167,14 +169,14 @@ mod tests {
         assert!(matches!(act.opening, Opening::Silence));
         assert_eq!(
             Act::new(&Reply::by(endless), &request(), 1).unwrap_err(),
-            "its rules return rules without end"
+            "its rules keep returning rules"
         );
     }
 
     /// Checks the announced length and the content of each piece.
     #[track_caller]
     fn check(reply: Reply, expected: &[(usize, &str)]) {
-        let Opening::Answer(answer) = Act::new(&reply, &request(), 1).unwrap().opening else {
+        let Opening::Response(answer) = Act::new(&reply, &request(), 1).unwrap().opening else {
             panic!("an answer")
         };
         let pieces = answer.pieces.iter();

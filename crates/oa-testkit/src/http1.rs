@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode, Uri};
 
-use crate::act::Answer;
+use crate::act::PlannedResponse;
 use crate::reply::{Closing, Framing};
 
 /// Parses requests from the bytes of a connection: push into [`buffer`](Self::buffer), then call next.
@@ -132,7 +132,7 @@ impl Inbox {
                         return Ok(Err(Body::Chunk { body, left }));
                     }
                     if !body.ends_with(b"\r\n") {
-                        return Err(bad("a chunk is longer than it says"));
+                        return Err(bad("a chunk is longer than announced"));
                     }
                     body.truncate(body.len() - 2);
                     Body::ChunkSize { body }
@@ -173,21 +173,21 @@ impl Head {
         let old = match version {
             "HTTP/1.0" => true,
             "HTTP/1.1" => false,
-            _ => return Err(bad("the first line is not a request of HTTP/1.1")),
+            _ => return Err(bad("the request is not HTTP/1.1")),
         };
 
         let mut headers = HeaderMap::new();
         for line in lines {
             let (name, value) = line.split_once(':').ok_or(bad("a header has no colon"))?;
-            let name = HeaderName::try_from(name).map_err(|_| bad("a header's name is wrong"))?;
+            let name = HeaderName::try_from(name).map_err(|_| bad("invalid header name"))?;
             let value = HeaderValue::from_str(value.trim_matches([' ', '\t']));
-            let value = value.map_err(|_| bad("a header's value is wrong"))?;
+            let value = value.map_err(|_| bad("invalid header value"))?;
             if headers.try_append(name, value).is_err() {
                 return Err(bad("there are too many headers"));
             }
         }
-        let method = Method::try_from(method).map_err(|_| bad("the method is wrong"))?;
-        let uri = Uri::try_from(uri).map_err(|_| bad("the path is wrong"))?;
+        let method = Method::try_from(method).map_err(|_| bad("invalid method"))?;
+        let uri = Uri::try_from(uri).map_err(|_| bad("invalid path"))?;
         Ok(Self { headers, method, old, uri })
     }
 
@@ -233,7 +233,7 @@ impl Incoming {
 }
 
 /// Writes the head of a response.
-pub(crate) fn head_of(answer: &Answer) -> Bytes {
+pub(crate) fn head_of(answer: &PlannedResponse) -> Bytes {
     let status = answer.status;
     let reason = status.canonical_reason().unwrap_or("Unknown");
     let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();

@@ -18,10 +18,10 @@ use http_body_util::{BodyExt, Limited};
 use tokio::time::{self, Sleep};
 use tower::Service;
 
-use crate::act::{Act, Answer, Opening, Piece};
+use crate::act::{Act, Opening, Piece, PlannedResponse};
 use crate::http1::MAX_BODY;
 use crate::reply::{Ending, Framing};
-use crate::requests::{Asked, Request};
+use crate::requests::{Request, RequestParts};
 use crate::script::Script;
 use crate::stage::{Curtain, Playing, Stage};
 
@@ -149,24 +149,24 @@ where
     let (head, body) = request.into_parts();
     let body = Limited::new(body, MAX_BODY).collect().await.map_err(io::Error::other)?.to_bytes();
     let (headers, method, uri) = (head.headers, head.method, head.uri);
-    let (act, playing) = stage.ask(Asked { body, connection: None, headers, method, uri });
+    let (act, playing) = stage.ask(RequestParts { body, connection: None, headers, method, uri });
 
     let Act { delay, opening } = act;
     if !delay.is_zero() {
         time::sleep(delay).await;
     }
     let (kind, message) = match opening {
-        Opening::Answer(answer) => return Ok(response(answer, playing)),
-        Opening::HangUp => (io::ErrorKind::UnexpectedEof, "closed before the answer"),
-        Opening::Raw(_) => (io::ErrorKind::InvalidData, "the answer is not HTTP"),
-        Opening::Reset => (io::ErrorKind::ConnectionReset, "reset before the answer"),
+        Opening::Response(answer) => return Ok(response(answer, playing)),
+        Opening::HangUp => (io::ErrorKind::UnexpectedEof, "connection closed before the response"),
+        Opening::Raw(_) => (io::ErrorKind::InvalidData, "the response is not HTTP"),
+        Opening::Reset => (io::ErrorKind::ConnectionReset, "connection reset before the response"),
         Opening::Silence => std::future::pending().await,
     };
     playing.cut();
     Err(io::Error::new(kind, message))
 }
 
-fn response(answer: Answer, playing: Playing) -> Response<MemoryBody> {
+fn response(answer: PlannedResponse, playing: Playing) -> Response<MemoryBody> {
     let mut headers = answer.headers;
     if answer.framing == Framing::Length {
         headers.entry(header::CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(answer.length));
@@ -273,11 +273,15 @@ impl Body for MemoryBody {
                 Poll::Ready(None)
             }
             Ending::Close => {
-                let error = this.fail(io::ErrorKind::UnexpectedEof, "closed before the body's end");
+                let error = this.fail(
+                    io::ErrorKind::UnexpectedEof,
+                    "connection closed before the end of the body",
+                );
                 Poll::Ready(Some(Err(error)))
             }
             Ending::Reset => {
-                let error = this.fail(io::ErrorKind::ConnectionReset, "reset in the body");
+                let error =
+                    this.fail(io::ErrorKind::ConnectionReset, "connection reset inside the body");
                 Poll::Ready(Some(Err(error)))
             }
             Ending::Stall => Poll::Pending,

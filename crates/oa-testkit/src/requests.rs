@@ -33,8 +33,8 @@ struct Kept {
 }
 
 impl Request {
-    pub(crate) fn new(number: usize, asked: Asked) -> Self {
-        let Asked { body, connection, mut headers, method, uri } = asked;
+    pub(crate) fn new(number: usize, asked: RequestParts) -> Self {
+        let RequestParts { body, connection, mut headers, method, uri } = asked;
         for name in SECRET {
             if let header::Entry::Occupied(mut entry) = headers.entry(name) {
                 entry.iter_mut().for_each(|value| value.set_sensitive(true));
@@ -211,7 +211,7 @@ impl fmt::Debug for Request {
 }
 
 /// The parts of a request, as read by either server.
-pub(crate) struct Asked {
+pub(crate) struct RequestParts {
     pub(crate) body: Bytes,
     pub(crate) connection: Option<usize>,
     pub(crate) headers: HeaderMap,
@@ -242,7 +242,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) fn push(&mut self, asked: Asked) -> Request {
+    pub(crate) fn push(&mut self, asked: RequestParts) -> Request {
         let request = Request::new(self.forgotten + self.requests.len() + 1, asked);
         self.bytes += request.body().len();
         self.requests.push_back(request.clone());
@@ -340,8 +340,8 @@ const MAX_ROLES: usize = 8;
 mod tests {
     use super::*;
 
-    fn asked(body: Bytes) -> Asked {
-        Asked {
+    fn asked(body: Bytes) -> RequestParts {
+        RequestParts {
             body,
             connection: None,
             headers: HeaderMap::new(),

@@ -167,8 +167,8 @@ impl Expectation {
     pub(crate) fn complaint(&self, request: &Request) -> Option<String> {
         match crate::act::caught(|| (self.check)(request)) {
             Ok(true) => None,
-            Ok(false) => Some(format!("does not meet {:?}", self.what)),
-            Err(message) => Some(format!("does not meet {:?}: {message}", self.what)),
+            Ok(false) => Some(format!("does not match {:?}", self.what)),
+            Err(message) => Some(format!("does not match {:?}: {message}", self.what)),
         }
     }
 }

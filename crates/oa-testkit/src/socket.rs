@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time;
 
-use crate::act::{Act, Answer, Opening};
+use crate::act::{Act, Opening, PlannedResponse};
 use crate::http1::{self, Inbox, Malformed};
 use crate::reply::{Closing, Ending, Framing};
-use crate::requests::{Asked, Request};
+use crate::requests::{Request, RequestParts};
 use crate::script::Script;
 use crate::stage::{Curtain, Playing, Stage};
 
@@ -254,8 +254,8 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
         let (body, headers, method, uri) =
             (request.body, request.headers, request.method, request.uri);
         let connection = Some(number);
-        let (mut act, playing) = stage.ask(Asked { body, connection, headers, method, uri });
-        if let Opening::Answer(answer) = &mut act.opening {
+        let (mut act, playing) = stage.ask(RequestParts { body, connection, headers, method, uri });
+        if let Opening::Response(answer) = &mut act.opening {
             if old && answer.framing == Framing::Chunked {
                 answer.framing = Framing::Close;
             }
@@ -282,7 +282,7 @@ async fn converse(stream: &mut TcpStream, number: usize, stage: &Arc<Stage>) -> 
 async fn play(writer: &mut WriteHalf<'_>, act: Act, playing: &Playing) -> io::Result<Next> {
     wait(act.delay).await;
     let next = match act.opening {
-        Opening::Answer(answer) => return play_answer(writer, answer, playing).await,
+        Opening::Response(answer) => return play_answer(writer, answer, playing).await,
         Opening::HangUp => Next::Close,
         Opening::Raw(bytes) => {
             writer.write_all(&bytes).await?;
@@ -297,7 +297,7 @@ async fn play(writer: &mut WriteHalf<'_>, act: Act, playing: &Playing) -> io::Re
 
 async fn play_answer(
     writer: &mut WriteHalf<'_>,
-    mut answer: Answer,
+    mut answer: PlannedResponse,
     playing: &Playing,
 ) -> io::Result<Next> {
     writer.write_all(&http1::head_of(&answer)).await?;

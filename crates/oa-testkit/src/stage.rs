@@ -14,7 +14,7 @@ use tokio::time;
 
 use crate::act::Act;
 use crate::reply::Reply;
-use crate::requests::{Asked, Fate, Log, Request};
+use crate::requests::{Fate, Log, Request, RequestParts};
 use crate::script::{Scene, Script};
 use crate::story::Story;
 use crate::wire::CREATED;
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// Stores the request and decides how to respond.
-    pub(crate) fn ask(self: &Arc<Self>, asked: Asked) -> (Act, Playing) {
+    pub(crate) fn ask(self: &Arc<Self>, asked: RequestParts) -> (Act, Playing) {
         let request = self.state().log.push(asked);
         let act = self.act(&request);
         self.change();
@@ -116,8 +116,8 @@ impl Stage {
             }
             (None, None) => {
                 let (asked, had) = (request.number(), self.script.scenes.len());
-                self.problem(format!("request {asked} came when the script was over"));
-                let message = format!("the script is over: chat request {number} of {had}");
+                self.problem(format!("request {asked} came after the script had ended"));
+                let message = format!("the script has ended: chat request {number} of {had}");
                 return self.refuse(request, 500, message);
             }
         };
@@ -138,7 +138,7 @@ impl Stage {
     fn ready(&self, reply: &Reply, request: &Request, number: usize) -> Act {
         Act::new(reply, request, number).unwrap_or_else(|wrong| {
             self.problem(format!("request {} got no reply: {wrong}", request.number()));
-            self.refuse(request, 500, "the rule of the script did not make a reply")
+            self.refuse(request, 500, "the script's rule returned no reply")
         })
     }
 
@@ -207,7 +207,7 @@ impl Stage {
 
     pub(crate) async fn wait_for_close(&self, limit: Duration) {
         let closed = |stage: &Self| (stage.open_connections() == 0).then_some(());
-        self.wait(limit, "the closing of all connections", closed).await;
+        self.wait(limit, "closing all connections", closed).await;
     }
 
     pub(crate) async fn wait_until<F>(&self, limit: Duration, mut condition: F)
@@ -215,7 +215,7 @@ impl Stage {
         F: FnMut(&[Request]) -> bool,
     {
         let holds = |stage: &Self| condition(&stage.requests()).then_some(());
-        self.wait(limit, "what was waited for", holds).await;
+        self.wait(limit, "the condition", holds).await;
     }
 
     /// Waits until `found` returns something; panics with the story after `limit`.
@@ -266,7 +266,7 @@ impl Stage {
             problems.push(format!("reply {} was never played", number + 1));
         }
         for expectation in &self.script.pending {
-            problems.push(format!("{:?} is expected of no request", expectation.what));
+            problems.push(format!("{:?} matched no request", expectation.what));
         }
         problems
     }

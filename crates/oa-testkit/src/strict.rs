@@ -54,7 +54,7 @@ use std::ops::Deref;
 /// assert_eq!(
 ///     violations.to_string(),
 ///     "messages[1].tool_calls[0] is not answered\n\
-///      messages[1].role is assistant: nobody is left to answer",
+///      messages[1].role is assistant: there is nothing to answer",
 /// );
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 //!
 //! [`tool()`] makes a tool from a closure; a type with state implements [`Tool`]. A [`Registry`] holds tools by
 //! name. Arguments are checked against the tool's schema before it runs, and the model is told which field is
-//! wrong.
+//! wrong. [`strict_schema`] rewrites a schema for servers with a strict mode.
 //!
 //! ```
 //! use oa_tools::{ErrorKind, tool};
@@ -49,6 +49,7 @@ mod builder;
 mod fn_tool;
 mod name;
 mod schema;
+mod strict;
 #[cfg(feature = "schemars")]
 mod typed;
 
@@ -78,6 +79,7 @@ pub use crate::fn_tool::FnTool;
 pub use crate::idempotency::IdempotencyKey;
 pub use crate::registry::Registry;
 pub use crate::state::State;
+pub use crate::strict::strict_schema;
 pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
 pub use crate::tool_error::ToolError;
 #[cfg(feature = "schemars")]

@@ -80,7 +80,7 @@ impl Connection {
         self.poll_with(cx.waker(), |inner| sent.poll(inner))
     }
 
-    /// Finds out why there is no response.
+    /// Returns the reason why there is no response.
     pub(crate) fn unanswered(&mut self, error: hyper::Error) -> Unanswered {
         Unanswered {
             // hyper reports a request as canceled only if it has not started writing it.
@@ -131,7 +131,7 @@ impl Connection {
 
     /// Moves bytes, then polls the future that waits for them.
     ///
-    /// That future is woken through the relay too, because it may need another poll for reasons of its own
+    /// That future is woken through the relay too, because it may need another poll for its own reasons
     /// (tokio's channels do when a task's budget is used up).
     fn poll_with<T>(
         &mut self,

@@ -75,7 +75,7 @@ impl Error {
             _ => "connection failed".to_owned(),
         };
         let message = format!("the response from {peer} broke off after {received} bytes: {how}");
-        let mut error = Self::new(ErrorKind::Broken, message).because(source);
+        let mut error = Self::new(ErrorKind::Broken, message).with_source(source);
         error.0.received = Some(received);
         error
     }
@@ -128,7 +128,7 @@ impl Error {
                 format!("{peer} closed the connection while sending the response head"),
             ),
         };
-        Self::new(kind, message).because(source)
+        Self::new(kind, message).with_source(source)
     }
 
     #[cfg(feature = "tls")]
@@ -152,7 +152,7 @@ impl Error {
 
     pub(crate) fn resolve(peer: &Peer, source: io::Error) -> Self {
         let message = format!("cannot connect to {peer}: the host name could not be resolved");
-        Self::new(ErrorKind::Resolve, message).because(source)
+        Self::new(ErrorKind::Resolve, message).with_source(source)
     }
 
     #[cfg(feature = "tls")]
@@ -193,7 +193,7 @@ impl Error {
         Self(Box::new(Inner { kind, message, received: None, timeout: None, source: None }))
     }
 
-    fn because(mut self, source: impl Into<Source>) -> Self {
+    fn with_source(mut self, source: impl Into<Source>) -> Self {
         self.0.source = Some(source.into());
         self
     }

@@ -3,7 +3,7 @@ use std::fmt;
 use http::uri::Scheme;
 use http::{HeaderValue, Uri};
 
-/// Whom a connection leads to: what idle connections are kept by.
+/// The destination of a connection: the key of idle connections.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Peer {
     is_https: bool,

@@ -80,7 +80,7 @@ impl Conversation {
             || !numbers.iter().all(is_known)
             || self.next_revision > u64::MAX / 2
         {
-            return Err("its revisions do not fit its messages");
+            return Err("the revisions do not match the messages");
         }
         Ok(())
     }

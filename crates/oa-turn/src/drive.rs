@@ -142,13 +142,13 @@ pub trait Perform {
     ) -> impl Future<Output = Result<ApprovalOutcome, Self::Error>> {
         async move {
             let error = || {
-                let message = "no call waits for an approval";
+                let message = "no call is waiting for approval";
                 let error = ErrorRecord::new("invalid_input", message);
                 ApprovalOutcome::Failed { error: Box::new(error) }
             };
             Ok(step.calls.first().map_or_else(error, |call| {
                 let block = &call.call.block;
-                let content = unanswered(&block.name, "not run: nobody could be asked about it");
+                let content = unanswered(&block.name, "not run: there was nobody to approve it");
                 ApprovalOutcome::Decided {
                     id: block.id.clone(),
                     decision: Decision::Refuse(content),
@@ -245,7 +245,7 @@ impl<E: fmt::Display> fmt::Display for DriveError<E> {
         match self {
             Self::Failed(error) => error.fmt(f),
             Self::Idle => f.write_str("no turn is in progress: submit a prompt, or continue"),
-            Self::Perform(error) => write!(f, "a step was not performed: {error}"),
+            Self::Perform(error) => write!(f, "a step failed: {error}"),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Error {
             Some(last) if last.role == MessageRole::Assistant => {
                 "there is nothing to continue: the last message is an answer; send a prompt instead"
             }
-            _ => "there is nothing to continue: nothing was said yet",
+            _ => "there is nothing to continue: the conversation is empty",
         };
         Self::new(ErrorKind::NothingToContinue, message)
     }

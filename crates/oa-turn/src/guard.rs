@@ -13,12 +13,12 @@ pub(crate) struct Guard(Option<Box<Rounds>>);
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct Rounds {
-    before: Vec<Seen>,
-    now: Vec<Seen>,
+    before: Vec<CountedResult>,
+    now: Vec<CountedResult>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
-struct Seen {
+struct CountedResult {
     name: String,
     input: Value,
     result: Value,
@@ -36,26 +36,27 @@ impl Guard {
     /// Counts a result and returns the number of identical results in consecutive rounds.
     pub(crate) fn count(&mut self, name: &str, input: &Value, result: &Value) -> u32 {
         let Rounds { before, now } = &mut **self.0.get_or_insert_default();
-        let is_same =
-            |seen: &Seen| seen.name == name && seen.input == *input && seen.result == *result;
-        if let Some(seen) = now.iter_mut().find(|seen| is_same(seen)) {
-            seen.count = seen.count.saturating_add(1);
-            return seen.count;
+        let is_same = |counted: &CountedResult| {
+            counted.name == name && counted.input == *input && counted.result == *result
+        };
+        if let Some(counted) = now.iter_mut().find(|counted| is_same(counted)) {
+            counted.count = counted.count.saturating_add(1);
+            return counted.count;
         }
-        let seen = match before.iter().position(is_same) {
-            Some(place) => {
-                let seen = before.swap_remove(place);
-                Seen { count: seen.count.saturating_add(1), ..seen }
+        let counted = match before.iter().position(is_same) {
+            Some(index) => {
+                let counted = before.swap_remove(index);
+                CountedResult { count: counted.count.saturating_add(1), ..counted }
             }
-            None => Seen {
+            None => CountedResult {
                 name: name.to_owned(),
                 input: input.clone(),
                 result: result.clone(),
                 count: 1,
             },
         };
-        let count = seen.count;
-        now.push(seen);
+        let count = counted.count;
+        now.push(counted);
         count
     }
 }

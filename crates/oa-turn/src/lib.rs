@@ -76,3 +76,8 @@ pub use crate::step::{
     RunOutcome, RunStep, Step, StepCall, StepOutcome,
 };
 pub use crate::turn::{Turn, TurnSnapshot};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -102,7 +102,7 @@ pub(crate) fn paired(sorted: Vec<Message>) -> Vec<Message> {
     let mut rest = sorted.into_iter().peekable();
     while let Some(message) = rest.next() {
         if message.role == MessageRole::Tool {
-            // Results that stand behind no call.
+            // Results that do not follow their call.
             continue;
         }
         let calls: Vec<ToolUseBlock> = match message.role {

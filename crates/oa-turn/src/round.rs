@@ -246,12 +246,12 @@ impl Round {
             Piece::Error(_) => None,
         });
         if !reviews.iter().all(is_call) || !shown.all(is_call) || *results_shown > calls.len() {
-            return Err("it names a call that is missing");
+            return Err("a call is missing");
         }
         if let Some(place) = handed
             && !calls.get(*place).is_some_and(|call| call.is_undecided() || call.awaits_review())
         {
-            return Err("nothing about the call that was handed out is to be found out");
+            return Err("the call that was handed out is already decided");
         }
         let answered: Vec<&Call> = calls.iter().filter(|call| call.is_answered()).collect();
         let results = history.get(*results_at..).and_then(|rest| rest.get(..answered.len()));
@@ -260,13 +260,13 @@ impl Round {
             result_of(message).is_some_and(|result| result.tool_use_id == call.block.id)
         };
         if !answered.iter().zip(results).all(fits) {
-            return Err("the results do not fit the calls");
+            return Err("the results do not match the calls");
         }
         if !calls.is_empty() {
             let Some(answer) = self.answer_in(history) else { return Err("the answer is missing") };
             let ids = calls.iter().map(|call| &call.block.id);
             if !ids.eq(calls_of(answer).map(|call| &call.id)) {
-                return Err("the calls are not those of the answer");
+                return Err("the calls do not match those of the answer");
             }
         }
         Ok(results_at + answered.len())

@@ -69,7 +69,7 @@ pub enum StepOutcome {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct StepCall {
-    /// The place of the call in [`Turn::calls`](crate::Turn::calls).
+    /// The index of the call in [`Turn::calls`](crate::Turn::calls).
     pub place: usize,
     /// The idempotency key of the call; see [`Turn::call_key`](crate::Turn::call_key).
     pub key: String,
@@ -301,7 +301,7 @@ pub struct RunOutcome {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallResult {
-    /// The place of the call in [`Turn::calls`](crate::Turn::calls).
+    /// The index of the call in [`Turn::calls`](crate::Turn::calls).
     pub place: usize,
     /// The result. The model receives a string unchanged, and anything else as JSON.
     pub content: Value,
@@ -350,9 +350,9 @@ pub enum ReviewOutcome {
 pub enum CutBy {
     /// The user interrupted.
     User,
-    /// A budget that is not counted by the turn is used up: time.
+    /// A budget that the turn does not count, such as time, is used up.
     Budget {
-        /// The reason of the end.
+        /// The reason for the end.
         reason: FinishReason,
     },
 }

@@ -25,7 +25,7 @@ use oa_types::{
 };
 use serde_json::{Value, json};
 
-use self::failed::{Asked, Failure};
+use self::failed::{Failure, SubmittedPrompt};
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
 pub use self::snapshot::TurnSnapshot;
@@ -60,7 +60,7 @@ pub struct Turn {
     /// The counters of the turn in progress, or of the last one.
     progress: Progress,
     /// The last prompt, as long as the conversation only grows.
-    asked: Option<Asked>,
+    asked: Option<SubmittedPrompt>,
     /// The last turn, if it failed and no answer has begun since.
     failure: Option<Box<Failure>>,
     turns: u32,

@@ -23,7 +23,7 @@ pub struct AssistantMessage {
     /// The server's id for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Members of the message that only its server understands, and wants back.
+    /// Members of the message that only its server understands, and expects back.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }

@@ -95,7 +95,7 @@ pub struct ToolUseBlock {
     pub name: String,
     /// The arguments, a JSON object.
     pub input: Value,
-    /// Members of the call that only its server understands, and wants back (a thought signature).
+    /// Members of the call that only its server understands, and expects back (a thought signature).
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }

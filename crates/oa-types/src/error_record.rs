@@ -2,10 +2,10 @@ use std::{error, fmt};
 
 use serde::{Deserialize, Serialize};
 
-/// An error as data: what a journal keeps of a failure, so that a replay tells it as it was told first.
+/// An error as data, for a journal: a replay reports the same error.
 ///
-/// Texts are for people; [`kind`](Self::kind) and the numbers are for programs. A word that is not known is
-/// kept as it came, so that a record which a later version wrote can be read, and written again.
+/// Texts are for people; [`kind`](Self::kind) and the numbers are for programs. Unknown words are kept as they are,
+/// so that a record of a later version can be read and written again.
 ///
 /// ```
 /// use oa_types::ErrorRecord;
@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 pub struct ErrorRecord {
     /// The kind of the error, a word in snake case: `api`, `timeout`, `context_overflow`.
     pub kind: String,
-    /// The sentence that people read.
+    /// The error message.
     pub message: String,
-    /// The HTTP status, if a server answered with one that says error.
+    /// The HTTP status, if a server answered with an error status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// The server's own code or type of error.
@@ -32,31 +32,31 @@ pub struct ErrorRecord {
     /// The server's id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The wait that the server asks for before the next try, in milliseconds.
+    /// The delay that the server asks for before a retry, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
     /// True if the same request may succeed later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_retryable: bool,
-    /// The time that was up, a word in snake case: `connect`, `first_token`, `idle`.
+    /// The timeout that expired, in snake case: `connect`, `first_token`, `idle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// The size of the prompt, in tokens, if a server told that it does not fit.
+    /// The size of the prompt, in tokens, if the server reported that it does not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_tokens: Option<u64>,
-    /// The size of the model's context, in tokens, if a server told it.
+    /// The size of the model's context, in tokens, if the server reported it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
-    /// The part of the answer that had come, in bytes.
+    /// The bytes of the answer that had arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// The last words of the model, if its answer was not of the form that was asked for.
+    /// The last answer of the model, if it was not a valid structured output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<String>,
+    pub model_output: Option<String>,
 }
 
 impl ErrorRecord {
-    /// Creates a record of an error of this kind, about which nothing else is known.
+    /// Creates a record with a kind, a message and nothing else.
     #[must_use]
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind: kind.into(), message: message.into(), ..Self::default() }

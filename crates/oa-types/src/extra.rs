@@ -31,7 +31,7 @@ impl Extra {
         self.0.get_or_insert_default().insert(name, value);
     }
 
-    /// Returns whether there is no member.
+    /// Returns true if there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

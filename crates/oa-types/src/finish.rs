@@ -155,7 +155,7 @@ impl fmt::Display for FinishReason {
 }
 
 /// As a word. Each reason is read as the same: a server's word that is spelled like a reason of another kind is
-/// written behind `other:`.
+/// written after `other:`.
 impl Serialize for FinishReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,5 +1,5 @@
-//! Types shared by the open-agent crates: content blocks, messages, finish reasons, usage, and their JSON wire
-//! format.
+//! Types shared by the open-agent crates: content blocks, messages, finish reasons, usage, their JSON wire format,
+//! and the delays of retries.
 //!
 //! Data and pure conversions only: no network, no clock, no server names. Messages and blocks implement serde
 //! because users store them, and their stored shape (`{"type": "text", "text": ...}`) is part of the contract.
@@ -32,10 +32,9 @@ mod price;
 mod tool;
 mod usage;
 
+mod backoff;
 mod name;
 
-#[doc(hidden)]
-pub mod contain;
 pub mod wire;
 
 mod error;
@@ -43,6 +42,7 @@ mod error_record;
 mod permanent;
 
 pub use crate::assistant::AssistantMessage;
+pub use crate::backoff::Backoff;
 pub use crate::block::{
     ContentBlock, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
 };
@@ -60,3 +60,8 @@ pub use crate::permanent::Permanent;
 pub use crate::price::Price;
 pub use crate::tool::ToolSpec;
 pub use crate::usage::Usage;
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -64,7 +64,7 @@ pub struct Message {
     /// True if the answer was interrupted; `content` then holds the part that arrived. Never sent to a server.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// Members of the message that only its server understands, and wants back (reasoning details).
+    /// Members of the message that only its server understands, and expects back (reasoning details).
     #[serde(skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }

@@ -39,7 +39,7 @@ impl Outcome {
         self == Self::Ok
     }
 
-    /// Returns true for every outcome but [`Ok`](Self::Ok): the model is told that the call failed.
+    /// Returns true for every outcome but [`Ok`](Self::Ok): the model sees that the call failed.
     #[must_use]
     pub fn is_error(self) -> bool {
         !self.is_ok()

@@ -15,9 +15,9 @@ use crate::usage::Usage;
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Price {
-    /// Of one token of a request.
+    /// The price of one token of a request.
     input: Cost,
-    /// Of one token of an answer.
+    /// The price of one token of an answer.
     output: Cost,
 }
 
@@ -38,13 +38,13 @@ impl Price {
         Ok(Self { input: of_one(input)?, output: of_one(output)? })
     }
 
-    /// Returns whether tokens cost nothing.
+    /// Returns true if tokens cost nothing.
     #[must_use]
     pub fn is_free(&self) -> bool {
         *self == Self { input: Cost::ZERO, output: Cost::ZERO }
     }
 
-    /// Returns what an answer costs; `None` if the server did not count its tokens.
+    /// Returns the cost of an answer; `None` if the server did not count its tokens.
     ///
     /// Tokens from the server's cache cost as much as others. If only the total is known, all tokens count at the
     /// higher price, so that the result is never less than the real cost.

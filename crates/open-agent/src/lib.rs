@@ -73,12 +73,13 @@ pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
     BlockStream, CallDenied, Client, ClientStream, Compaction, HistoryMut, InterruptHandle,
-    OutputMode, Partial, PromptCut, Reply, ResponseFormat, SendFor, Structured, StructuredStream,
+    OutputMode, Partial, Reply, ResponseFormat, SendFor, Structured, StructuredStream,
     TerminalPrompt, TurnMetadata, count_text_tokens, count_tokens, list_models, query,
     query_for_format,
 };
 pub use oa_context::{
-    ContextPolicy, Overflow, TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
+    ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
+    truncate_messages,
 };
 pub use oa_doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
 pub use oa_executor::{

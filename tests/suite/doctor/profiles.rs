@@ -182,11 +182,11 @@ fn what_is_set_by_name_wins() {
 #[test]
 fn contradictions_are_errors() {
     let builder = || AgentOptions::builder().profile(profile(&full()));
-    assert_snapshot!(refused(builder().provider(Provider::Ollama)), @"the provider is Ollama, and the profile is of vLLM: leave one out, or set base_url");
+    assert_snapshot!(refused(builder().provider(Provider::Ollama)), @"the provider is Ollama, but the profile is for vLLM: remove one of them, or set base_url");
 
     let endpoint = Endpoint::builder().base_url("http://localhost/v1").build().unwrap();
     let error = refused(builder().chat_service(endpoint));
-    assert_eq!(error, "profile has no effect beside chat_service");
+    assert_eq!(error, "profile has no effect with chat_service");
 
     let mut toolless = full();
     for member in ["tools", "forced_calls"] {
@@ -196,11 +196,11 @@ fn contradictions_are_errors() {
     assert!(without().build().is_ok());
     assert!(without().model("other").tool(adder()).build().is_ok(), "it is about one model");
     assert!(without().tool(adder()).build().is_ok(), "calls are text then");
-    assert_snapshot!(refused(without().tool(adder()).tool_mode(ToolMode::Native)), @"the profile says that qwen3:8b cannot be offered tools here: leave them out, let tool_mode be another, or have the doctor look again");
+    assert_snapshot!(refused(without().tool(adder()).tool_mode(ToolMode::Native)), @"the profile says that qwen3:8b does not support tools here: remove them, change tool_mode, or run the doctor again");
 
     let mut empty = ServerProfile::new("http://localhost/v1", MODEL);
     empty.context_tokens = Some(0);
-    assert_snapshot!(refused(AgentOptions::builder().profile(empty)), @"the profile has a context of no tokens");
+    assert_snapshot!(refused(AgentOptions::builder().profile(empty)), @"the profile has a context of 0 tokens");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +210,7 @@ async fn a_model_whose_server_refuses_tools_is_offered_none_and_calls_in_text() 
     let native =
         AgentOptions::builder().profile(report.profile.clone()).tool_mode(ToolMode::Native);
     let error = refused(native.tool(adder()));
-    assert!(error.contains("cannot be offered tools"), "{error}");
+    assert!(error.contains("does not support tools"), "{error}");
 
     let call = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 1, \"b\": 2}}</tool_call>";
     let server = MemoryServer::new([Reply::text(call), Reply::text("It is 3.")]);
@@ -273,17 +273,17 @@ fn files_that_are_none_are_told_apart() {
         errors += &format!("{}\n", error.replace(&path, "FILE"));
     }
     assert_snapshot!(errors, @r#"
-    FILE: the profile has version 2, and this program knows 1: update it, or have the doctor write another
-    FILE: the profile is none: "open_agent_profile": 1 is missing
+    FILE: the profile has version 2, but this program supports only 1: update it, or let the doctor write a new profile
+    FILE: the profile is not one: "open_agent_profile": 1 is missing
     FILE: the profile cannot be used: unknown field `ask_for_usages`, expected one of `open_agent_profile`, `base_url`, `model`, `provider`, `token_limit`, `ask_for_usage`, `think_tags`, `tools`, `forced_calls`, `parallel_calls`, `schema`, `context_tokens` at line 1 column 302
-    FILE: the profile cannot be used: no provider "llama", only Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 99
+    FILE: the profile cannot be used: unknown provider "llama": use one of Azure OpenAI, DeepSeek, Gemini, Groq, LiteLLM, llama.cpp, LM Studio, Mistral, Ollama, OpenAI, OpenRouter, text-generation-webui, vLLM at line 1 column 99
     FILE: the profile cannot be used: unknown variant `maybe`, expected one of `off`, `split`, `starts_in_thinking` at line 1 column 179
     FILE: the profile cannot be used: invalid type: string "yes", expected a boolean at line 1 column 206
     FILE: the profile contradicts itself: no tools, but forced_calls
     FILE: the profile has no usable base_url: the base URL contains a user name or password (use api_key or header instead): "****@localhost/v1"
     FILE: the profile has no usable model: the model name is empty
     FILE: the profile cannot be used: missing field `model` at line 1 column 267
-    FILE: the profile is none: "open_agent_profile": 1 is missing
+    FILE: the profile is not one: "open_agent_profile": 1 is missing
     FILE: the profile is not JSON: EOF while parsing a value at line 1 column 25
     FILE: the profile is not JSON: EOF while parsing a value at line 1 column 0
     "#);
@@ -292,5 +292,5 @@ fn files_that_are_none_are_told_apart() {
     let error = refused(AgentOptions::builder().model("any").profile_file(&missing.0));
     assert!(error.starts_with(&missing.0.display().to_string()), "{error}");
     let large = File::holding("large", &" ".repeat(70_000));
-    assert!(refused(AgentOptions::builder().profile_file(&large.0)).contains("larger"));
+    assert!(refused(AgentOptions::builder().profile_file(&large.0)).contains("too large"));
 }

@@ -75,8 +75,7 @@ async fn that_leave_calls_in_the_text() {
         only(Probe::AutoCalls, but(move |request| has_tools(request).then(|| Reply::text(text))))
             .await;
     assert_snapshot!(finding, @r#"
-    auto calls      fail     the call stands in the text: <tool_call> {"name": "get_weather"}
-                             </tool_call>
+    auto calls      fail     the call is in the text: <tool_call> {"name": "get_weather"} </tool_call>
                              -> take a model that is made for tools, and start the server with its
                                 parser of calls (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
                                 --tool-call-parser NAME)
@@ -90,7 +89,7 @@ async fn that_call_only_without_streaming() {
         (has_tools(request) && is_streamed).then(|| Reply::text("Let me see."))
     });
     assert_snapshot!(only(Probe::ForcedCalls, script).await, @"
-    forced calls    fail     a call comes only where nothing is streamed
+    forced calls    fail     calls arrive only without streaming
                              -> take a model that is made for tools, and start the server with its
                                 parser of calls (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
                                 --tool-call-parser NAME)
@@ -125,7 +124,7 @@ async fn whose_calls_come_in_odd_fragments() {
     let script = but(move |request| has_tools(request).then(|| Reply::sse(sse.clone())));
     assert_snapshot!(only(Probe::ForcedCalls, script).await, @r#"
     forced calls    ok       get_weather({"city":"Oslo"}), in 1 fragment, without ids, without indices,
-                             with arguments that are no strings, finish reason stop
+                             with arguments that are not strings, finish reason stop
     "#);
 }
 
@@ -139,7 +138,7 @@ async fn usage_that_is_not_told_is_a_warning() {
     assert_eq!(report.profile.ask_for_usage, Some(true), "asking does no harm");
     assert_snapshot!(report.finding(Probe::Usage).unwrap(), @"
     usage           warn     none is told
-                             -> count on estimates: budgets in tokens cannot act without numbers
+                             -> rely on estimates: token budgets cannot work without reported usage
     ");
 }
 
@@ -154,9 +153,9 @@ async fn that_may_not_be_asked_for_usage() {
     others_are_ok(&report.findings, &[Probe::Usage]);
     assert_eq!(report.profile.ask_for_usage, Some(false));
     assert_snapshot!(report.finding(Probe::Usage).unwrap(), @"
-    usage           warn     may not be asked for: the server answered 400 Bad Request: Unrecognized
+    usage           warn     cannot be requested: the server answered 400 Bad Request: Unrecognized
                              request argument: stream_options
-                             -> count on estimates: budgets in tokens cannot act without numbers
+                             -> rely on estimates: token budgets cannot work without reported usage
     ");
 }
 
@@ -171,7 +170,7 @@ async fn that_ignore_response_format() {
     assert_eq!(report.profile.schema, Some(false));
     assert_snapshot!(report.finding(Probe::Schema).unwrap(), @"
     schema          fail     ignored: Paris is a lovely city.
-                             -> update Ollama: it knows schemas since 0.5
+                             -> update Ollama: schemas need version 0.5 or later
     ");
 }
 
@@ -235,8 +234,8 @@ async fn that_answer_by_a_document() {
             .await;
     others_are_ok(&report.findings, &[Probe::Streaming]);
     assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @"
-    streaming       warn     one JSON document in place of a stream
-                             -> text will come all at once: take a server, or a gateway, that streams
+    streaming       warn     one JSON document instead of a stream
+                             -> text will arrive all at once: use a server or gateway that streams
     ");
     assert_snapshot!(report.finding(Probe::Usage).unwrap(), @"usage           ok       in the document: 3 tokens sent, 1 received");
 }
@@ -283,7 +282,7 @@ async fn that_ignore_the_limit_or_call_it_otherwise() {
     let deaf = only(Probe::TokenLimit, server(move |_| long())).await;
     assert_snapshot!(deaf, @"
     token limit     fail     `max_tokens` is ignored, and `max_completion_tokens` is ignored
-                             -> do not rely on .max_tokens(..): bound answers by .total_timeout(..)
+                             -> do not rely on .max_tokens(..): limit answers with .total_timeout(..)
     ");
     let newer = report(but(move |request| {
         let why = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.";
@@ -328,11 +327,11 @@ async fn that_hang_take_a_bounded_time() {
     assert_eq!(begun.elapsed(), Duration::from_secs(12));
     assert_eq!(report.findings.len(), Probe::ALL.len());
     assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @"
-    streaming       unknown  no end within 5s: 0 bytes had come
+    streaming       unknown  the answer did not end within 5s; 0 bytes arrived
                              -> give it more time by Doctor::time_limit: a model may be loading, or be
                                 slow
     ");
-    assert_snapshot!(report.finding(Probe::Schema).unwrap(), @"schema          unknown  not asked: no time was left");
+    assert_snapshot!(report.finding(Probe::Schema).unwrap(), @"schema          unknown  skipped: no time left");
 }
 
 #[tokio::test(start_paused = true)]
@@ -414,7 +413,7 @@ async fn with_a_small_context() {
     assert_eq!(report.provider, Some(Provider::LlamaCpp));
     assert_eq!(report.version.as_deref(), Some("b6100-abc"));
     assert_eq!(report.profile.context_tokens, Some(4096));
-    assert_snapshot!(report.finding(Probe::Reach).unwrap(), @"reach           ok       answers after 0 ms; it is llama.cpp by /props");
+    assert_snapshot!(report.finding(Probe::Reach).unwrap(), @"reach           ok       answers after 0 ms; recognized as llama.cpp by /props");
     assert_snapshot!(report.finding(Probe::Context).unwrap(), @"
     context         warn     4096 tokens: little for tools and their results
                              -> start llama-server with -c 16384 or more; its slots (-np) may share that
@@ -432,9 +431,9 @@ async fn a_server_under_another_name_is_recognized() {
         .unwrap();
     let report = doctor(&options).await.unwrap();
     assert_snapshot!(report.finding(Probe::Reach).unwrap(), @"
-    reach           warn     answers after 0 ms; it is Ollama by the owner of its models, and vLLM was
-                             named
-                             -> name the right one by .provider(..), unless a gateway is in between
+    reach           warn     answers after 0 ms; recognized as Ollama by the owner of its models, but
+                             vLLM was configured
+                             -> set the right one with .provider(..), unless a gateway is in between
     ");
     assert_eq!(report.profile.provider, Some(Provider::Vllm), "what the user says counts");
 }
@@ -443,17 +442,18 @@ async fn a_server_under_another_name_is_recognized() {
 async fn whose_errors_say_nothing() {
     let silent = || server(|_| Reply::body(400, "text/plain", ""));
     assert_snapshot!(only(Probe::BadRequest, silent()).await, @"
-    bad request     warn     400, without a word
-                             -> look into the server's log when something fails
+    bad request     warn     400, without a message
+                             -> check the server's log when something fails
     ");
     assert_snapshot!(only(Probe::UnknownModel, silent()).await, @"
-    unknown model   warn     400, without a word
-                             -> look into the server's log when something fails
+    unknown model   warn     400, without a message
+                             -> check the server's log when something fails
     ");
     let blames_itself = server(|_| Reply::error(500, "list index out of range"));
     assert_snapshot!(only(Probe::BadRequest, blames_itself).await, @"
     bad request     warn     500: list index out of range
-                             -> a mistake is said to be the server's: it may be tried again, in vain
+                             -> a client's mistake is reported as the server's, so it may be retried in
+                                vain
     ");
     let takes_all = || server(|_| Reply::text("Hello"));
     assert_eq!(only(Probe::BadRequest, takes_all()).await.verdict, Verdict::Warn);

@@ -13,19 +13,19 @@ async fn of_a_healthy_server() {
     assert_snapshot!(report.to_string(), @r#"
     http://localhost:11434/v1, model qwen3:8b, Ollama 0.11.4
 
-    reach           ok       answers after 0 ms; it is Ollama by the owner of its models
+    reach           ok       answers after 0 ms; recognized as Ollama by the owner of its models
     models          ok       qwen3:8b is one of 2
     context         ok       40960 tokens
     streaming       ok       12 deltas within 220 ms, then [DONE]
-    usage           ok       in a last chunk of its own: 24 tokens sent, 24 received
+    usage           ok       in a separate last chunk: 24 tokens sent, 24 received
     thinking        ok       none was seen
     idle            ok       silence for 40 ms before the first token
     speed           ok       first token after 40 ms, then 105 tokens a second
-    token limit     ok       `max_tokens` cuts after 16 tokens
+    token limit     ok       `max_tokens` stops after 16 tokens
     forced calls    ok       get_weather({"city":"Paris"}), in 4 fragments
     auto calls      ok       get_weather({"city":"Paris"}), in 4 fragments
     parallel calls  ok       get_weather({"city":"Paris"}), get_weather({"city":"Rome"}), in 8 fragments
-    tool results    ok       a call and its result are taken, and answered
+    tool results    ok       a call and its result are accepted and answered
     schema          ok       kept: {"city":"Paris","millions":2}
     unknown model   ok       404: model "no-such-model-0f3a" not found
     bad request     ok       400: messages is no list
@@ -40,14 +40,14 @@ async fn of_a_server_that_refuses_everything() {
     assert_snapshot!(report(refuses).await.to_string(), @"
     http://localhost:11434/v1, model qwen3:8b, Ollama 0.11.4
 
-    reach           ok       answers after 0 ms; it is Ollama by the owner of its models
+    reach           ok       answers after 0 ms; recognized as Ollama by the owner of its models
     models          ok       qwen3:8b is one of 2
     context         ok       40960 tokens
     streaming       fail     the server answered 400 Bad Request: this model does not support chat
-    usage           unknown  nothing was answered to a plain prompt
-    thinking        unknown  nothing was answered to a plain prompt
-    idle            unknown  nothing was answered to a plain prompt
-    speed           unknown  nothing was answered to a plain prompt
+    usage           unknown  a plain prompt was not answered
+    thinking        unknown  a plain prompt was not answered
+    idle            unknown  a plain prompt was not answered
+    speed           unknown  a plain prompt was not answered
     token limit     fail     the server answered 400 Bad Request: this model does not support chat
     forced calls    fail     the server answered 400 Bad Request: this model does not support chat
     auto calls      fail     the server answered 400 Bad Request: this model does not support chat

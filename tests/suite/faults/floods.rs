@@ -86,7 +86,7 @@ fn sixty_four_megabytes_of_anything_else_are_refused_or_skipped_and_not_held() {
         (
             "lines of HTML",
             page(200, "text/html", "<p>no luck</p>\n"),
-            "Stream: no event stream but",
+            "Stream: expected an event stream, got",
             1,
         ),
         ("one line of HTML", page(200, "text/html", "<p>no luck</p>"), limit, 25),

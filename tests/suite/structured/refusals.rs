@@ -33,7 +33,7 @@ const REFUSALS: [(u16, &str); 6] = [
 ];
 
 const SCHEMA_WORDS: &str =
-    "Answer with one JSON object and nothing else. It has to fit this JSON Schema: {";
+    "Answer with one JSON object and nothing else. It must match this JSON Schema: {";
 
 /// The type of the response format in a request.
 fn form(request: &Request) -> Value {

@@ -10,19 +10,18 @@ use crate::template::pattern::Captures;
 use crate::template::shape::Scope;
 use crate::template::slot::Slot;
 
-/// The number of templates that one answer needs: for text and thinking, arguments of a call, choices that alternate.
+/// The number of templates that one answer needs: for text, thinking, arguments, and alternating choices.
 const MOST_OF_ANSWER: usize = 4;
 
-/// The number of templates that a server needs: also for the chunks that begin and end its answers.
+/// The number of templates that a server needs, including those for the first and last chunks of its answers.
 const MOST_OF_SERVER: usize = 8;
 
-/// The templates of the chunks that a server has been seen to send.
+/// The templates of chunks that a server has sent.
 ///
-/// The answers of a server are alike but for their ids, times, words and numbers. Templates that one
+/// The answers of a server differ only in ids, times, text and numbers. Templates that one
 /// [`Aggregator`](crate::Aggregator) or [`Decoder`](crate::Decoder) has learned can be used by the next: a short
-/// answer is then compared from its first chunk to its last, and none of its JSON is parsed. An answer comes out the
-/// same with templates and without, whatever they were learned from. Those of another server are of no use, and do no
-/// harm.
+/// answer is then compared from its first chunk to its last, and none of its JSON is parsed. Templates never change an
+/// answer, whatever they were learned from. Those of another server are useless but harmless.
 ///
 /// A cache holds at most eight templates and drops the least recently used one first. No template is larger than 4 KiB,
 /// so a cache takes at most 80 KiB, whatever a server sends.
@@ -45,10 +44,10 @@ pub struct TemplateCache {
     list: Vec<Entry>,
     /// The template that matched or was learned last.
     latest: usize,
-    /// Counts up with each answer, each template and each turn to another template, so that its values are times, and
-    /// numbers that no two templates or answers share.
+    /// A counter that increases with each answer, each template and each switch to another template. Its values serve
+    /// as times and as unique numbers of templates and answers.
     clock: u64,
-    /// The time at which the answer at hand began.
+    /// The time at which the current answer began.
     answer: u64,
     scope: Scope,
 }
@@ -56,25 +55,26 @@ pub struct TemplateCache {
 #[derive(Debug)]
 struct Entry {
     template: ChunkTemplate,
-    /// The time at which it ceased to be the latest.
+    /// The time at which it stopped being the latest.
     used: u64,
 }
 
 impl TemplateCache {
-    /// Begins an answer whose templates may be of use to later ones.
+    /// Begins an answer whose templates may be used by later ones.
     pub(crate) fn begin_answer(&mut self) {
         self.clock += 1;
         self.answer = self.clock;
         self.scope = Scope::Server;
     }
 
-    /// Takes all templates out. Those that are learned from now on have other numbers.
+    /// Removes and returns all templates. Those learned from now on have different numbers.
     pub(crate) fn take(&mut self) -> Self {
         let Self { clock, answer, scope, .. } = *self;
         mem::replace(self, Self { clock, answer, scope, ..Self::default() })
     }
 
-    /// Finds the template that a payload matches, the latest first; [`matched`](Self::matched) then returns its content.
+    /// Finds the template that a payload matches, the latest first; [`matched`](Self::matched) then returns the
+    /// content.
     #[inline]
     pub(crate) fn find<'a>(&mut self, payload: &'a [u8]) -> Option<Captures<'a>> {
         let latest = self.list.get_mut(self.latest)?;
@@ -86,11 +86,11 @@ impl TemplateCache {
 
     #[inline(never)]
     fn find_other<'a>(&mut self, payload: &'a [u8]) -> Option<Captures<'a>> {
-        // `[DONE]` matches none.
+        // `[DONE]` matches no template.
         if payload.first() == Some(&b'[') {
             return None;
         }
-        // They were learned in the order of an answer's chunks: the next one is the likeliest.
+        // Templates are learned in the order of an answer's chunks, so the next one is the most likely.
         let places = (self.latest + 1..self.list.len()).chain(0..self.latest);
         for place in places {
             let template = &mut self.list[place].template;
@@ -102,7 +102,7 @@ impl TemplateCache {
         None
     }
 
-    /// Returns what the payload says that was found last; the buffers are for strings without their escapes.
+    /// Returns the content of the payload that matched last; the buffers are for unescaped strings.
     #[inline]
     pub(crate) fn matched<'a>(
         &'a self,
@@ -111,7 +111,7 @@ impl TemplateCache {
         detail: &'a mut String,
     ) -> Matched<'a> {
         let words = captures.words.text_in(words);
-        // Most servers that send details say the same twice.
+        // Most servers that send details send the same text twice.
         let raw = captures.detail.raw;
         let detail =
             if raw == captures.words.raw { words } else { captures.detail.text_in(detail) };
@@ -119,7 +119,7 @@ impl TemplateCache {
         Matched::new(template, words, detail, raw.len(), captures.is_first)
     }
 
-    /// Finds the template that a payload matches but for the delta, the latest first.
+    /// Finds the template that a payload matches except for the delta, the latest first.
     pub(crate) fn find_frame<'a>(&mut self, payload: &'a [u8]) -> Option<Frame<'a>> {
         for place in iter::once(self.latest).chain(0..self.list.len()) {
             let Some(entry) = self.list.get_mut(place) else { break };
@@ -131,7 +131,7 @@ impl TemplateCache {
         None
     }
 
-    /// Completes what was read of a payload whose frame was found last, and remembers it.
+    /// Completes the chunk of the payload whose frame matched last, and remembers the payload.
     pub(crate) fn learn_in_frame<'a>(
         &mut self,
         payload: &[u8],
@@ -144,7 +144,7 @@ impl TemplateCache {
         self.learn(payload, chunk, notes, skipped);
     }
 
-    /// Makes a template of a payload that was read, in place of the least recently used one.
+    /// Makes a template of a payload that was read, replacing the least recently used one.
     pub(crate) fn learn(
         &mut self,
         payload: &[u8],
@@ -177,7 +177,7 @@ impl TemplateCache {
         self.list[self.latest] = entry;
     }
 
-    /// Makes another template the latest; the one before was in use until now.
+    /// Makes another template the latest; the previous one was in use until now.
     fn turn_to(&mut self, place: usize) {
         self.clock += 1;
         self.list[self.latest].used = self.clock;
@@ -187,7 +187,7 @@ impl TemplateCache {
 
 impl fmt::Debug for TemplateCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Templates have words of the answers in them.
+        // Templates contain text of the answers.
         f.debug_struct("TemplateCache").field("count", &self.list.len()).finish_non_exhaustive()
     }
 }

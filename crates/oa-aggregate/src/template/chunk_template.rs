@@ -1,4 +1,4 @@
-//! A chunk that was read in full, as the template of others.
+//! A chunk that was read in full, as a template for others.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,21 +12,21 @@ use crate::template::pattern::{Captures, Numbers, Pattern};
 use crate::template::shape::{ChunkShape, Scope};
 use crate::template::slot::{Slot, SlotKind, SlotSet};
 
-/// The size in bytes of the largest payload that is remembered: comparing saves reading, but the copy must stay cheap.
+/// The size of the largest payload that is remembered, in bytes: copying it must stay cheap.
 const LARGEST: usize = 4096;
 
-// One more slot for the words, and one for a detail.
+// One more slot for the text, and one for a detail.
 const _: () = assert!(MOST_NOTED + 2 <= SlotSet::CAPACITY);
 
-/// A chunk that was read in full: the bytes that others are compared with, and what a chunk like it says.
+/// A chunk that was read in full: the bytes to compare others with, and their meaning.
 #[derive(Debug)]
 pub(crate) struct ChunkTemplate {
     pattern: Pattern,
     shape: ChunkShape,
     numbers: Numbers,
-    /// The slots have numbers of the usage among them.
+    /// True if there are slots for usage numbers.
     has_usage: bool,
-    /// The answer that the bytes are of.
+    /// The answer from which the bytes are.
     answer: u64,
     /// The range of the delta in the bytes.
     delta: Option<Range<usize>>,
@@ -34,10 +34,10 @@ pub(crate) struct ChunkTemplate {
     differs: usize,
 }
 
-/// A payload that has something else in place of a template's delta.
+/// A payload that differs from a template only in its delta.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame<'a> {
-    /// The payload up to where the delta must end.
+    /// The payload up to the end of the delta.
     pub(crate) text: &'a str,
     /// The position at which the delta must begin.
     pub(crate) start: usize,
@@ -46,7 +46,7 @@ pub(crate) struct Frame<'a> {
 impl ChunkTemplate {
     /// Makes a template of a payload that was read, if chunks like it can be recognized by comparison.
     ///
-    /// The number tells the template from all others of the stream.
+    /// The number is unique among the templates of the stream.
     pub(crate) fn learn(
         payload: &[u8],
         chunk: &mut Chunk<'_>,
@@ -55,7 +55,7 @@ impl ChunkTemplate {
         (number, answer): (u64, u64),
         scope: Scope,
     ) -> Option<Self> {
-        // Of two members of one name the last counts: comparing one place would not tell which that is.
+        // Of two members with one name the last counts, so comparing one place is not enough.
         let is_plain = skipped.len() < MOST_NOTED && notes.members.are_unique();
         if payload.len() > LARGEST || !is_plain {
             return None;
@@ -75,7 +75,7 @@ impl ChunkTemplate {
         let (mut open, mut has_usage) = (SlotSet::default(), false);
         for (number, slot) in slots.iter().enumerate() {
             match slot.kind {
-                // Numbers of the usage count, so they are read each time.
+                // Usage numbers are needed, so they are read each time.
                 SlotKind::Count(_) => {
                     open.insert(SlotSet::of(number));
                     has_usage = true;
@@ -125,7 +125,7 @@ impl ChunkTemplate {
         Some(captures)
     }
 
-    /// Compares a payload of this answer with the template but for the delta, which may be another one.
+    /// Compares a payload of this answer with the template except for the delta.
     pub(crate) fn match_frame<'a>(&mut self, payload: &'a [u8], answer: u64) -> Option<Frame<'a>> {
         let (Range { start, end }, length) = (self.delta.clone()?, self.pattern.length());
         // The payload has just been compared with the whole template: if the difference lies elsewhere, the frame
@@ -143,7 +143,7 @@ impl ChunkTemplate {
         Some(Frame { text: str::from_utf8(&payload[..behind]).ok()?, start })
     }
 
-    /// Adds what the frame says to a chunk whose delta was read, and to the notes of that reading.
+    /// Adds the content of the frame to a chunk whose delta was read, and to the notes of that reading.
     pub(crate) fn complete<'a>(
         &self,
         frame: Frame<'_>,
@@ -169,7 +169,7 @@ impl ChunkTemplate {
         notes.members = MemberCounts::ONE_EACH;
     }
 
-    /// Returns what chunks like it say, but for their values.
+    /// Returns the meaning of chunks like it, except for their values.
     #[inline]
     pub(crate) fn shape(&self) -> &ChunkShape {
         &self.shape

@@ -1,4 +1,4 @@
-//! A payload that was recognized by comparison.
+//! A payload that matched a template.
 
 use std::borrow::Cow;
 
@@ -19,12 +19,13 @@ pub(crate) struct Matched<'a> {
     pub(crate) words: &'a str,
     pub(crate) detail: Option<DetailFragment<'a>>,
     pub(crate) usage: Option<&'a Usage>,
-    /// The template, if it is of an earlier answer: nothing that was read in this one has said its id and model.
+    /// The template, if it is from an earlier answer: the id and model of this one have not been read yet.
     identity: Option<&'a ChunkTemplate>,
 }
 
 impl<'a> Matched<'a> {
-    /// Fills in the template that matched last. `raw_detail` is the length of the detail's words in the payload.
+    /// Combines the template that matched last with its values. `raw_detail` is the length of the detail's text in the
+    /// payload.
     #[inline]
     pub(crate) fn new(
         template: &'a ChunkTemplate,
@@ -45,8 +46,8 @@ impl<'a> Matched<'a> {
         }
     }
 
-    /// Returns true if it is the first of its answer that matched a template of an earlier one, and has its id and
-    /// model.
+    /// Returns true if it has the id and model: it is the first of its answer that matched a template of an earlier
+    /// one.
     #[inline]
     pub(crate) fn has_identity(&self) -> bool {
         self.identity.is_some()
@@ -62,7 +63,7 @@ impl<'a> Matched<'a> {
         self.identity?.model()
     }
 
-    /// Returns the thinking; that of the detail where there is no other.
+    /// Returns the thinking; that of the detail if there is no other.
     #[inline]
     pub(crate) fn thinking(&self) -> &'a str {
         match &self.detail {
@@ -71,7 +72,7 @@ impl<'a> Matched<'a> {
         }
     }
 
-    /// Returns the chunk that the full reading would have made, but for an id and a model that are known.
+    /// Returns the chunk that the full reading would return, except for an id and a model that are known.
     pub(crate) fn into_chunk(self) -> Chunk<'a> {
         let has_choice = !matches!(self.shape.content, Content::NoChoice);
         Chunk {

@@ -1,10 +1,10 @@
-//! Notes that the full reading of a payload takes for a template.
+//! Positions that the full reading of a payload records for a template.
 
 use std::ops::Range;
 
 use crate::json::Str;
 
-/// The strings of a payload that a template could follow, as the full reading found them.
+/// The strings of a payload that a template could follow.
 #[derive(Debug, Default)]
 pub(crate) struct Notes<'a> {
     pub(crate) text: Option<Str<'a>>,
@@ -12,7 +12,7 @@ pub(crate) struct Notes<'a> {
     pub(crate) arguments: Option<Str<'a>>,
     /// The last item of the reasoning details.
     pub(crate) detail: Option<Str<'a>>,
-    /// Thinking stands in two places, so that no single one decides.
+    /// True if thinking is in two places, so that no single one decides.
     pub(crate) is_ambiguous: bool,
     /// The range of the last delta.
     pub(crate) delta: Option<Range<usize>>,
@@ -41,7 +41,7 @@ impl MemberCounts {
 }
 
 impl Notes<'_> {
-    /// Forgets all but the counts, because another choice or delta is to be read.
+    /// Clears everything but the counts, before another choice or delta is read.
     pub(crate) fn forget_words(&mut self) {
         *self = Self { members: self.members, ..Self::default() };
     }

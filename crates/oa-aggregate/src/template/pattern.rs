@@ -1,4 +1,4 @@
-//! Compares a payload with one that was read before.
+//! Compares a payload with one that was read earlier.
 
 use std::ops::Range;
 
@@ -9,20 +9,20 @@ use crate::template::slot::{Slot, SlotKind, SlotSet};
 
 /// The bytes of a payload that was read in full, and its slots.
 ///
-/// Every byte outside the *open* slots is fixed: another payload matches if it has the same fixed bytes and, in place
-/// of each open slot, a scalar of the same JSON type. The fixed bytes are valid JSON around the slots, and a scalar may
-/// stand wherever another one of its type stands, so a payload that matches is valid JSON with the same structure.
+/// Every byte outside the *open* slots is fixed: a payload matches if it has the same fixed bytes and, in each open
+/// slot, a scalar of the same JSON type. The fixed bytes are valid JSON around the slots, and a scalar may replace any
+/// other of its type, so a payload that matches is valid JSON with the same structure.
 ///
-/// Slots that hold what a chunk brings are open from the start. The others (time stamps, padding) are *closed*, that
-/// is, compared like the bytes around them, until a payload differs there: that opens them.
+/// Slots for the content of a chunk are open from the start. The others (time stamps, padding) are *closed*, that is,
+/// compared like the bytes around them, until a payload differs there: then they are opened.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     bytes: Vec<u8>,
-    /// In order of position; a [`SlotSet`] names them by their number.
+    /// The slots in order of position; a [`SlotSet`] refers to them by index.
     slots: Vec<Slot>,
-    /// The slots that have other values within an answer.
+    /// The slots whose values vary within an answer.
     open: SlotSet,
-    /// The slots that had another value in another answer, and may have one in the next.
+    /// The slots whose values vary between answers.
     varied: SlotSet,
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct Pattern {
 pub(crate) struct Captures<'a> {
     pub(crate) words: Str<'a>,
     pub(crate) detail: Str<'a>,
-    /// The payload is the first of its answer that matched a template of an earlier answer.
+    /// True if the payload is the first of its answer that matched a template of an earlier answer.
     pub(crate) is_first: bool,
 }
 
-/// The numbers that a chunk brings. They are those of the payload that matched last.
+/// The numbers of the payload that matched last.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
-    /// The number of the choice.
+    /// The index of the choice.
     pub(crate) index: i64,
     pub(crate) usage: Usage,
 }
@@ -48,11 +48,11 @@ pub(crate) struct Numbers {
 enum Purpose<'l> {
     /// To recognize a payload of the same answer.
     Match,
-    /// To recognize what stands around the delta. Values must have the lengths that they have in the template, so that
-    /// the template's positions are those of the payload.
+    /// To recognize the bytes around the delta. Values must have the same lengths as in the template, so that its
+    /// positions are those of the payload.
     Frame,
     /// To recognize the first payload of another answer, whose bytes the pattern then adopts: the length of each open
-    /// slot is noted.
+    /// slot is recorded.
     Adopt(&'l mut [u16; SlotSet::CAPACITY]),
 }
 
@@ -79,7 +79,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// It does not match; the position is where it differs from the bytes of the pattern.
+    /// The payload does not match; returns the position of the first difference.
     #[inline]
     pub(crate) fn compare<'a>(
         &mut self,
@@ -101,7 +101,7 @@ impl Pattern {
     }
 
     /// Compares the first payload of another answer and, if it matches, adopts its bytes: id, model and time stamp are
-    /// then those of the answer at hand, and fixed again.
+    /// then those of the new answer, and fixed again.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl Pattern {
         let whole = 0..self.bytes.len();
         let captures = self.compare_part(whole, payload, numbers, Purpose::Adopt(&mut lengths))?;
         let Range { start, end } = delta.clone().unwrap_or_default();
-        // By how many bytes everything moves that stands behind the slots so far.
+        // The offset by which everything after the slots so far moves.
         let mut by = 0;
         let open = self.open | self.varied;
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -142,7 +142,7 @@ impl Pattern {
     }
 
     /// Compares `payload` with a part of the pattern: fixed bytes, slot, fixed bytes, slot, and so on.
-    // For each purpose apart: what the others need then costs nothing.
+    // Compiled for each purpose separately, so that none pays for the others.
     #[inline(always)]
     fn compare_part<'a>(
         &mut self,
@@ -163,7 +163,7 @@ impl Pattern {
             0 => open,
             start => open.from(self.slots.partition_point(|slot| slot.start() < start)),
         };
-        // What is left to compare: `rest` of the payload, with the pattern from `from` on.
+        // The remaining comparison: `rest` of the payload with the pattern from `from` on.
         let (mut rest, mut from) = (payload, part.start);
         loop {
             let number = ahead.first();
@@ -172,8 +172,8 @@ impl Pattern {
             // 1. The fixed bytes up to the slot, or to the end of the part.
             let fixed = &self.bytes[from..slot.map_or(part.end, Slot::start)];
             let Some(behind) = rest.strip_prefix(fixed) else {
-                // They differ. Where that is in a closed slot, the slot is opened, and these bytes are compared once
-                // more, up to that slot. Each turn opens a slot or fails, so the loop ends.
+                // They differ. If that is in a closed slot, the slot is opened, and these bytes are compared again up
+                // to that slot. Each iteration opens a slot or fails, so the loop ends.
                 let position = from + common_length(rest, fixed);
                 let closed = self.closed_slot(position, open).ok_or(position)?;
                 open.insert(closed);
@@ -202,7 +202,7 @@ impl Pattern {
                 }
             }
 
-            // 3. On behind it.
+            // 3. Continue after it.
             rest = &rest[length..];
             from = slot.end();
             ahead.remove_first();
@@ -212,7 +212,7 @@ impl Pattern {
     /// Returns the closed slot at this position, if there is one.
     #[cold]
     fn closed_slot(&self, position: usize, open: SlotSet) -> Option<SlotSet> {
-        // Behind its last byte, too: there the payload's value may go on, as `12` does in place of `1`.
+        // Includes the position after its last byte, where the payload's value may be longer: `12` instead of `1`.
         let is_there = |slot: &Slot| slot.start() <= position && position <= slot.end();
         let mut closed =
             self.slots.iter().enumerate().filter(|(number, _)| !open.contains(*number));
@@ -220,7 +220,7 @@ impl Pattern {
     }
 }
 
-/// Reads the value that `rest` begins with into its place, and returns its length; none if it is not of the kind.
+/// Reads the value at the start of `rest` and returns its length; `None` if it is of another kind.
 #[inline(always)]
 fn read_value<'a>(
     kind: SlotKind,
@@ -241,15 +241,15 @@ fn read_value<'a>(
             Some(length)
         }
         SlotKind::Detail | SlotKind::Id | SlotKind::Model | SlotKind::String | SlotKind::Words => {
-            // Some servers say the same twice: it need not be checked twice.
+            // Some servers send the same string twice; it need not be checked twice.
             let is_again = !string.raw.is_empty() && string.is_at(rest);
             if !is_again {
                 *string = string_at(rest)?;
             }
             match kind {
-                // `serde_json`, which reads details, takes surrogates in pairs only.
+                // `serde_json`, which reads details, accepts surrogates only in pairs.
                 SlotKind::Detail if string.has_surrogates() => return None,
-                // An empty one is absent, and the answer takes the next that is there.
+                // An empty one counts as absent, and the answer takes the next one.
                 SlotKind::Id | SlotKind::Model if string.raw.is_empty() => return None,
                 SlotKind::Detail => captures.detail = *string,
                 SlotKind::Words => captures.words = *string,
@@ -260,7 +260,7 @@ fn read_value<'a>(
     }
 }
 
-/// Returns how many bytes both begin with; compares sixteen at a time.
+/// Returns the length of the common prefix, comparing sixteen bytes at a time.
 fn common_length(one: &[u8], other: &[u8]) -> usize {
     let pairs = one.as_chunks::<16>().0.iter().zip(other.as_chunks::<16>().0);
     let from = 16 * pairs.take_while(|(one, other)| one == other).count();

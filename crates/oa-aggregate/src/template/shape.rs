@@ -1,4 +1,4 @@
-//! The shape of a chunk: all that it says but for the values in which chunks of one template differ.
+//! The shape of a chunk: its meaning except for the values in which chunks of one template differ.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::details::DetailShape;
 use crate::json::Str;
 use crate::template::notes::Notes;
 
-/// All that a chunk says beside its words and numbers.
+/// The meaning of a chunk except for its text and numbers.
 #[derive(Debug)]
 pub(crate) struct ChunkShape {
     pub(crate) content: Content,
@@ -17,10 +17,10 @@ pub(crate) struct ChunkShape {
     pub(crate) finish_reason: Option<Box<str>>,
 }
 
-/// The meaning of a chunk's words.
+/// The meaning of a chunk's text.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A piece of a call's arguments; the fragment without them.
+    /// A piece of a call's arguments; holds the fragment without them.
     Arguments(Box<Fragment<'static>>),
     /// There is no choice.
     NoChoice,
@@ -28,18 +28,18 @@ pub(crate) enum Content {
     Thinking,
 }
 
-/// The chunks that templates are for.
+/// The chunks for which templates are learned.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Scope {
-    /// Those of one answer. A chunk that an answer has once, such as its last, is not worth a template.
+    /// Chunks of one answer. A chunk that occurs once in an answer, such as the last, does not become a template.
     #[default]
     Answer,
-    /// Those of many answers of a server, where such chunks are.
+    /// Chunks of many answers of a server, in which such chunks occur again.
     Server,
 }
 
 impl ChunkShape {
-    /// Returns the shape of a chunk that says one thing at most, and the string by which it says it.
+    /// Returns the shape of a chunk with at most one string of content, and that string.
     pub(crate) fn of<'a>(
         chunk: &Chunk<'_>,
         notes: &Notes<'a>,
@@ -67,7 +67,7 @@ impl ChunkShape {
         let finish_reason = choice.finish_reason.as_deref().map(Box::from);
         let shape = |content| Self { content, detail, finish_reason };
         Some(match (&choice.text, &choice.thinking, &choice.call) {
-            // Thinking that stands in the detail alone has no other place.
+            // Thinking that is only in the detail has no other place.
             (None, Some(_), None) if has_detail => {
                 (shape(Content::Thinking), notes.thinking.filter(|string| !string.raw.is_empty()))
             }
@@ -78,7 +78,7 @@ impl ChunkShape {
                 let words = notes.arguments?;
                 (shape(Content::Arguments(Box::new(without_arguments(call, words)?))), Some(words))
             }
-            // An empty string is where words will stand.
+            // An empty string is where text will be.
             (None, None, None) => match (notes.text, notes.thinking) {
                 (None, Some(thinking)) => (shape(Content::Thinking), Some(thinking)),
                 (text, _) => (shape(Content::Text), text),
@@ -88,13 +88,13 @@ impl ChunkShape {
     }
 }
 
-/// Returns the fragment without its arguments, if the same fragment with others is worth a template.
+/// Returns the fragment without its arguments, if other arguments are likely to follow.
 fn without_arguments(call: &Fragment<'_>, arguments: Str<'_>) -> Option<Fragment<'static>> {
     if call.extra.is_some() || call.arguments.is_none() != arguments.raw.is_empty() {
         return None;
     }
-    // A name alone begins a call, and no other chunk will be like it. A legacy fragment without a name is no fragment
-    // at all once its arguments are empty.
+    // A name without arguments begins a call, and no other chunk will be like it. A legacy fragment without a name and
+    // arguments is not a fragment at all.
     if (call.arguments.is_none() && call.name.is_some()) || (call.legacy && call.name.is_none()) {
         return None;
     }

@@ -1,11 +1,10 @@
-//! The places in which two payloads of one template may differ.
+//! The places where payloads of one template may differ.
 
 use std::ops::BitOr;
 
 use oa_types::Usage;
 
-/// A scalar of a payload that may be another one in the next payload: where it lies, without quotes if it is a
-/// string.
+/// The range of a scalar that may be different in the next payload, without the quotes of a string.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Slot {
     // Small, because each open stream has dozens of slots.
@@ -15,7 +14,7 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// Creates a slot, unless it lies so far back that no payload that has it is remembered.
+    /// Creates a slot, unless its position is too large for payloads that are remembered.
     pub(crate) fn new(start: usize, end: usize, kind: SlotKind) -> Option<Self> {
         Some(Self { start: u16::try_from(start).ok()?, end: u16::try_from(end).ok()?, kind })
     }
@@ -35,25 +34,25 @@ impl Slot {
         self.end - self.start
     }
 
-    /// Moves the slot by so many bytes and sets its length, within a payload that is remembered.
+    /// Moves the slot by this many bytes and sets its length, within a payload that is remembered.
     #[inline]
     pub(crate) fn shift(&mut self, by: i16, length: u16) {
         self.start = self.start.wrapping_add_signed(by);
         self.end = self.start + length;
     }
 
-    /// Returns the same slot as far behind `to` as this one is behind `from`.
+    /// Returns the slot at the same distance after `to` as this one is after `from`.
     pub(crate) fn moved(self, from: usize, to: usize) -> Option<Self> {
         Self::new(self.start() - from + to, self.end() - from + to, self.kind)
     }
 }
 
-/// The value that a slot takes, and what is done with it.
+/// The kind of value in a slot, and its use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum SlotKind {
     /// A number of the usage.
     Count(Count),
-    /// The string by which an item of `reasoning_details` grows.
+    /// The string that extends an item of `reasoning_details`.
     Detail,
     /// The server's id of the answer, which is not empty.
     Id,
@@ -65,7 +64,7 @@ pub(crate) enum SlotKind {
     Number,
     /// A string that decoding ignores, such as padding.
     String,
-    /// The text, the thinking or the piece of arguments that the chunk brings.
+    /// The text, the thinking or the piece of arguments of the chunk.
     Words,
 }
 
@@ -92,7 +91,7 @@ impl Count {
     }
 }
 
-/// Some of a template's slots, by their number in order of position: a bit for each.
+/// A set of a template's slots, by index: one bit for each.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct SlotSet(u64);
 
@@ -116,7 +115,7 @@ impl SlotSet {
         self.0 |= other.0;
     }
 
-    /// Returns the number of the first slot; [`CAPACITY`](Self::CAPACITY), which no slot has, if there is none.
+    /// Returns the index of the first slot, or [`CAPACITY`](Self::CAPACITY), which no slot has, if there is none.
     #[inline]
     pub(crate) fn first(self) -> usize {
         self.0.trailing_zeros() as usize
@@ -128,7 +127,7 @@ impl SlotSet {
         self.0 &= self.0.wrapping_sub(1);
     }
 
-    /// Returns those of the slots whose number is at least this one.
+    /// Returns the slots from this index on.
     #[inline]
     pub(crate) fn from(self, number: usize) -> Self {
         Self(self.0 & (u64::MAX << number))

@@ -134,7 +134,7 @@ fn failure(
     let message = if received == 0 {
         EMPTY.to_owned()
     } else if let Some(problem) = answer.problems.first() {
-        format!("nothing in the answer could be read: {}", quotation::problem(problem, secrets))
+        format!("no part of the answer could be read: {}", quotation::problem(problem, secrets))
     } else {
         strange
             .unwrap_or_else(|| format!("the stream ended without an answer after {received} bytes"))

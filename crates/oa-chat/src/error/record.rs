@@ -27,7 +27,7 @@ impl Error {
         record.prompt_tokens = inner.context_sizes.map(|(prompt, _)| prompt);
         record.context_tokens = inner.context_size;
         record.received_bytes = inner.received;
-        record.said.clone_from(&inner.model_output);
+        record.model_output.clone_from(&inner.model_output);
         record
     }
 }
@@ -50,7 +50,7 @@ impl From<ErrorRecord> for Error {
         inner.timeout = TIMEOUTS.into_iter().find(|kind| timeout == Some(&*snake_case(kind)));
         inner.context_sizes = record.prompt_tokens.zip(record.context_tokens);
         inner.context_size = record.context_tokens;
-        (inner.received, inner.model_output) = (record.received_bytes, record.said);
+        (inner.received, inner.model_output) = (record.received_bytes, record.model_output);
         error
     }
 }

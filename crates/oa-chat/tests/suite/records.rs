@@ -82,7 +82,7 @@ prop_compose! {
         record.timeout = timeout.map(str::to_owned);
         record.prompt_tokens = sizes.and_then(|(prompt, _)| prompt);
         record.context_tokens = sizes.map(|(_, context)| context);
-        (record.received_bytes, record.said) = (received_bytes, said);
+        (record.received_bytes, record.model_output) = (received_bytes, said);
         record
     }
 }

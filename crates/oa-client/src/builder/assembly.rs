@@ -83,15 +83,15 @@ impl AgentOptionsBuilder {
     fn adopt_profile(&mut self) -> Result<()> {
         let Some(profile) = &self.config.server_profile else { return Ok(()) };
         if self.service.is_some() {
-            return Err(Error::config("profile has no effect beside chat_service"));
+            return Err(Error::config("profile has no effect with chat_service"));
         }
         let model = self.model.get_or_insert_with(|| profile.model.clone());
         let lacks_tools = profile.tools == Some(false) && !self.config.tools.is_empty();
         if lacks_tools && *model == profile.model && matches!(self.chat.tool_mode, ToolMode::Native)
         {
             return Err(Error::config(format!(
-                "the profile says that {model} cannot be offered tools here: leave them out, \
-                 let tool_mode be another, or have the doctor look again"
+                "the profile says that {model} does not support tools here: remove them, \
+                 change tool_mode, or run the doctor again"
             )));
         }
         Ok(())
@@ -105,14 +105,17 @@ impl AgentOptionsBuilder {
         let parallel = self.chat.parameters.parallel_tool_calls.is_some();
         let is_text = self.chat.tool_mode.is_text();
         for (is_vain, message) in [
-            (self.chat.parameters.stop.iter().any(String::is_empty), "a stop text is empty"),
+            (
+                self.chat.parameters.stop.iter().any(String::is_empty),
+                "a stop text must not be empty",
+            ),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
-            (tool_choice && is_text, "tool_choice has no effect where calls are text"),
-            (parallel && is_text, "parallel_tool_calls has no effect where calls are text"),
+            (tool_choice && is_text, "tool_choice has no effect when calls are text"),
+            (parallel && is_text, "parallel_tool_calls has no effect when calls are text"),
             (
                 self.chat.recognize_calls && is_text,
-                "recognize_calls has no effect where calls are text",
+                "recognize_calls has no effect when calls are text",
             ),
         ] {
             if is_vain {
@@ -133,13 +136,14 @@ impl AgentOptionsBuilder {
         }
         for category in self.config.permissions.categories() {
             if !self.config.tools.iter().any(|tool| tool.category() == Some(category)) {
-                let message = format!("no tool has the category {category:?}, which a rule names");
+                let message =
+                    format!("no tool has the category {category:?}, which a rule refers to");
                 return Err(Error::config(message));
             }
         }
         for name in self.config.permissions.listed() {
             if !name.ends_with('*') && !self.config.tools.contains(name) {
-                let message = format!("there is no tool {name:?}, which permissions name");
+                let message = format!("there is no tool {name:?}, which permissions refer to");
                 return Err(Error::config(message));
             }
         }
@@ -166,7 +170,7 @@ impl AgentOptionsBuilder {
             (None, _) => Ok(options),
             (Some(calls), None) => Ok(options.rate(CallRate::per_minute(calls))),
             (Some(_), Some(_)) => Err(Error::config(
-                "max_tool_calls_per_minute has no effect beside the rate of the executor",
+                "max_tool_calls_per_minute has no effect when the executor has its own rate",
             )),
         }
     }
@@ -183,7 +187,7 @@ impl AgentOptionsBuilder {
         };
         match self.endpoint.first_set() {
             Some(option) => {
-                let message = format!("{option} has no effect beside chat_service: set it there");
+                let message = format!("{option} has no effect with chat_service: set it there");
                 Err(Error::config(message))
             }
             None => Ok(service),

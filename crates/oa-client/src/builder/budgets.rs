@@ -10,7 +10,7 @@ impl AgentOptionsBuilder {
     /// which sends one.
     pub fn max_turns(mut self, turns: u32) -> Self {
         if turns == 0 {
-            self.refuse("max_turns is 0".to_owned());
+            self.refuse("max_turns must be at least 1".to_owned());
         }
         self.config.turn.max_turns = Some(turns);
         self
@@ -19,7 +19,7 @@ impl AgentOptionsBuilder {
     /// Limits the calls run for one prompt in auto mode.
     pub fn max_tool_calls(mut self, calls: u32) -> Self {
         if calls == 0 {
-            self.refuse("max_tool_calls is 0".to_owned());
+            self.refuse("max_tool_calls must be at least 1".to_owned());
         }
         self.config.turn.max_calls = Some(calls);
         self.auto_only("max_tool_calls")
@@ -32,7 +32,7 @@ impl AgentOptionsBuilder {
     /// options, use [`CallRate`](oa_executor::CallRate).
     pub fn max_tool_calls_per_minute(mut self, calls: u32) -> Self {
         if calls == 0 {
-            self.refuse("max_tool_calls_per_minute is 0".to_owned());
+            self.refuse("max_tool_calls_per_minute must be at least 1".to_owned());
         }
         self.calls_per_minute = Some(calls);
         self.auto_only("max_tool_calls_per_minute")
@@ -54,7 +54,7 @@ impl AgentOptionsBuilder {
     /// not limited.
     pub fn max_run_cost(mut self, amount: f64) -> Self {
         match Cost::new(amount) {
-            Ok(Cost::ZERO) => self.refuse("max_run_cost is 0".to_owned()),
+            Ok(Cost::ZERO) => self.refuse("max_run_cost must be above 0".to_owned()),
             Ok(cost) => self.config.turn.max_cost = Some(cost),
             Err(error) => self.refuse(format!("max_run_cost: {error}")),
         }
@@ -65,7 +65,7 @@ impl AgentOptionsBuilder {
     /// no longer run, and the turn ends.
     pub fn max_run_tokens(mut self, tokens: u64) -> Self {
         if tokens == 0 {
-            self.refuse("max_run_tokens is 0".to_owned());
+            self.refuse("max_run_tokens must be at least 1".to_owned());
         }
         self.config.turn.max_tokens = Some(tokens);
         self.auto_only("max_run_tokens")
@@ -83,7 +83,7 @@ impl AgentOptionsBuilder {
     pub fn repeat_guard(mut self, times: impl Into<Option<u32>>) -> Self {
         self.config.turn.repeat_guard = times.into();
         if self.config.turn.repeat_guard == Some(0) {
-            self.refuse("repeat_guard is 0".to_owned());
+            self.refuse("repeat_guard must be at least 1".to_owned());
         }
         self.auto_only("repeat_guard")
     }

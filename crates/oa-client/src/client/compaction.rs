@@ -147,8 +147,8 @@ impl Client {
         while let Some(request) = summary.next_request() {
             for message in request {
                 let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
-                let said = run.unless_interrupted(said(&mut driver, message)).await;
-                let Some(text) = said.transpose()? else { return Ok(None) };
+                let text = run.unless_interrupted(answer_text(&mut driver, message)).await;
+                let Some(text) = text.transpose()? else { return Ok(None) };
                 let usage = driver.metadata.usage.unwrap_or_default();
                 sum.add(&usage);
                 self.driver.metadata.total_usage.add(&usage);
@@ -160,7 +160,7 @@ impl Client {
 }
 
 /// Sends a prompt and returns the text of the answer.
-async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
+async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
     driver.submit(prompt).await?;
     let mut text = String::new();
     while let Some(event) = poll_fn(|cx| driver.poll_event(cx)).await? {
@@ -174,7 +174,7 @@ async fn said(driver: &mut Driver, prompt: Message) -> Result<String> {
             Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
         }
         Some(reason) if !is_whole(reason) => {
-            let message = format!("the summary is not known to be whole: it ended by {reason}");
+            let message = format!("the summary may be incomplete: it ended with {reason}");
             Err(Error::new(ErrorKind::Stream, message))
         }
         _ if text.trim().is_empty() => {

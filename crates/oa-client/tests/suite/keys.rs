@@ -18,11 +18,11 @@ struct Seen(Arc<Mutex<Vec<String>>>);
 impl Seen {
     fn note(&self, cx: &ToolContext) {
         let key = cx.idempotency_key().expect("each call has a key").to_owned();
-        self.0.lock().unwrap().push(key);
+        self.0.lock().expect("the test is set up").push(key);
     }
 
     fn keys(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("the test is set up").clone()
     }
 
     fn tool(&self) -> FnTool {
@@ -46,14 +46,15 @@ fn pays() -> [Reply; 3] {
 fn client(replies: impl IntoIterator<Item = Reply>, tool: impl oa_tools::Tool + 'static) -> Client {
     let server = MemoryServer::new(replies.into_iter().collect::<Vec<_>>());
     let options = AgentOptions::builder().model("any").transport(server).tool(tool);
-    Client::new(options.auto_execute_tools(true).build().unwrap()).unwrap()
+    Client::new(options.auto_execute_tools(true).build().expect("the test is set up"))
+        .expect("the test is set up")
 }
 
 async fn keys_of(prefix: &str) -> Vec<String> {
     let seen = Seen::default();
     let mut client = client(pays(), seen.tool());
     client.set_key_prefix(prefix);
-    client.ask("Pay.").await.unwrap();
+    client.ask("Pay.").await.expect("the test is set up");
     seen.keys()
 }
 
@@ -75,10 +76,10 @@ async fn the_same_prefix_gives_the_same_keys() {
 /// Approves the open calls, and receives the rest of the turn.
 async fn approve_all(client: &mut Client) {
     for call in client.pending_approvals() {
-        client.approve(&call.id).unwrap();
+        client.approve(&call.id).expect("the test is set up");
     }
-    client.continue_turn().await.unwrap();
-    while client.receive().await.unwrap().is_some() {}
+    client.continue_turn().await.expect("the test is set up");
+    while client.receive().await.expect("the test is set up").is_some() {}
 }
 
 #[tokio::test]

@@ -2,5 +2,5 @@
 #![cfg(feature = "schemars")]
 
 mod keys;
+mod response_format;
 mod steps;
-mod strict;

@@ -8,4 +8,5 @@ mod conversation;
 mod counters;
 mod estimates;
 mod policy;
+mod prompt_cut;
 mod truncation;

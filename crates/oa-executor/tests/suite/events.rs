@@ -77,15 +77,15 @@ async fn the_shape_is_part_of_the_contract() {
     let json: Vec<String> = events().await.iter().map(ToolEvent::to_json).collect();
     assert_snapshot!(json.join("\n"), @r#"
     {"type":"tool_call_start","call_id":"c0","tool_name":"talks","input":{}}
-    {"type":"tool_retry","call_id":"c0","tool_name":"talks","attempt":1,"error":"busy","delay_us":85657}
+    {"type":"tool_retry","call_id":"c0","tool_name":"talks","attempt":1,"error":"busy","delay_us":39259}
     {"type":"tool_progress","call_id":"c0","tool_name":"talks","done":1,"message":"one"}
     {"type":"tool_status","call_id":"c0","tool_name":"talks","status":"line\nbreak"}
     {"type":"tool_log","call_id":"c0","tool_name":"talks","level":"info","message":"log"}
     {"type":"tool_pre_view__","call_id":"c0","tool_name":"talks","data":[1.5,null]}
     {"type":"tool_custom_progress","call_id":"c0","tool_name":"talks","data":1}
-    {"type":"tool_call_complete","call_id":"c0","tool_name":"talks","input":{},"outcome":"ok","result":"a result\n[9 of 17 characters left out]","truncated":true,"duration_us":86000,"attempts":2,"cached":false,"dropped_events":0}
-    {"type":"tool_metrics","calls":1,"ok":1,"failed":0,"timed_out":0,"cancelled":0,"refused":0,"not_run":0,"cached":0,"truncated":1,"retries":1,"dropped_events":0,"peak_parallel":1,"duration_us":86000,"busy_us":86000}
-    {"type":"tools_end","tool_messages":[{"role":"tool","content":[{"type":"tool_result","tool_use_id":"c0","content":"a result\n[9 of 17 characters left out]","name":"talks"}]}],"execution_results":[{"call_id":"c0","tool_name":"talks","input":{},"outcome":"ok","result":"a result\n[9 of 17 characters left out]","truncated":true,"duration_us":86000,"attempts":2,"cached":false,"dropped_events":0}]}
+    {"type":"tool_call_complete","call_id":"c0","tool_name":"talks","input":{},"outcome":"ok","result":"a result\n[9 of 17 characters left out]","truncated":true,"duration_us":40000,"attempts":2,"cached":false,"dropped_events":0}
+    {"type":"tool_metrics","calls":1,"ok":1,"failed":0,"timed_out":0,"cancelled":0,"refused":0,"not_run":0,"cached":0,"truncated":1,"retries":1,"dropped_events":0,"peak_parallel":1,"duration_us":40000,"busy_us":40000}
+    {"type":"tools_end","tool_messages":[{"role":"tool","content":[{"type":"tool_result","tool_use_id":"c0","content":"a result\n[9 of 17 characters left out]","name":"talks"}]}],"execution_results":[{"call_id":"c0","tool_name":"talks","input":{},"outcome":"ok","result":"a result\n[9 of 17 characters left out]","truncated":true,"duration_us":40000,"attempts":2,"cached":false,"dropped_events":0}]}
     "#);
 }
 

@@ -136,7 +136,7 @@ async fn a_call_that_would_wait_beyond_its_run_does_not_wait() {
     let two = calls([("s", json!({})), ("s", json!({}))]);
     let end = end(&executor([tool], options), two, Batch::new()).await;
     assert!(began.elapsed() < Duration::from_secs(1));
-    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the rate limit of 1 calls per minute delays it past the time limit of the run"}"#);
+    assert_snapshot!(end.execution_results[1].result, @r#"{"error":"not run","tool":"s","reason":"the rate limit of 1 calls per minute would delay the call past the time limit of the run"}"#);
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl ReactGrammar {
         if is_nothing(name) && !is_known {
             return Err(NoMatch::Mismatch);
         }
-        // Brackets behind a word and a blank are prose, unless the word is a tool.
+        // Brackets after a word and a blank are prose, unless the word is a tool.
         if !is_known {
             match head.peek()? {
                 Some('(') => {
@@ -95,7 +95,7 @@ impl ReactGrammar {
                 return Err(NoMatch::Mismatch);
             }
         }
-        // The name alone in its line.
+        // The name alone on its line.
         head.go_back(end);
         let schema = self.tools.schema(name).ok_or(NoMatch::Mismatch)?;
         Ok(Box::new(Ready(match schema.required().next() {
@@ -168,7 +168,7 @@ impl Grammar for ReactGrammar {
             }
         }
         label::label(head, "Final Answer")?;
-        // An answer that begins in the next line.
+        // The answer begins on the next line.
         head.maybe("\r")?;
         head.maybe("\n")?;
         Ok(Match::Answer)

@@ -72,7 +72,7 @@ fn parameters(text: &str, schema: Option<Parameters<'_>>) -> Result<Map<String, 
         let value = value.strip_suffix('\n').unwrap_or(value);
         let value = convert_text(value, schema.and_then(|schema| schema.get(key)), key)?;
         if arguments.insert(key.to_owned(), value).is_some() {
-            return Err(format!("{} is given twice", quote(key)));
+            return Err(format!("{} appears twice", quote(key)));
         }
         rest = behind.trim_start();
     }

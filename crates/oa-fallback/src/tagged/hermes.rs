@@ -12,7 +12,7 @@ pub(super) fn begin(head: &mut CallHead<'_>, _: Position, _: &Tools) -> Result<M
     head.spaces()?;
     head.fence()?;
     match head.peek()? {
-        // The closing tag is skipped behind the call, if it is there.
+        // A closing tag after the call is skipped.
         Some('{' | '[') => Ok(Match::Call(Box::new(Objects::new()))),
         _ => Err(NoMatch::Mismatch),
     }

@@ -30,16 +30,16 @@ fn tool() -> [ToolSpec; 2] {
 #[test]
 fn react_tells_its_form_and_the_tools() {
     insta::assert_snapshot!(React::new().instructions(&tool()), @r#"
-    You can use tools. To use one, write what you think, then the call in a line of its own, and stop:
+    You can use tools. To use one, write what you think, then the call on a line of its own, and stop:
 
     Thought: what you need to find out
     Action: tool_name(argument="text", other=3)
 
-    The next message has the result, and you go on from there:
+    The next message has the result, and you continue from there:
 
     Observation: the result
 
-    Never write an observation yourself. Give every argument its name; write text in double quotes, and lists and objects as in JSON. When you need no tool any more, write:
+    Never write an observation yourself. Give every argument its name; write text in double quotes, and lists and objects as in JSON. When you need no more tools, write:
 
     Thought: what you have found out
     Final Answer: your answer
@@ -67,7 +67,7 @@ fn markers_tell_their_form_and_the_tools() {
 
     [TOOL:name:argument=value, other="text, with a comma"]
 
-    Then stop and wait: the next message has the result, as [RESULT:name] and the result. Never write a result yourself. When you need no tool, answer without a marker. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
+    Then stop and wait: the next message has the result, as [RESULT:name] and the result. Never write a result yourself. When you need no tool, answer without a marker. A marker must be on one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
 
     Tools:
 
@@ -78,11 +78,11 @@ fn markers_tell_their_form_and_the_tools() {
 #[test]
 fn inline_markers_are_explained() {
     insta::assert_snapshot!(Markers::inline().instructions(&tool()[1..]), @r#"
-    You can use tools. Where a result belongs into your answer, write a marker in its place:
+    You can use tools. Wherever your answer needs a result, write a marker in its place:
 
     [TOOL:name:argument=value, other="text, with a comma"]
 
-    The marker is replaced by the result before your answer is shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] and why: then write the answer anew. A marker stands in one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
+    The marker is replaced by the result before your answer is shown, so never write the result yourself. If a tool fails you are told, as [ERROR:name] and why: then write the answer again. A marker must be on one line; text with commas, brackets or line breaks is quoted as in JSON, and lists and objects are written as in JSON.
 
     Tools:
 

@@ -90,7 +90,7 @@ fn what_was_cut_off_is_not_run() {
             panic!("{answer}")
         };
         assert_eq!(name.as_deref(), Some("search"));
-        assert_eq!(error, "the answer was cut off in the call");
+        assert_eq!(error, "the answer was cut off inside the call");
     }
     // A name that may go on is no name.
     assert_eq!(found(&react, "Action: get_time").text, "Action: get_time");

@@ -178,7 +178,7 @@ fn a_path_of_long_names_is_refused_before_it_is_held() {
     assert_eq!(read(&beside).unwrap()[1], json!({ &*name: 2 }));
     let error = read(&format!("{{\"a\": {{\"{name}\": 1}}}}")).unwrap_err();
     assert_eq!((error.kind(), error.path()), (ErrorKind::TooLarge, "a"));
-    assert_eq!(error.to_string(), "`a`: the names that lead here are longer than 4096 bytes");
+    assert_eq!(error.to_string(), "`a`: the path to this value is longer than 4096 bytes");
     let mut reader = PartialReader::new();
     reader.push("{\"");
     let long = "n".repeat(1 << 20);

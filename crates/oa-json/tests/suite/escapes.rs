@@ -72,9 +72,9 @@ fn half_a_pair_and_unknown_escapes_stay_visible() {
 #[test]
 fn errors_say_what_is_wrong() {
     let error = |raw| unescape(raw).unwrap_err().to_string();
-    assert_eq!(error(r"C:\Temp"), r"a string has `\T`: write `\\` for a backslash");
-    assert_eq!(error(r"\u12"), r"a string has `\u` without four hexadecimal digits");
-    assert_eq!(error(r"\ude42"), r"a string has half of a surrogate pair, `\ude42`");
-    assert_eq!(error("\u{7}"), r"a string has `\u{7}`, which must be escaped");
+    assert_eq!(error(r"C:\Temp"), r"a string contains `\T`: write `\\` for a backslash");
+    assert_eq!(error(r"\u12"), r"a string contains `\u` without four hexadecimal digits");
+    assert_eq!(error(r"\ude42"), r"a string contains an unpaired surrogate, `\ude42`");
+    assert_eq!(error("\u{7}"), r"a string contains `\u{7}`, which must be escaped");
     assert_eq!(error("\\"), "a string ends with a backslash");
 }

@@ -26,8 +26,8 @@ fn what_surrounds_the_object_is_skipped() {
 
 #[test]
 fn doubt_is_an_error() {
-    let missing = (ErrorKind::Missing, "there is no JSON object in the text");
-    let ambiguous = (ErrorKind::Ambiguous, "there is another `{` behind the JSON object");
+    let missing = (ErrorKind::Missing, "the text contains no JSON object");
+    let ambiguous = (ErrorKind::Ambiguous, "there is another `{` after the JSON object");
     for (text, expected) in [
         ("", missing),
         ("I cannot know that.", missing),
@@ -43,7 +43,7 @@ fn doubt_is_an_error() {
             "Use {name} like this: {\"a\": 1}",
             (ErrorKind::Syntax, "expected a name in quotes, found `n`"),
         ),
-        ("{\"a\": 1, \"a\": 2}", (ErrorKind::Duplicate, "`a` is given twice")),
+        ("{\"a\": 1, \"a\": 2}", (ErrorKind::Duplicate, "`a` appears twice")),
     ] {
         let error = found(text).unwrap_err();
         assert_eq!((error.kind(), &*error.to_string()), expected, "{text}");

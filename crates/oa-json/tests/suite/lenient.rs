@@ -39,18 +39,18 @@ fn python_is_understood() {
 #[test]
 fn doubt_is_refused() {
     use ErrorKind::{Ambiguous, Duplicate, Syntax, TooDeep, Unfinished};
-    refuses(r#"{"a": "C:\Temp"}"#, Syntax, "a string has `\\T`: write `\\\\` for a backslash");
-    refuses(r#"{"a": 1, "a": 2}"#, Duplicate, "`a` is given twice");
-    refuses(r#"{"a": Oslo}"#, Syntax, "`Oslo` is not a value: text needs quotes");
+    refuses(r#"{"a": "C:\Temp"}"#, Syntax, "a string contains `\\T`: write `\\\\` for a backslash");
+    refuses(r#"{"a": 1, "a": 2}"#, Duplicate, "`a` appears twice");
+    refuses(r#"{"a": Oslo}"#, Syntax, "`Oslo` is not a JSON value: strings need quotes");
     refuses(r#"{"a": 1 "b": 2}"#, Syntax, "expected a comma or `}`, found `\\\"b\\\": 2}`");
     refuses(r#"{"a": [1, 2}"#, Syntax, "expected a comma or `]`");
     refuses(r#"["a", ,]"#, Syntax, "expected a value");
-    refuses(r#""\ud83d""#, Syntax, "half of a surrogate pair");
+    refuses(r#""\ud83d""#, Syntax, "an unpaired surrogate");
     refuses(r#""\u12""#, Syntax, "without four hexadecimal digits");
     refuses("{'a': 'it's'}", Syntax, "expected a comma");
-    refuses("12345678901234567890123", Syntax, "is not a value");
-    refuses("007", Syntax, "is not a value");
-    refuses("1 2", Ambiguous, "`2` is left over");
+    refuses("12345678901234567890123", Syntax, "is not a JSON value");
+    refuses("007", Syntax, "is not a JSON value");
+    refuses("1 2", Ambiguous, "`2` follows the value");
     refuses("", Unfinished, "expected a value, found the end");
     refuses("[1, ", Unfinished, "expected a value, found the end");
     refuses("'a", Unfinished, "a string is not closed");
@@ -72,7 +72,7 @@ fn a_reader_goes_from_value_to_value() {
     assert_eq!(reader.value(), Ok(LenientValue::Array(list.to_vec())));
     assert!(reader.take(')'));
     assert_eq!(reader.rest(), "tail");
-    assert_eq!(reader.end().unwrap_err().to_string(), "`tail` is left over");
+    assert_eq!(reader.end().unwrap_err().to_string(), "`tail` follows the value");
 }
 
 /// Returns whether the text has an integer that a float cannot hold.

@@ -121,7 +121,7 @@ fn depth_is_bounded_as_in_serde_json() {
 #[test]
 fn errors_say_where_and_what() {
     for (text, kind, message) in [
-        ("", ErrorKind::Missing, "there is no value"),
+        ("", ErrorKind::Missing, "expected a JSON value, found nothing"),
         ("tru", ErrorKind::Syntax, "`tru` is not a JSON value"),
         ("{\"a\": [1, {\"b\": x}]}", ErrorKind::Syntax, "`a[1].b`: `x` is not a JSON value"),
         (
@@ -132,11 +132,19 @@ fn errors_say_where_and_what() {
         ("{n: 1}", ErrorKind::Syntax, "expected a name in quotes, found `n`"),
         ("{\"a\" 1}", ErrorKind::Syntax, "`a`: expected `:`, found `1`"),
         ("[1 2]", ErrorKind::Syntax, "`[0]`: expected `,` or `]`, found `2`"),
-        ("{\"a\": 1, \"a\": 2}", ErrorKind::Duplicate, "`a` is given twice"),
-        ("[\"\\q\"]", ErrorKind::Syntax, "`[0]`: a string has `\\q`: write `\\\\` for a backslash"),
-        ("\"\\u12x4\"", ErrorKind::Syntax, "a string has `\\u` without four hexadecimal digits"),
-        ("\"\\ud83dx\"", ErrorKind::Syntax, "a string has half of a surrogate pair, `\\ud83d`"),
-        ("\"a\nb\"", ErrorKind::Syntax, "a string has `\\n`, which must be escaped"),
+        ("{\"a\": 1, \"a\": 2}", ErrorKind::Duplicate, "`a` appears twice"),
+        (
+            "[\"\\q\"]",
+            ErrorKind::Syntax,
+            "`[0]`: a string contains `\\q`: write `\\\\` for a backslash",
+        ),
+        (
+            "\"\\u12x4\"",
+            ErrorKind::Syntax,
+            "a string contains `\\u` without four hexadecimal digits",
+        ),
+        ("\"\\ud83dx\"", ErrorKind::Syntax, "a string contains an unpaired surrogate, `\\ud83d`"),
+        ("\"a\nb\"", ErrorKind::Syntax, "a string contains `\\n`, which must be escaped"),
     ] {
         for cuts in [0, u64::MAX] {
             let mut reader = PartialReader::new();

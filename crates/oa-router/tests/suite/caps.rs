@@ -121,7 +121,7 @@ async fn a_full_queue_is_an_error_that_may_be_retried() {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unavailable, true));
     assert_eq!(
         error.to_string(),
-        "no answer from 1 servers, 0 asked: a is busy; 2 requests wait already"
+        "no server answered (0 of 1 tried): a is busy; the queue is full (2 waiting)"
     );
     let answer = client_with(&router, RetryConfig::new(20)).ask("Go.").await.unwrap();
     assert_eq!(answer.text, "A");
@@ -145,7 +145,10 @@ async fn the_wait_has_an_end() {
     let began = Instant::now();
     let error = ask(&router).await.unwrap_err();
     assert_eq!((error.kind(), began.elapsed().as_secs()), (ErrorKind::Unavailable, 3));
-    assert!(error.to_string().ends_with("a is busy; waited for 3s"), "{error}");
+    assert!(
+        error.to_string().ends_with("a is busy; timed out after waiting 3s for a free server"),
+        "{error}"
+    );
     assert_eq!((router.waiting(), in_use(&router)), (0, vec![1]));
     task.await.unwrap().unwrap();
 }

@@ -18,8 +18,8 @@ async fn every_failure_is_told_in_one_line_and_the_most_telling_is_the_error() {
     let error: Error = ask(&router).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no answer from 3 servers, 3 asked: \
-         a failed: no answer: reset before the answer; \
+        "no server answered (3 of 3 tried): \
+         a failed: no answer: connection reset before the response; \
          b failed: the server answered 503 Service Unavailable: Loading model; \
          c failed: the server answered 404 Not Found: model 'any' not found"
     );
@@ -39,7 +39,7 @@ async fn it_may_be_retried_if_one_of_them_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_tells_who_is_left_alone_and_who_is_busy() {
+async fn open_circuits_and_busy_servers_are_named() {
     let (a, b) = (down(Reply::hang_up()), slow(60_000, "B"));
     let config = BreakerConfig::new(1).open_for(Duration::from_secs(9));
     let router = over([&a, &b]).cap(1).queue(0).breaker(config).build().unwrap();
@@ -49,9 +49,9 @@ async fn it_tells_who_is_left_alone_and_who_is_busy() {
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert_eq!(
         error.to_string(),
-        "no answer from 2 servers, 0 asked: \
-         a is left alone for 9s after: no answer: closed before the answer; b is busy; \
-         0 requests wait already"
+        "no server answered (0 of 2 tried): \
+         a has an open circuit for another 9s after: no answer: connection closed before the response; b is busy; \
+         queueing is disabled"
     );
     task.abort();
 }

@@ -178,7 +178,7 @@ async fn routers_stand_in_routers() {
     assert_eq!(counts([&a, &b, &cloud]), [3, 3, 5]);
     assert_eq!(router.status()[0].failed, 3);
     let last = router.status()[0].last_failure.clone().unwrap();
-    assert!(last.starts_with("no answer from 2 servers, 2 asked: a failed"), "{last}");
+    assert!(last.starts_with("no server answered (2 of 2 tried): a failed"), "{last}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -76,7 +76,7 @@ fn tables_of_another_form_are_refused() {
 fn rows_that_cannot_be_read_are_errors_and_hide_no_others() {
     for (sql, said) in [
         ("UPDATE messages SET body = '{' WHERE place = 1", "session a: message 1 is damaged"),
-        ("DELETE FROM messages WHERE place = 1", "session a: message 2 is out of place"),
+        ("DELETE FROM messages WHERE place = 1", "session a: message 2 is out of order"),
         ("DELETE FROM messages WHERE place = 3", "session a: message 3 is missing"),
         (
             "UPDATE sessions SET pending = '[]' WHERE id = 'a'",

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
 use super::error::{CassetteError, CassetteErrorKind};
-use super::interaction::Answer;
+use super::interaction::RecordedResponse;
 use super::recorder::End;
 use super::reel::Recording;
 use crate::chop::Cut;
@@ -49,7 +49,7 @@ impl<B: Body> TapedBody<B> {
         Self(Source::Live(live))
     }
 
-    pub(super) fn played(answer: &Answer, cut: Option<&Cut>) -> Self {
+    pub(super) fn played(answer: &RecordedResponse, cut: Option<&Cut>) -> Self {
         let pieces = cut.map_or_else(|| answer.pieces(), |cut| cut.pieces(&answer.body));
         Self(Source::Played { cut: answer.cut.clone(), pieces: pieces.into() })
     }

@@ -79,7 +79,7 @@ impl CassetteBuilder {
     /// request headers are masked automatically.
     pub fn secret(mut self, secret: impl AsRef<str>) -> Self {
         match secret.as_ref() {
-            "" => self.refuse("an empty secret"),
+            "" => self.refuse("a secret must not be empty"),
             secret => self.secrets.add(secret),
         }
         self
@@ -93,7 +93,9 @@ impl CassetteBuilder {
         let text = pointer.as_ref();
         match Pointer::new(text) {
             Some(pointer) => self.blur.ignored.push(pointer),
-            None => self.refuse(format!("{text:?} is no JSON pointer to a member, as `/seed` is")),
+            None => {
+                self.refuse(format!("{text:?} is not a JSON pointer to a member, such as `/seed`"));
+            }
         }
         self
     }
@@ -115,10 +117,10 @@ impl CassetteBuilder {
         let name = name.as_ref();
         match HeaderName::try_from(name) {
             Ok(name) if SECRET.contains(&name) || name == header::SET_COOKIE => {
-                self.refuse(format!("the header {name} is a secret"));
+                self.refuse(format!("the header {name} holds a secret and is never recorded"));
             }
             Ok(name) => self.kept_headers.push(name),
-            Err(_) => self.refuse(format!("{name:?} is no header")),
+            Err(_) => self.refuse(format!("{name:?} is not a valid header")),
         }
         self
     }

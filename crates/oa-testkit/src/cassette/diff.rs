@@ -14,7 +14,7 @@ pub(super) fn diff<S: AsRef<str>>(old: &[S], new: &[S]) -> String {
         told.push('\n');
     }
     if lines.len() > MAX_LINES {
-        let _ = writeln!(told, "  … and {} lines more", lines.len() - MAX_LINES);
+        let _ = writeln!(told, "  … and {} more lines", lines.len() - MAX_LINES);
     }
     told
 }
@@ -208,7 +208,7 @@ mod tests {
         let lines = |word: &str| (0..5_000).map(|n| format!("{word}{n}")).collect::<Vec<_>>();
         let told = diff(&lines("a"), &lines("b"));
         assert_eq!(told.lines().count(), MAX_LINES + 1);
-        assert!(told.ends_with("… and 9960 lines more\n"), "{told}");
+        assert!(told.ends_with("… and 9960 more lines\n"), "{told}");
     }
 
     proptest::proptest! {

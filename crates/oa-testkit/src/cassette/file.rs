@@ -26,7 +26,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<Interaction>, CassetteError> {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let path = path.display();
-            let message = format!("there is no cassette {path}: record it where there is a server");
+            let message =
+                format!("there is no cassette {path}: record it first, with a server running");
             return Err(CassetteError::new(CassetteErrorKind::Missing, message));
         }
         Err(error) => return Err(CassetteError::io("read", path, error)),

@@ -10,13 +10,13 @@ use crate::chop::Cut;
 /// A request and its response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Interaction {
-    pub(super) answer: Answer,
+    pub(super) answer: RecordedResponse,
     pub(super) question: Question,
 }
 
 /// The response.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct RecordedResponse {
     pub(super) body: Bytes,
     /// The offsets of all pieces but the first, unless they are the [natural](natural) ones.
     pub(super) borders: Option<Vec<usize>>,
@@ -26,7 +26,7 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
 }
 
-impl Answer {
+impl RecordedResponse {
     /// Returns the pieces in which the body arrived.
     pub(super) fn pieces(&self) -> Vec<Bytes> {
         let cut = match &self.borders {

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::interaction::{Answer, is_stream};
+use super::interaction::{RecordedResponse, is_stream};
 use crate::chop::Cut;
 use oa_redact::base64;
 
 /// Writes the parts of a response body, each a JSON value.
-pub(super) fn write(answer: &Answer) -> Vec<String> {
+pub(super) fn write(answer: &RecordedResponse) -> Vec<String> {
     if is_stream(&answer.headers) {
         return Cut::Events.pieces(&answer.body).iter().map(|event| written(event)).collect();
     }
@@ -37,7 +37,7 @@ pub(super) fn write_bytes(body: &Bytes) -> Vec<String> {
 
 /// Parses the bytes of a part.
 pub(super) fn read(part: &RawValue) -> Result<Vec<u8>, String> {
-    let known = "a part of a body is a string, or has a member `data`, `json` or `base64`";
+    let known = "a part of a body must be a string, or an object with `data`, `json` or `base64`";
     if let Ok(text) = serde_json::from_str::<String>(part.get()) {
         return Ok(text.into());
     }
@@ -101,11 +101,11 @@ mod tests {
 
     use super::*;
 
-    fn answer(kind: &'static str, body: &[u8]) -> Answer {
+    fn answer(kind: &'static str, body: &[u8]) -> RecordedResponse {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let body = body.to_vec().into();
-        Answer { body, borders: None, cut: None, headers, status: http::StatusCode::OK }
+        RecordedResponse { body, borders: None, cut: None, headers, status: http::StatusCode::OK }
     }
 
     fn back(parts: &[String]) -> Vec<u8> {

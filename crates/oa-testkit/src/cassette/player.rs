@@ -7,7 +7,7 @@ use http::{Method, Uri};
 
 use super::diff::diff;
 use super::error::{CassetteError, CassetteErrorKind};
-use super::interaction::{Answer, Interaction};
+use super::interaction::{Interaction, RecordedResponse};
 use super::question::{Blur, Question};
 use super::secrets::Secrets;
 use crate::requests::count;
@@ -51,7 +51,7 @@ impl Player {
         uri: &Uri,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<Answer, CassetteError> {
+    ) -> Result<RecordedResponse, CassetteError> {
         let mut secrets = self.secrets.clone();
         secrets.learn(headers);
         let question = Question::new(method, uri, body, &secrets);
@@ -85,7 +85,7 @@ impl Player {
             let summary = track.interaction.question.summary();
             match used {
                 Some(request) => format!("{summary} -> request {request}"),
-                None => format!("{summary} -> never asked"),
+                None => format!("{summary} -> never requested"),
             }
         };
         tracks.map(line).collect()
@@ -94,7 +94,8 @@ impl Player {
     pub(super) fn problems(&self) -> Vec<String> {
         let state = self.state();
         let unused = state.used.iter().enumerate().filter(|(_, used)| used.is_none());
-        let unused = unused.map(|(index, _)| format!("interaction {} was never asked", index + 1));
+        let unused =
+            unused.map(|(index, _)| format!("interaction {} was never requested", index + 1));
         state.problems.iter().cloned().chain(unused).collect()
     }
 
@@ -105,8 +106,8 @@ impl Player {
             tracks().find(|(_, (track, _))| track.compared == *compared)
         {
             return format!(
-                "is the same as interaction {}, which request {by} has used: it was recorded once, \
-                 and asked again",
+                "is the same as interaction {}, which request {by} already used: it was \
+                 recorded once but requested again",
                 index + 1
             );
         }
@@ -120,10 +121,10 @@ impl Player {
         match nearest {
             None => {
                 let all = count(self.tracks.len(), "interaction");
-                format!("is one too many, after all of {all}: {}", compared.summary())
+                format!("is one more than the {all} recorded: {}", compared.summary())
             }
             Some((_, index)) => format!(
-                "meets no interaction; nearest is {} of {} (- recorded, + asked):\n{}",
+                "matches no interaction; the nearest is {} of {} (- recorded, + requested):\n{}",
                 index + 1,
                 self.tracks.len(),
                 diff(&self.tracks[index].compared.lines(), &lines),

@@ -9,7 +9,7 @@ use http::{Method, Uri};
 use serde_json::Value;
 
 use super::secrets::Secrets;
-use crate::requests::{Asked, Request};
+use crate::requests::{Request, RequestParts};
 
 /// A request without headers and host.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ impl Question {
         };
         let (headers, method) = (HeaderMap::new(), self.method.clone());
         let uri = self.target.parse().unwrap_or_default();
-        Request::new(0, Asked { body, connection: None, headers, method, uri }).question()
+        Request::new(0, RequestParts { body, connection: None, headers, method, uri }).question()
     }
 }
 

@@ -7,7 +7,7 @@ use http::header::{HeaderMap, HeaderName};
 use http::{Method, StatusCode, Uri};
 
 use super::error::{CassetteError, CassetteErrorKind};
-use super::interaction::{Answer, Interaction, borders_of, is_stream, natural};
+use super::interaction::{Interaction, RecordedResponse, borders_of, is_stream, natural};
 use super::question::Question;
 use super::secrets::Secrets;
 
@@ -201,7 +201,7 @@ impl Taken {
         is_stream(&self.headers) && self.body.trim_ascii_end().ends_with(b"data: [DONE]")
     }
 
-    fn masked(&self, secrets: &Secrets) -> Answer {
+    fn masked(&self, secrets: &Secrets) -> RecordedResponse {
         let mut borders: Vec<usize> = Vec::with_capacity(self.lengths.len());
         for length in &self.lengths {
             borders.push(borders.last().unwrap_or(&0) + length);
@@ -224,7 +224,7 @@ impl Taken {
             End::Open => Some("the recording was saved before the answer ended".to_owned()),
             End::Whole => None,
         };
-        Answer { body, borders, cut, headers, status: self.status }
+        RecordedResponse { body, borders, cut, headers, status: self.status }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::interaction::{Answer, Interaction};
+use super::interaction::{Interaction, RecordedResponse};
 use super::parts;
 use super::question::{Payload, Question};
 use super::secrets::Secrets;
@@ -40,7 +40,7 @@ pub(super) fn write(interactions: &[Interaction]) -> String {
     text
 }
 
-fn response(answer: &Answer) -> Vec<(&'static str, String)> {
+fn response(answer: &RecordedResponse) -> Vec<(&'static str, String)> {
     let headers = answer.headers.iter().map(|(name, value)| {
         let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
         (name.as_str().to_owned(), Value::from(value))
@@ -86,7 +86,9 @@ pub(super) fn read(text: &str) -> Result<Vec<Interaction>, String> {
     match cassette.required::<u64>("version") {
         Ok(VERSION) => {}
         Ok(version) => {
-            return Err(format!("it is of version {version}, and this reads {VERSION}"));
+            return Err(format!(
+                "it has format version {version}, but only {VERSION} is supported"
+            ));
         }
         Err(error) => return Err(error),
     }
@@ -120,17 +122,19 @@ fn question(text: &RawValue) -> Result<Question, String> {
     Ok(Question::new(method, &uri, &body, &Secrets::default()))
 }
 
-fn answer(text: &RawValue) -> Result<Answer, String> {
+fn answer(text: &RawValue) -> Result<RecordedResponse, String> {
     let mut members = Members::new(text)?;
     let status = StatusCode::from_u16(members.required("status")?).map_err(|_| "not a status")?;
     let mut headers = HeaderMap::new();
     for (name, value) in members.required::<BTreeMap<String, String>>("headers")? {
         let header = (HeaderName::try_from(&name), HeaderValue::from_bytes(value.as_bytes()));
-        let (Ok(key), Ok(value)) = header else { return Err(format!("{name:?} is no header")) };
+        let (Ok(key), Ok(value)) = header else {
+            return Err(format!("{name:?} is not a valid header"));
+        };
         headers.insert(key, value);
     }
     let body = members.body()?.into();
-    let answer = Answer {
+    let answer = RecordedResponse {
         body,
         borders: members.optional("borders")?,
         cut: members.optional("cut")?,
@@ -168,7 +172,7 @@ impl<'a> Members<'a> {
 
     fn list(&mut self, name: &str) -> Result<Vec<&'a RawValue>, String> {
         let value = self.raw(name)?;
-        serde_json::from_str(value.get()).map_err(|_| format!("`{name}` is no list"))
+        serde_json::from_str(value.get()).map_err(|_| format!("`{name}` is not a list"))
     }
 
     fn body(&mut self) -> Result<Vec<u8>, String> {
@@ -182,7 +186,7 @@ impl<'a> Members<'a> {
     /// Reject unknown members, which may be typos in a file edited by hand.
     fn finish(self) -> Result<(), String> {
         match self.0.keys().next() {
-            Some(name) => Err(format!("nothing is known of `{name}`")),
+            Some(name) => Err(format!("unknown member `{name}`")),
             None => Ok(()),
         }
     }
@@ -219,7 +223,7 @@ mod tests {
                 let headers =
                     HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
                 let status = StatusCode::from_u16(status).expect("a status");
-                let answer = Answer { body: body.into(), borders, cut, headers, status };
+                let answer = RecordedResponse { body: body.into(), borders, cut, headers, status };
                 Interaction { answer, question }
             },
         )

@@ -72,7 +72,7 @@ impl Check<'_> {
 
     pub(super) fn flag(&mut self, path: &str, value: &Value) {
         if !value.is_boolean() {
-            self.say(path, "is neither true nor false");
+            self.say(path, "is not a boolean");
         }
     }
 

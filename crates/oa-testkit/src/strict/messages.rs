@@ -16,7 +16,7 @@ pub(super) fn check(check: &mut Check<'_>, messages: &[Value]) {
     check.calls_are_answered(&mut state);
     if let Some(role @ ("assistant" | "system")) = state.before {
         let path = format!("messages[{}].role", messages.len() - 1);
-        check.say(path, format!("is {role}: nobody is left to answer"));
+        check.say(path, format!("is {role}: there is nothing to answer"));
     }
 }
 
@@ -67,16 +67,16 @@ impl Check<'_> {
     fn order(&mut self, before: Option<&str>, path: &str, role: Option<&str>) {
         let is_first = path == "messages[0]";
         let what = match (before, role) {
-            (_, Some("system")) if !is_first => "is system, which stands only first",
+            (_, Some("system")) if !is_first => "is system, which is allowed only first",
             (Some("tool"), Some("user")) if self.strict.word_between => {
-                "is user right after a tool: the assistant speaks between them"
+                "is user right after tool: an assistant message must come between them"
             }
             _ if self.strict.repeated_roles => return,
             (Some("user"), Some("user")) | (Some("assistant"), Some("assistant")) => {
-                "is that of the message before: the two are to be one"
+                "is that of the previous message: merge the two"
             }
             (None | Some("system"), Some("assistant")) if !self.strict.assistant_first => {
-                "is assistant, and the user has not spoken"
+                "is assistant before any user message"
             }
             _ => return,
         };
@@ -90,20 +90,20 @@ impl Check<'_> {
             Value::Array(parts) => {
                 let only_text = parts.iter().all(|part| part["type"] == "text");
                 if only_text && !self.strict.text_parts {
-                    self.say(path, "is a list of text alone: a string is wanted");
+                    self.say(path, "is a list of only text: use a string");
                 }
                 for (path, part) in entries(path, parts) {
                     self.part(&path, part, role);
                 }
             }
             Value::Null => self.say(path, "is null"),
-            Value::String(text) => self.said(path, text),
+            Value::String(text) => self.check_text(path, text),
             _ => self.say(path, "is neither a string nor a list of parts"),
         }
     }
 
     /// Checks that text is not blank.
-    fn said(&mut self, path: &str, text: &str) {
+    fn check_text(&mut self, path: &str, text: &str) {
         if text.is_empty() {
             self.say(path, "is empty");
         } else if text.chars().all(char::is_whitespace) {
@@ -128,7 +128,7 @@ impl Check<'_> {
         let path = at(path, kind);
         if kind == "text" {
             if let Some(text) = self.string(&path, value) {
-                self.said(&path, text);
+                self.check_text(&path, text);
             }
         } else if let Some(image) = self.object(&path, value, &["url", "detail"]) {
             self.image(&path, image);
@@ -172,7 +172,7 @@ impl Check<'_> {
             let Some(call) = self.call(&path, call) else { continue };
             let is_new = here.insert(call.id);
             if !(state.ids.insert(call.id) || is_new && self.strict.repeated_ids) {
-                self.say(at(&path, "id"), format!("is {} once more", quoted(call.id)));
+                self.say(at(&path, "id"), format!("is {}, which is already used", quoted(call.id)));
             }
             state.open.push(call);
         }
@@ -209,7 +209,7 @@ impl Check<'_> {
                     self.say(path, format!("has {} twice", quoted(&name)));
                 }
             }
-            Ok(_) => self.say(path, format!("is {}, which is no object", quoted(text))),
+            Ok(_) => self.say(path, format!("is {}, which is not an object", quoted(text))),
             Err(error) => {
                 self.say(path, format!("is {}, which is not JSON: {error}", quoted(text)));
             }
@@ -247,19 +247,19 @@ impl Check<'_> {
         let Some(id) = self.id(&id_path, id) else { return };
         let Some(index) = state.open.iter().position(|call| call.id == id) else {
             let twice = state.answered.contains(id);
-            let what = if twice { "was answered before" } else { "no call before it has" };
+            let what = if twice { "was already answered" } else { "no earlier call has" };
             return self.say(id_path, format!("is {}, which {what}", quoted(id)));
         };
         if index > 0 {
             let first = quoted(state.open[0].id);
-            self.say(id_path, format!("is {}, and {first} comes first", quoted(id)));
+            self.say(id_path, format!("is {}, but {first} must come first", quoted(id)));
         }
         let call = state.open.remove(index);
         state.answered.insert(id);
         if let (Some(name), Some(called)) = (name, call.name)
             && name != called
         {
-            let what = format!("is {}, and {} was called", quoted(name), quoted(called));
+            let what = format!("is {}, but {} was called", quoted(name), quoted(called));
             self.say(at(path, "name"), what);
         }
     }

@@ -29,7 +29,7 @@ impl Strict {
         let request = serde_json::from_str(text)
             .map_err(|error| unreadable(format!("is not JSON: {error}")))?;
         let repeated = repeated::members(text).into_iter();
-        let found = repeated.map(|path| Violation::new(path, "stands there twice")).collect();
+        let found = repeated.map(|path| Violation::new(path, "appears twice")).collect();
         self.check_all(&request, found)
     }
 

@@ -21,7 +21,7 @@ impl Check<'_> {
     fn streaming(&mut self, request: &Map<String, Value>) {
         let Some(options) = member(request, "stream_options") else { return };
         if member(request, "stream") != Some(&Value::Bool(true)) {
-            self.say("stream_options", "comes without a stream");
+            self.say("stream_options", "requires stream");
         }
         let Some(options) = self.object("stream_options", options, &["include_usage"]) else {
             return;
@@ -55,12 +55,12 @@ impl Check<'_> {
         if let (Some(_), Some(_)) =
             (member(request, "max_tokens"), member(request, "max_completion_tokens"))
         {
-            self.say("max_tokens", "comes beside max_completion_tokens");
+            self.say("max_tokens", "cannot be combined with max_completion_tokens");
         }
         if member(request, "top_logprobs").is_some()
             && member(request, "logprobs") != Some(&Value::Bool(true))
         {
-            self.say("top_logprobs", "comes without logprobs");
+            self.say("top_logprobs", "requires logprobs");
         }
     }
 
@@ -100,7 +100,7 @@ impl Check<'_> {
         self.word(path, format, "type", &["json_object", "json_schema", "text"]);
         let wants_schema = member(format, "type").is_some_and(|kind| kind == "json_schema");
         match member(format, "json_schema") {
-            Some(_) if !wants_schema => self.say(path, "has a schema, and another type"),
+            Some(_) if !wants_schema => self.say(path, "has a schema but another type"),
             Some(schema) => {
                 let path = at(path, "json_schema");
                 let known = ["description", "name", "schema", "strict"];

@@ -12,7 +12,7 @@ impl Check<'_> {
         let Some(tools) = member(request, "tools") else {
             for name in ["tool_choice", "parallel_tool_calls"] {
                 if member(request, name).is_some() {
-                    self.say(name, "comes without tools");
+                    self.say(name, "requires tools");
                 }
             }
             return;
@@ -22,7 +22,7 @@ impl Check<'_> {
             if let Some(name) = self.tool(&path, tool)
                 && !names.insert(name)
             {
-                self.say(format!("{path}.function.name"), "is the name of an earlier tool, too");
+                self.say(format!("{path}.function.name"), "is also the name of an earlier tool");
             }
         }
         if let Some(choice) = member(request, "tool_choice") {
@@ -82,7 +82,7 @@ impl Check<'_> {
         for (path, name) in entries(&at(path, "required"), required) {
             let known = name.as_str().and_then(|name| properties?.get(name));
             if known.is_none() {
-                self.say(path, "is no name of a property");
+                self.say(path, "is not the name of a property");
             }
         }
     }
@@ -101,7 +101,7 @@ impl Check<'_> {
             if let Some(name) = self.name(&path, function)
                 && !names.contains(name)
             {
-                self.say(at(&path, "name"), "is the name of no tool");
+                self.say(at(&path, "name"), "is not the name of a tool");
             }
         }
     }

@@ -297,9 +297,9 @@ fn what_cannot_be_opened_is_told() {
         ("", "EOF"),
         ("[]", "not an object"),
         ("{}", "`version` is missing"),
-        (r#"{"version": 2, "tracks": []}"#, "it is of version 2, and this reads 1"),
+        (r#"{"version": 2, "tracks": []}"#, "it has format version 2, but only 1 is supported"),
         (r#"{"version": 1}"#, "`interactions` is missing"),
-        (r#"{"version": 1, "interactions": [], "more": 1}"#, "nothing is known of `more`"),
+        (r#"{"version": 1, "interactions": [], "more": 1}"#, "unknown member `more`"),
         (
             &interaction(r#"{"method": "G T", "path": "/"}"#, "{}"),
             "interaction 1: request: not a method",
@@ -309,15 +309,15 @@ fn what_cannot_be_opened_is_told() {
         (&interaction(request, r#"{"status": 99, "headers": {}, "body": []}"#), "not a status"),
         (
             &interaction(request, r#"{"status": 200, "headers": {"a b": "c"}, "body": []}"#),
-            "is no header",
+            "is not a valid header",
         ),
         (
             &interaction(request, r#"{"status": 200, "headers": {}, "body": "x"}"#),
-            "`body` is no list",
+            "`body` is not a list",
         ),
         (
             &interaction(request, r#"{"status": 200, "headers": {}, "body": [1]}"#),
-            "a part of a body is",
+            "a part of a body must be",
         ),
         (
             &interaction(request, r#"{"status": 200, "headers": {}, "body": [], "bodies": []}"#),
@@ -342,12 +342,18 @@ fn what_cannot_be_opened_is_told() {
 fn settings_that_cannot_work_are_refused() {
     let builder = || Cassette::builder("never/written.json");
     for (builder, words) in [
-        (builder().ignore("seed"), "\"seed\" is no JSON pointer"),
-        (builder().ignore(""), "\"\" is no JSON pointer"),
-        (builder().secret(""), "an empty secret"),
-        (builder().keep_header("authorization"), "the header authorization is a secret"),
-        (builder().keep_header("Set-Cookie"), "the header set-cookie is a secret"),
-        (builder().keep_header("a b"), "\"a b\" is no header"),
+        (builder().ignore("seed"), "\"seed\" is not a JSON pointer"),
+        (builder().ignore(""), "\"\" is not a JSON pointer"),
+        (builder().secret(""), "a secret must not be empty"),
+        (
+            builder().keep_header("authorization"),
+            "the header authorization holds a secret and is never recorded",
+        ),
+        (
+            builder().keep_header("Set-Cookie"),
+            "the header set-cookie holds a secret and is never recorded",
+        ),
+        (builder().keep_header("a b"), "\"a b\" is not a valid header"),
     ] {
         let error = builder.open().unwrap_err();
         assert_eq!(error.kind(), Kind::Setting);

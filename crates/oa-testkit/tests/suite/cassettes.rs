@@ -121,7 +121,7 @@ async fn a_question_is_its_method_path_and_json() {
     send(&tape, &Nobody, get("/v1/thing?x=1")).await.unwrap();
     let story = panic_of(|| tape.verify());
     assert_eq!(story.matches("  - request ").count(), 8, "{story}");
-    assert!(!story.contains("never asked"), "{story}");
+    assert!(!story.contains("never requested"), "{story}");
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn a_miss_tells_what_came_nearest_and_what_differs() {
     let error = error_of(ask(&tape, &Nobody, &asked("be polite", "Paris")).await);
     assert_eq!(error.kind(), Kind::Miss);
     insta::assert_snapshot!(error, @r#"
-    request 1 meets no interaction; nearest is 2 of 3 (- recorded, + asked):
+    request 1 matches no interaction; the nearest is 2 of 3 (- recorded, + requested):
       POST /v1/chat/completions
       {
         "messages": [
@@ -193,9 +193,9 @@ async fn a_miss_tells_what_came_nearest_and_what_differs() {
         ask(&tape, &Nobody, question).await.unwrap();
     }
     let error = error_of(ask(&tape, &Nobody, &questions[1]).await);
-    insta::assert_snapshot!(error, @"request 5 is the same as interaction 2, which request 3 has used: it was recorded once, and asked again");
+    insta::assert_snapshot!(error, @"request 5 is the same as interaction 2, which request 3 already used: it was recorded once but requested again");
     let error = error_of(ask(&tape, &Nobody, &question("More?")).await);
-    insta::assert_snapshot!(error, @r#"request 6 is one too many, after all of 3 interactions: POST /v1/chat/completions, 1 message (user "More?")"#);
+    insta::assert_snapshot!(error, @r#"request 6 is one more than the 3 interactions recorded: POST /v1/chat/completions, 1 message (user "More?")"#);
     let path = folder.path().display().to_string();
     insta::assert_snapshot!(panic_of(|| tape.verify()).replace(&path, "tape.json"), @r#"
     the cassette was not replayed as recorded
@@ -204,7 +204,7 @@ async fn a_miss_tells_what_came_nearest_and_what_differs() {
       2. POST /v1/chat/completions, model "m", streamed, 2 messages (system, user "Paris") -> request 3
       3. POST /v1/chat/completions, model "m", streamed, 2 messages (system, user "Rome") -> request 4
     wrong:
-      - request 1 meets no interaction; nearest is 2 of 3 (- recorded, + asked):
+      - request 1 matches no interaction; the nearest is 2 of 3 (- recorded, + requested):
           POST /v1/chat/completions
           {
             "messages": [
@@ -215,8 +215,8 @@ async fn a_miss_tells_what_came_nearest_and_what_differs() {
               }
               {
           …
-      - request 5 is the same as interaction 2, which request 3 has used: it was recorded once, and asked again
-      - request 6 is one too many, after all of 3 interactions: POST /v1/chat/completions, 1 message (user "More?")
+      - request 5 is the same as interaction 2, which request 3 already used: it was recorded once but requested again
+      - request 6 is one more than the 3 interactions recorded: POST /v1/chat/completions, 1 message (user "More?")
     "#);
 }
 
@@ -227,15 +227,15 @@ async fn what_was_not_asked_is_told_by_verify_or_when_the_last_clone_goes() {
 
     let tape = folder.open(Mode::Replay);
     ask(&tape, &Nobody, &question("b")).await.unwrap();
-    assert!(panic_of(|| tape.verify()).contains("  - interaction 1 was never asked\n"));
+    assert!(panic_of(|| tape.verify()).contains("  - interaction 1 was never requested\n"));
     drop(tape); // It was told already.
 
     let tape = folder.open(Mode::Replay);
     let service = tape.layer(Nobody);
     drop(tape);
     let story = panic_of(|| drop(service));
-    assert!(story.contains("interaction 1 was never asked"), "{story}");
-    assert!(story.contains("interaction 2 was never asked"), "{story}");
+    assert!(story.contains("interaction 1 was never requested"), "{story}");
+    assert!(story.contains("interaction 2 was never requested"), "{story}");
 }
 
 #[tokio::test]
@@ -286,7 +286,10 @@ async fn a_broken_answer_comes_back_broken() {
     let tape = folder.open(Mode::Replay);
     let seen = ask(&tape, &Nobody, &question("a")).await.unwrap();
     assert_eq!(seen.pieces, live.pieces);
-    assert_eq!(error_of(seen.body).to_string(), "the recording ends here: reset in the body");
+    assert_eq!(
+        error_of(seen.body).to_string(),
+        "the recording ends here: connection reset inside the body"
+    );
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn what_an_expectation_or_a_rule_throws_may_throw_when_it_is_dropped() {
     // The response does not matter: the server survives.
     let _ = ask_memory(&server, &streamed()).await;
     let story = panic_of(|| server.verify());
-    assert!(story.contains("does not meet \"makes sense\": it panicked"), "{story}");
+    assert!(story.contains("does not match \"makes sense\": it panicked"), "{story}");
 }
 
 #[tokio::test]
@@ -87,13 +87,13 @@ async fn everything_that_is_wrong_is_told() {
       2. POST /v1/chat/completions, 3 messages (user, assistant, tool [{"type":"text"}]), 1 tool, authorization: Bearer **** -> reply 2
       3. POST /v1/chat/completions, model "test", 1 message (user "What is the time?"), authorization: Bearer **** -> reply 3
     wrong:
-      - request 1 does not meet "offers its tools"
-      - request 2 does not meet "has a system message": assertion `left == right` failed
+      - request 1 does not match "offers its tools"
+      - request 2 does not match "has a system message": assertion `left == right` failed
           left: String("user")
          right: "system"
       - request 3 got no reply: its rule: no idea
       - reply 4 was never played
-      - "is polite" is expected of no request
+      - "is polite" matched no request
     "#);
     drop(server);
 }
@@ -105,7 +105,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
     assert_eq!(status, 500);
     assert_eq!(
         body,
-        r#"{"error":{"message":"the script is over: chat request 1 of 0","type":"server_error","code":500}}"#
+        r#"{"error":{"message":"the script has ended: chat request 1 of 0","type":"server_error","code":500}}"#
     );
     let clone = server.clone();
     drop(server);
@@ -116,7 +116,7 @@ async fn a_request_too_many_is_told_when_the_server_goes() {
     asked:
       1. POST /v1/chat/completions, model "test", 1 message (user "What is the time?"), authorization: Bearer **** -> status 500
     wrong:
-      - request 1 came when the script was over
+      - request 1 came after the script had ended
     "#);
 }
 

@@ -163,13 +163,17 @@ fn members_that_some_server_refuses_are_refused() {
         ),
         ("/n", json!(0), "n is not a whole number from 1 to 128"),
         ("/top_logprobs", json!(21), "top_logprobs is not a whole number from 0 to 20"),
-        ("/logprobs", json!(false), "top_logprobs comes without logprobs"),
+        ("/logprobs", json!(false), "top_logprobs requires logprobs"),
         ("/temperature", json!(2.1), "temperature is not a number from 0 to 2"),
         ("/temperature", json!("1"), "temperature is not a number from 0 to 2"),
         ("/top_p", json!(0), "top_p is not a number above 0 and up to 1"),
         ("/frequency_penalty", json!(3), "frequency_penalty is not a number from -2 to 2"),
         ("/presence_penalty", json!(-3), "presence_penalty is not a number from -2 to 2"),
-        ("/max_completion_tokens", json!(5), "max_tokens comes beside max_completion_tokens"),
+        (
+            "/max_completion_tokens",
+            json!(5),
+            "max_tokens cannot be combined with max_completion_tokens",
+        ),
         ("/stop", json!(""), "stop is empty"),
         ("/stop", json!([]), "stop is empty"),
         ("/stop", json!(["a", ""]), "stop[1] is empty"),
@@ -178,14 +182,14 @@ fn members_that_some_server_refuses_are_refused() {
         ("/user", json!(7), "user is not a string"),
         ("/logit_bias", json!([]), "logit_bias is not an object"),
         ("/logit_bias", json!({ "1": 101 }), "logit_bias.1 is not a number from -100 to 100"),
-        ("/parallel_tool_calls", json!(1), "parallel_tool_calls is neither true nor false"),
-        ("/stream", json!(false), "stream_options comes without a stream"),
+        ("/parallel_tool_calls", json!(1), "parallel_tool_calls is not a boolean"),
+        ("/stream", json!(false), "stream_options requires stream"),
         ("/stream_options", json!(true), "stream_options is not an object"),
         ("/stream_options", json!({}), "stream_options is empty"),
         (
             "/stream_options/include_usage",
             json!("yes"),
-            "stream_options.include_usage is neither true nor false",
+            "stream_options.include_usage is not a boolean",
         ),
         (
             "/stream_options/chunk_size",
@@ -217,14 +221,14 @@ fn members_that_some_server_refuses_are_refused() {
     ] {
         let lines: &[&str] = match line {
             // A wrong type also makes its schema wrong.
-            _ if line.contains("xml") => &[line, "response_format has a schema, and another type"],
+            _ if line.contains("xml") => &[line, "response_format has a schema but another type"],
             _ => &[line],
         };
         bad(&strict, &with(full(), path, value), lines);
     }
     bad(&strict, &json!([]), &["the request is not an object"]);
     bad(&strict, &json!({}), &["the request has no model", "the request has no messages"]);
-    bad(&strict, &without(full(), "/stream"), &["stream_options comes without a stream"]);
+    bad(&strict, &without(full(), "/stream"), &["stream_options requires stream"]);
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn tools_that_some_server_refuses_are_refused() {
         (
             "/tools/1/function/name",
             json!("add"),
-            "tools[1].function.name is the name of an earlier tool, too",
+            "tools[1].function.name is also the name of an earlier tool",
         ),
         (
             "/tools/0/function/name",
@@ -257,11 +261,7 @@ fn tools_that_some_server_refuses_are_refused() {
             json!(7),
             "tools[0].function.description is not a string",
         ),
-        (
-            "/tools/0/function/strict",
-            json!(1),
-            "tools[0].function.strict is neither true nor false",
-        ),
+        ("/tools/0/function/strict", json!(1), "tools[0].function.strict is not a boolean"),
         (
             "/tools/0/function/parameters",
             json!({}),
@@ -280,7 +280,7 @@ fn tools_that_some_server_refuses_are_refused() {
         (
             "/tools/0/function/parameters/required",
             json!(["a", "b"]),
-            "tools[0].function.parameters.required[1] is no name of a property",
+            "tools[0].function.parameters.required[1] is not the name of a property",
         ),
         ("/tool_choice", json!("any"), "tool_choice is \"any\": auto, none or required"),
         ("/tool_choice", json!({ "type": "function" }), "tool_choice is not a string"),
@@ -292,13 +292,13 @@ fn tools_that_some_server_refuses_are_refused() {
     bad(&strict, &without(full(), "/tools/0/type"), &["tools[0] has no type"]);
     let path = "/tools/0/function/parameters";
     bad(&strict, &without(full(), path), &["tools[0].function has no parameters"]);
-    let lines = ["tool_choice comes without tools", "parallel_tool_calls comes without tools"];
+    let lines = ["tool_choice requires tools", "parallel_tool_calls requires tools"];
     bad(&strict, &without(full(), "/tools"), &lines);
 
     let named = Strict::new().allow_named_tool_choice();
     let choice = |name| json!({ "type": "function", "function": { "name": name } });
     good(&named, &with(full(), "/tool_choice", choice("add")));
-    let line = "tool_choice.function.name is the name of no tool";
+    let line = "tool_choice.function.name is not the name of a tool";
     bad(&named, &with(full(), "/tool_choice", choice("mul")), &[line]);
     bad(&named, &with(full(), "/tool_choice", json!(7)), &["tool_choice is not an object"]);
 }
@@ -343,9 +343,9 @@ fn bytes_are_read_more_strictly() {
             {"role": "tool", "content": "3", "tool_call_id": "a", "name": "x", "content": "{"}
         ]}"#,
         &[
-            "model stands there twice",
-            "messages[1].tool_calls[0].function.name stands there twice",
-            "messages[2].content stands there twice",
+            "model appears twice",
+            "messages[1].tool_calls[0].function.name appears twice",
+            "messages[2].content appears twice",
         ],
     );
     let violations = Strict::new().check_bytes(b"{").expect_err("half");

@@ -4,7 +4,7 @@ use oa_tools::{FnTool, Tool, check_arguments, complete_arguments, tool};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-fn any_json() -> impl Strategy<Value = Value> {
+pub(crate) fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -22,7 +22,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// Mostly valid schemas, with members called a, b and c.
-fn any_schema() -> impl Strategy<Value = Value> {
+pub(crate) fn any_schema() -> impl Strategy<Value = Value> {
     let word = prop::sample::select(vec![
         "array", "boolean", "integer", "null", "number", "object", "string",
     ]);

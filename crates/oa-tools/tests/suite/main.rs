@@ -9,6 +9,7 @@ mod laws;
 mod order;
 mod registry;
 mod schema;
+mod strict;
 #[cfg(feature = "schemars")]
 mod typed;
 

@@ -68,7 +68,7 @@ impl Turn {
             CallState::Asked => true,
             CallState::Waiting { decided } => decided,
             _ => {
-                let message = format!("the call {id:?} does not wait for permission");
+                let message = format!("the call {id:?} is not waiting for permission");
                 return Err(Error::new(ErrorKind::AlreadyAnswered, message));
             }
         };
@@ -76,24 +76,24 @@ impl Turn {
             Decision::Run(input) => {
                 call.input = input;
                 call.is_approved = true;
-                // Another process may have decided the rest by other rules, so it is decided again.
+                // Another process may have decided the rest under different rules, so it is decided again.
                 call.state = if decided { CallState::Allowed } else { CallState::Undecided };
             }
             Decision::Refuse(content) => {
                 call.state = CallState::Refused { content, outcome: Outcome::Blocked };
             }
-            // There is no answer yet: a turn that waits for one goes on, and ends.
+            // There is no decision yet: a turn that waits for one continues, and ends.
             Decision::Wait(_) => call.state = CallState::Waiting { decided },
             Decision::Ask(_) => {}
         }
-        // A turn that has not ended goes on by itself.
+        // A turn that has not ended continues by itself.
         if matches!(self.phase, Phase::Calling { .. }) {
             self.round.record_refused(&mut self.conversation);
         }
         Ok(())
     }
 
-    /// Replaces the conversation by one that may wait for calls. Works like [`set_history`](Self::set_history),
+    /// Replaces the conversation with one that may have open calls. Works like [`set_history`](Self::set_history),
     /// except that calls without a result at its end stay open: in auto mode they wait for permission, in manual mode
     /// and if their tool is external for their results. Results at its end are reviewed before the next request, since they may not have been.
     ///
@@ -175,7 +175,7 @@ impl Turn {
     pub(super) fn go_on_with_calls(&mut self) -> Result<(), Error> {
         let waiting = self.round.waiting_ids();
         if !waiting.is_empty() {
-            let message = format!("calls wait for permission: {}", waiting.join(", "));
+            let message = format!("calls are waiting for permission: {}", waiting.join(", "));
             return Err(Error::new(ErrorKind::OpenCalls, message));
         }
         self.begin(None);

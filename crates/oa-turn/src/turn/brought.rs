@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 
 impl Turn {
-    /// Replaces the conversation by these messages, made valid by [`repair`]. Results that await review are reviewed
+    /// Replaces the conversation with these messages, made valid by [`repair`]. Results that await review are reviewed
     /// before the next request, if they are still there.
     ///
     /// # Errors
@@ -29,14 +29,14 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// `InvalidHistory` if a system message holds an image.
+    /// `InvalidHistory` if a system message contains an image.
     pub fn check_history(&self) -> Result<(), Error> {
         // There is one system message at most, and it stands first.
         let first = self.history().first().filter(|first| first.role == MessageRole::System);
         let is_image = |block: &ContentBlock| matches!(block, ContentBlock::Image(_));
         if first.is_some_and(|first| first.content.iter().any(is_image)) {
-            let message = "the system message of the conversation holds an image: only messages of \
-                           the user can";
+            let message = "the system message contains an image: only user messages can contain \
+                           images";
             return Err(Error::new(ErrorKind::InvalidHistory, message));
         }
         Ok(())

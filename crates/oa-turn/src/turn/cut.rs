@@ -25,7 +25,7 @@ impl Turn {
     /// Ends the turn because the user moved on, without an [`Action::End`](crate::Action::End). The part of an answer
     /// that had arrived stays as text.
     pub fn abandon(&mut self, partial: Vec<ContentBlock>) {
-        self.cut(partial, "not run: the user went on without it", Outcome::NotRun, None);
+        self.cut(partial, "not run: the user moved on without it", Outcome::NotRun, None);
     }
 
     /// Returns the part of an answer that the caller has seen. The rest does not enter the conversation.
@@ -44,7 +44,7 @@ impl Turn {
         let mut rested = Rest::Done;
         match self.phase {
             Phase::Idle { .. } => return,
-            // The turn has not begun: whatever waited before the prompt still waits.
+            // The turn has not begun: calls that waited before the prompt still wait.
             Phase::Prompting { rest, .. } => rested = rest,
             Phase::Requesting { .. } => {
                 if let Some(message) = unfinished(partial) {

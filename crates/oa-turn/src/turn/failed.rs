@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 /// A prompt in history.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Asked {
+pub(super) struct SubmittedPrompt {
     pub(super) place: usize,
     /// The prompt as the caller gave it, if history has a different one.
     pub(super) given: Option<Box<Message>>,
@@ -12,7 +12,7 @@ pub(super) struct Asked {
 /// A turn that failed in the middle of an answer, so that its prompt is still in history.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Failure {
-    pub(super) asked: Asked,
+    pub(super) asked: SubmittedPrompt,
     /// The part of the answer that the caller has seen.
     pub(super) broken: Option<Message>,
     /// True if `broken` is in history, before a prompt whose answer has not begun.

@@ -3,7 +3,7 @@
 use oa_types::{ContentBlock, Message, MessageRole, Outcome};
 
 use super::Turn;
-use super::failed::{Asked, Failure};
+use super::failed::{Failure, SubmittedPrompt};
 use super::phase::Phase;
 use crate::answer::unfinished;
 use crate::error::Error;
@@ -23,7 +23,7 @@ impl Turn {
     pub fn fail_with(&mut self, partial: Vec<ContentBlock>) {
         match self.phase {
             Phase::Idle { .. } => return,
-            // The turn has not begun: whatever waited before the prompt still waits.
+            // The turn has not begun: calls that waited before the prompt still wait.
             Phase::Prompting { rest, .. } => {
                 self.phase = Phase::Idle { rest };
                 return;
@@ -65,7 +65,7 @@ impl Turn {
         let Some(failure) = self.failure.as_ref().filter(|_| waits && self.phase.is_idle()) else {
             return false;
         };
-        let Asked { place, given } = &failure.asked;
+        let SubmittedPrompt { place, given } = &failure.asked;
         let given = given.as_deref().or_else(|| self.history().get(*place));
         given == Some(prompt)
     }

@@ -21,12 +21,12 @@ impl Turn {
         let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
         let (reason, error) = if let Some(last) = &self.progress.last {
-            // The last answer was asked for without tools, and has calls all the same.
+            // The last answer was requested without tools, but has calls anyway.
             (last.reason.clone(), "not run: this was the last answer")
         } else if rounds >= self.options.max_rounds {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
         } else if self.options.max_calls.is_some_and(too_many) {
-            (FinishReason::MaxToolCalls, "not run: limit of tool calls")
+            (FinishReason::MaxToolCalls, "not run: tool call limit")
         } else if let Some(spent) = self.spent() {
             spent
         } else {
@@ -41,9 +41,9 @@ impl Turn {
     pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
         let Budget { tokens, cost, .. } = self.progress.budget;
         if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
-            Some((FinishReason::MaxRunTokens, "not run: limit of tokens"))
+            Some((FinishReason::MaxRunTokens, "not run: token limit"))
         } else if self.options.max_cost.is_some_and(|limit| cost >= limit) {
-            Some((FinishReason::MaxRunCost, "not run: limit of cost"))
+            Some((FinishReason::MaxRunCost, "not run: cost limit"))
         } else {
             None
         }
@@ -53,10 +53,10 @@ impl Turn {
     /// restarts the count.
     pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
         let asked = &self.round.calls[call];
-        // Two spellings of what runs are one call: `{}` and the default written out.
+        // Inputs are compared after defaults are filled in, so `{}` and the written-out default are the same call.
         let (name, input) = (&asked.block.name, &asked.input);
         let ran = self.options.mode == Mode::Auto && self.progress.last.is_none();
-        // What is put into the text is not read by the model, which may well say it several times.
+        // The model does not read results that are inserted into its text, so a repetition means nothing.
         let is_text = self.inlines_results() && asked.went_well();
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
             return content;
@@ -70,12 +70,12 @@ impl Turn {
             return content;
         }
         let note = format!(
-            "{name} was called with these arguments again, and gave the same result again: {count} times \
-             now. It will not change: go on without it, or try something else."
+            "{name} has returned the same result for the same arguments {count} times. Another call will not \
+             change it: continue without it, or try something else."
         );
         match content {
             Value::String(text) => format!("{text}\n\n{note}").into(),
-            // A note of the tool's own stays, and this one stands beside it.
+            // Keeps a note that the tool itself set, and adds this one.
             Value::Object(mut object) if !object.contains_key("note") => {
                 object.insert("note".to_owned(), note.into());
                 object.into()

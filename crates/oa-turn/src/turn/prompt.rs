@@ -3,7 +3,7 @@
 use oa_types::{ContentBlock, Message, MessageRole, Outcome, TextBlock};
 
 use super::Turn;
-use super::failed::Asked;
+use super::failed::SubmittedPrompt;
 use super::phase::Phase;
 use crate::error::{Error, ErrorKind};
 
@@ -18,7 +18,7 @@ impl Turn {
         self.check_words(prompt)?;
         self.check_history()?;
         if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
-            let message = format!("the limit of {max} turns is reached");
+            let message = format!("the limit of {max} turns has been reached");
             return Err(Error::new(ErrorKind::MaxTurns, message));
         }
         Ok(())
@@ -28,7 +28,7 @@ impl Turn {
     pub(super) fn check_words(&self, prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
         if prompt.role != MessageRole::User {
-            return refuse("the prompt is no message of the user");
+            return refuse("the prompt must be a user message");
         }
         let mut is_blank = true;
         for block in &prompt.content {
@@ -37,7 +37,7 @@ impl Turn {
                 ContentBlock::Text(block) => {
                     is_blank &= block.text.chars().all(char::is_whitespace);
                 }
-                _ => return refuse("the prompt holds more than text and images"),
+                _ => return refuse("the prompt may contain only text and images"),
             }
         }
         if is_blank {
@@ -106,10 +106,10 @@ impl Turn {
 
     /// Adds a prompt to history and begins its turn. `given` is the prompt as the caller gave it, if that differs.
     fn enter(&mut self, prompt: Message, given: Option<Message>) {
-        self.answer_open_calls("not run: the user went on without it", Outcome::NotRun);
+        self.answer_open_calls("not run: the user moved on without it", Outcome::NotRun);
         self.record_broken();
         let place = self.history().len();
-        self.asked = Some(Asked { place, given: given.map(Box::new) });
+        self.asked = Some(SubmittedPrompt { place, given: given.map(Box::new) });
         self.conversation.push(prompt);
         self.begin(Some(place));
         self.turns = self.turns.saturating_add(1);

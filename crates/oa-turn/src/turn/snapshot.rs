@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::Turn;
-use super::failed::{Asked, Failure};
+use super::failed::{Failure, SubmittedPrompt};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
 use crate::conversation::Conversation;
@@ -71,7 +71,7 @@ struct State {
     out: VecDeque<ContentBlock>,
     final_text: Box<str>,
     progress: Progress,
-    asked: Option<Asked>,
+    asked: Option<SubmittedPrompt>,
     failure: Option<Box<Failure>>,
     turns: u32,
     answers: u64,
@@ -143,7 +143,7 @@ impl Turn {
             Form::Known(state) => *state,
             Form::Other(Envelope { version, .. }) => {
                 let message = format!(
-                    "the snapshot has the form {version}, and this version of oa-turn reads {VERSION}"
+                    "the snapshot has format version {version}, but this version of oa-turn supports only {VERSION}"
                 );
                 return Err(Error::new(ErrorKind::UnsupportedVersion, message));
             }
@@ -210,7 +210,7 @@ impl State {
             _ => Rest::Done,
         };
         if rest == Rest::Approval && round.calls.iter().all(|call| call.is_answered()) {
-            return Err("no call waits for permission");
+            return Err("no call is waiting for permission");
         }
         let failed = failure.as_deref();
         let places = [asked.as_ref(), failed.map(|failure| &failure.asked)];
@@ -229,7 +229,7 @@ impl State {
             (None, false) => 0,
         };
         if results_end + taken_back > len {
-            return Err("the prompt does not stand behind the results");
+            return Err("the prompt does not follow the results");
         }
         Ok(())
     }

@@ -162,7 +162,7 @@ impl Turn {
         match outcome {
             ReviewOutcome::Cut { by } => self.take_cut(by),
             ReviewOutcome::Failed { error } => {
-                // A result is looked at once, also by a gate that fails.
+                // A result is reviewed once, even if the review fails.
                 self.review(call, content);
                 self.fails(error)
             }

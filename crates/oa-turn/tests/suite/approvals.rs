@@ -229,5 +229,5 @@ fn the_guard_counts_what_runs() {
     }
     assert_eq!(perform(&mut turn), Action::Request { tools: true });
     let told = serde_json::to_string(&**turn.history()).unwrap();
-    assert!(told.contains("3 times now"), "{told}");
+    assert!(told.contains("arguments 3 times"), "{told}");
 }

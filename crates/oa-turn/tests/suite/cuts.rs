@@ -34,7 +34,7 @@ fn a_call_that_was_cut_while_it_ran_is_not_said_not_to_have_run() {
     let cuts: [(Cut, &str); 4] = [
         (|turn| turn.interrupt(Vec::new()), "the user interrupted"),
         (|turn| turn.stop(FinishReason::MaxRunTime, Vec::new()), "the budget is used up"),
-        (|turn| turn.abandon(Vec::new()), "the user went on without it"),
+        (|turn| turn.abandon(Vec::new()), "the user moved on without it"),
         (|turn| turn.fail(), "the turn failed"),
     ];
     for (cut, why) in cuts {

@@ -280,7 +280,7 @@ proptest! {
         prop_assert_eq!(end, Action::End { reason: FinishReason::RepeatedToolCall });
         prop_assert_eq!(rounds, limit + 1);
         let lines = told(&turn);
-        let notes = lines.iter().filter(|line| line.contains("It will not change"));
+        let notes = lines.iter().filter(|line| line.contains("will not change it"));
         prop_assert_eq!(notes.count(), calls);
     }
 

@@ -178,7 +178,7 @@ fn the_same_call_again_and_again_is_told_at_the_third_time_and_ended_at_the_four
     assert_eq!(perform(&mut turn), end(FinishReason::RepeatedToolCall));
     let told = told(&turn);
     assert_eq!(told[4], r#"tool: c2="ok""#);
-    assert!(told[6].contains("It will not change"), "{}", told[6]);
+    assert!(told[6].contains("will not change it"), "{}", told[6]);
     assert_eq!(told[8], r#"tool: c4="ok""#);
 }
 
@@ -356,7 +356,7 @@ fn prompts_and_tokens_are_counted() {
         let next = perform(&mut turn);
         assert_eq!(next == self::end(FinishReason::MaxRunTokens), end, "{next:?}");
     }
-    assert!(told(&turn).last().unwrap().contains("not run: limit of tokens"));
+    assert!(told(&turn).last().unwrap().contains("not run: token limit"));
     assert_eq!(turn.turns(), 1);
     assert_eq!(turn.submit(Message::user("Again.")).unwrap_err().kind(), ErrorKind::MaxTurns);
 }
@@ -375,7 +375,7 @@ fn money_ends_the_turn_once_it_is_used_up() {
         let next = perform(&mut turn);
         assert_eq!(next == self::end(FinishReason::MaxRunCost), end, "{next:?}");
     }
-    assert!(told(&turn).last().unwrap().contains("not run: limit of cost"));
+    assert!(told(&turn).last().unwrap().contains("not run: cost limit"));
     // A prompt more has its own.
     turn.submit(Message::user("Go.")).unwrap();
     perform(&mut turn);
@@ -412,7 +412,7 @@ fn a_new_prompt_answers_open_calls_with_not_run() {
     assert_eq!(
         told(&turn)[2..],
         [
-            r#"tool: 1!{"error":"not run: the user went on without it","tool":"a"}"#,
+            r#"tool: 1!{"error":"not run: the user moved on without it","tool":"a"}"#,
             "user: Never mind.",
         ]
     );

@@ -255,7 +255,7 @@ fn a_form_that_is_not_known_is_a_clear_error_and_is_kept() {
     assert_eq!(format!("{snapshot:?}"), "TurnSnapshot { version: 2, .. }");
     let error = Turn::restore(snapshot).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnsupportedVersion);
-    assert_snapshot!(error, @r#"the snapshot has the form 2, and this version of oa-turn reads 1"#);
+    assert_snapshot!(error, @r#"the snapshot has format version 2, but this version of oa-turn supports only 1"#);
     for wrong in ["{}", r#"{"version":1}"#, r#"{"version":1,"turn":{}}"#, "[]"] {
         assert!(serde_json::from_str::<TurnSnapshot>(wrong).is_err(), "{wrong}");
     }
@@ -272,12 +272,12 @@ fn a_snapshot_that_contradicts_itself_is_a_clear_error() {
         error.to_string()
     };
     let pop = |value: &mut Value| drop(value.as_array_mut().and_then(Vec::pop));
-    assert_snapshot!(why(&|turn| pop(&mut turn["conversation"]["messages"])), @r#"the snapshot is damaged: its revisions do not fit its messages"#);
+    assert_snapshot!(why(&|turn| pop(&mut turn["conversation"]["messages"])), @r#"the snapshot is damaged: the revisions do not match the messages"#);
     assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(u64::MAX)), @r#"the snapshot is damaged: results are missing"#);
-    assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(2)), @r#"the snapshot is damaged: the results do not fit the calls"#);
-    assert_snapshot!(why(&|turn| turn["round"]["handed"] = json!(9)), @r#"the snapshot is damaged: nothing about the call that was handed out is to be found out"#);
-    assert_snapshot!(why(&|turn| turn["round"]["reviews"] = json!([3])), @r#"the snapshot is damaged: it names a call that is missing"#);
-    assert_snapshot!(why(&|turn| turn["round"]["calls"] = json!([])), @r#"the snapshot is damaged: it names a call that is missing"#);
+    assert_snapshot!(why(&|turn| turn["round"]["results_at"] = json!(2)), @r#"the snapshot is damaged: the results do not match the calls"#);
+    assert_snapshot!(why(&|turn| turn["round"]["handed"] = json!(9)), @r#"the snapshot is damaged: the call that was handed out is already decided"#);
+    assert_snapshot!(why(&|turn| turn["round"]["reviews"] = json!([3])), @r#"the snapshot is damaged: a call is missing"#);
+    assert_snapshot!(why(&|turn| turn["round"]["calls"] = json!([])), @r#"the snapshot is damaged: a call is missing"#);
     assert_snapshot!(why(&|turn| turn["asked"]["place"] = json!(99)), @r#"the snapshot is damaged: a prompt is missing"#);
     assert_snapshot!(why(&|turn| turn["phase"] = json!({ "type": "continuing", "prompt": 1 })), @r#"the snapshot is damaged: the prompt is not the last message"#);
 }

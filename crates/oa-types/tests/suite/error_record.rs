@@ -16,8 +16,8 @@ fn a_record_is_written_with_what_is_known() {
     record.timeout = Some("idle".to_owned());
     (record.prompt_tokens, record.context_tokens) = (Some(5_000), Some(4_096));
     record.received_bytes = Some(0);
-    record.said = Some("Hm.".to_owned());
-    assert_snapshot!(json(&record), @r#"{"kind":"context_overflow","message":"the prompt is too long","status":400,"code":"exceed_context_size_error","request_id":"req_1","retry_after_ms":1500,"is_retryable":true,"timeout":"idle","prompt_tokens":5000,"context_tokens":4096,"received_bytes":0,"said":"Hm."}"#);
+    record.model_output = Some("Hm.".to_owned());
+    assert_snapshot!(json(&record), @r#"{"kind":"context_overflow","message":"the prompt is too long","status":400,"code":"exceed_context_size_error","request_id":"req_1","retry_after_ms":1500,"is_retryable":true,"timeout":"idle","prompt_tokens":5000,"context_tokens":4096,"received_bytes":0,"model_output":"Hm."}"#);
 }
 
 #[test]
@@ -38,7 +38,7 @@ proptest! {
         numbers in (any::<Option<u16>>(), any::<Option<u64>>(), any::<Option<u64>>(), any::<bool>()),
     ) {
         let mut record = ErrorRecord::new(words.0, words.1);
-        (record.code, record.said) = (words.2, words.3);
+        (record.code, record.model_output) = (words.2, words.3);
         (record.status, record.retry_after_ms) = (numbers.0, numbers.1);
         (record.context_tokens, record.is_retryable) = (numbers.2, numbers.3);
         prop_assert_eq!(&serde_json::from_str::<ErrorRecord>(&json(&record)).unwrap(), &record);

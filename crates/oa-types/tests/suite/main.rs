@@ -1,6 +1,6 @@
-//! The stored format of messages, their wire format, and the inputs that constructors reject.
+//! The stored format of messages, their wire format, the inputs that constructors reject, and delays of retries.
 
-mod contain;
+mod backoff;
 mod cost;
 mod error_record;
 mod finish;

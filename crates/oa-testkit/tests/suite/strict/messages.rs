@@ -25,7 +25,7 @@ fn content_that_some_server_refuses_is_refused() {
         (
             "/messages/1/content",
             json!([{ "type": "text", "text": "Hi" }]),
-            "messages[1].content is a list of text alone: a string is wanted",
+            "messages[1].content is a list of only text: use a string",
         ),
         (
             "/messages/1/tool_calls",
@@ -103,8 +103,16 @@ fn calls_are_whole() {
         ("index", json!(0), "index is not known to every server"),
         ("function/name", json!(7), "function.name is not a string"),
         ("function/arguments", json!({}), "function.arguments is not a string"),
-        ("function/arguments", json!("[1]"), "function.arguments is \"[1]\", which is no object"),
-        ("function/arguments", json!("null"), "function.arguments is \"null\", which is no object"),
+        (
+            "function/arguments",
+            json!("[1]"),
+            "function.arguments is \"[1]\", which is not an object",
+        ),
+        (
+            "function/arguments",
+            json!("null"),
+            "function.arguments is \"null\", which is not an object",
+        ),
         (
             "function/arguments",
             json!(""),
@@ -144,7 +152,7 @@ fn calls_are_whole() {
         &without(full(), "/messages/2/tool_calls/0/id"),
         &[
             &format!("{at} has no id"),
-            "messages[3].tool_call_id is \"a\", which no call before it has",
+            "messages[3].tool_call_id is \"a\", which no earlier call has",
         ],
     );
 }
@@ -158,7 +166,7 @@ fn every_call_is_answered_once_and_in_order() {
         (json!([user(), pair(), a(), b()]), &[][..]),
         (
             json!([user(), pair(), b(), a()]),
-            &["messages[2].tool_call_id is \"b\", and \"a\" comes first"],
+            &["messages[2].tool_call_id is \"b\", but \"a\" must come first"],
         ),
         (json!([user(), pair(), a()]), &["messages[1].tool_calls[1] is not answered"]),
         (
@@ -172,22 +180,22 @@ fn every_call_is_answered_once_and_in_order() {
             json!([user(), pair(), a(), user(), b()]),
             &[
                 "messages[1].tool_calls[1] is not answered",
-                "messages[4].tool_call_id is \"b\", which no call before it has",
+                "messages[4].tool_call_id is \"b\", which no earlier call has",
             ],
         ),
         (
             json!([user(), pair(), a(), b(), b()]),
-            &["messages[4].tool_call_id is \"b\", which was answered before"],
+            &["messages[4].tool_call_id is \"b\", which was already answered"],
         ),
         (
             json!([user(), pair(), a(), a(), b()]),
-            &["messages[3].tool_call_id is \"a\", which was answered before"],
+            &["messages[3].tool_call_id is \"a\", which was already answered"],
         ),
-        (json!([user(), a()]), &["messages[1].tool_call_id is \"a\", which no call before it has"]),
-        (json!([a()]), &["messages[0].tool_call_id is \"a\", which no call before it has"]),
+        (json!([user(), a()]), &["messages[1].tool_call_id is \"a\", which no earlier call has"]),
+        (json!([a()]), &["messages[0].tool_call_id is \"a\", which no earlier call has"]),
         (
             json!([user(), pair(), a(), result("b", "add")]),
-            &["messages[3].name is \"add\", and \"sub\" was called"],
+            &["messages[3].name is \"add\", but \"sub\" was called"],
         ),
         (
             json!([
@@ -196,7 +204,7 @@ fn every_call_is_answered_once_and_in_order() {
                 a(),
                 a()
             ]),
-            &["messages[1].tool_calls[1].id is \"a\" once more"],
+            &["messages[1].tool_calls[1].id is \"a\", which is already used"],
         ),
     ] {
         let request = conversation(messages);
@@ -213,7 +221,7 @@ fn every_call_is_answered_once_and_in_order() {
     bad(&strict, &without(full(), "/messages/10/name"), &["messages[10] has no name"]);
     let nameless = Strict::new().allow_nameless_results();
     good(&nameless, &without(full(), "/messages/10/name"));
-    let line = "messages[10].name is \"sub\", and \"add\" was called";
+    let line = "messages[10].name is \"sub\", but \"add\" was called";
     bad(&nameless, &with(full(), "/messages/10/name", json!("sub")), &[line]);
 }
 
@@ -245,11 +253,11 @@ fn ids_have_the_wanted_length_and_form_and_are_used_once() {
     let again = || [calls(json!([call("a", "add", "{}")])), result("a", "add")];
     let ([one, two], [three, four]) = (again(), again());
     let request = conversation(json!([user(), one, two, three, four]));
-    bad(&strict, &request, &["messages[3].tool_calls[0].id is \"a\" once more"]);
+    bad(&strict, &request, &["messages[3].tool_calls[0].id is \"a\", which is already used"]);
     good(&Strict::new().allow_repeated_ids(), &request);
     let twice = calls(json!([call("a", "add", "{}"), call("a", "add", "{}")]));
     let request = conversation(json!([user(), twice, result("a", "add"), result("a", "add")]));
-    let line = "messages[1].tool_calls[1].id is \"a\" once more";
+    let line = "messages[1].tool_calls[1].id is \"a\", which is already used";
     bad(&Strict::new().allow_repeated_ids(), &request, &[line]);
 }
 
@@ -257,28 +265,28 @@ fn ids_have_the_wanted_length_and_form_and_are_used_once() {
 fn roles_stand_in_the_order_that_every_server_takes() {
     let strict = Strict::new();
     for (messages, line) in [
-        (json!([user(), system(), user()]), "messages[1].role is system, which stands only first"),
+        (
+            json!([user(), system(), user()]),
+            "messages[1].role is system, which is allowed only first",
+        ),
         (
             json!([system(), system(), user()]),
-            "messages[1].role is system, which stands only first",
+            "messages[1].role is system, which is allowed only first",
         ),
-        (json!([system()]), "messages[0].role is system: nobody is left to answer"),
-        (json!([user(), assistant()]), "messages[1].role is assistant: nobody is left to answer"),
+        (json!([system()]), "messages[0].role is system: there is nothing to answer"),
+        (json!([user(), assistant()]), "messages[1].role is assistant: there is nothing to answer"),
         (
             json!([user(), user()]),
-            "messages[1].role is that of the message before: the two are to be one",
+            "messages[1].role is that of the previous message: merge the two",
         ),
         (
             json!([user(), assistant(), assistant(), user()]),
-            "messages[2].role is that of the message before: the two are to be one",
+            "messages[2].role is that of the previous message: merge the two",
         ),
-        (
-            json!([assistant(), user()]),
-            "messages[0].role is assistant, and the user has not spoken",
-        ),
+        (json!([assistant(), user()]), "messages[0].role is assistant before any user message"),
         (
             json!([system(), assistant(), user()]),
-            "messages[1].role is assistant, and the user has not spoken",
+            "messages[1].role is assistant before any user message",
         ),
         (
             json!([{ "role": "developer", "content": "Hi" }, user()]),
@@ -291,18 +299,19 @@ fn roles_stand_in_the_order_that_every_server_takes() {
 
     let first = Strict::new().allow_assistant_first();
     good(&first, &conversation(json!([system(), assistant(), user()])));
-    let line = "messages[1].role is that of the message before: the two are to be one";
+    let line = "messages[1].role is that of the previous message: merge the two";
     bad(&first, &conversation(json!([assistant(), assistant(), user()])), &[line]);
 
     let repeated = Strict::new().allow_repeated_roles();
     let messages = json!([system(), assistant(), assistant(), user(), user()]);
     good(&repeated, &conversation(messages));
-    let line = "messages[1].role is system, which stands only first";
+    let line = "messages[1].role is system, which is allowed only first";
     bad(&repeated, &conversation(json!([user(), system(), user()])), &[line]);
 
     let call = || calls(json!([call("a", "add", "{}")]));
     let messages = json!([user(), call(), result("a", "add"), user()]);
-    let line = "messages[3].role is user right after a tool: the assistant speaks between them";
+    let line =
+        "messages[3].role is user right after tool: an assistant message must come between them";
     for rules in [Strict::new(), Strict::new().allow_repeated_roles()] {
         good(&rules, &conversation(messages.clone()));
         bad(&rules.refuse_user_after_tool(), &conversation(messages.clone()), &[line]);

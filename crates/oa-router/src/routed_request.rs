@@ -1,4 +1,4 @@
-//! The path of one request from server to server.
+//! One request on its way through the servers: tried at one after the other until one answers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 use oa_chat::{AnswerStream, ChatRequest, Error, Result};
 use tower::Service;
 
-use crate::board::{Refusal, Ticket, Wish};
 use crate::breaker::Health;
-use crate::desk::Lease;
-use crate::failures::{Failure, Untried, sum_up};
-use crate::judge::{judge, may_go_on};
-use crate::set::Set;
+use crate::dispatcher::Lease;
+use crate::failures::{Failure, Unused, summarize};
+use crate::outcome::{classify, may_fail_over};
+use crate::scheduler::{Rejection, SlotRequest, Ticket};
+use crate::server_set::ServerSet;
 use crate::shared::Shared;
 
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<AnswerStream>> + Send>>;
+pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Result<AnswerStream>> + Send>>;
 
-pub(crate) struct Journey {
+pub(crate) struct RoutedRequest {
     shared: Arc<Shared>,
     request: ChatRequest,
-    tried: Set,
+    tried: ServerSet,
     failures: Vec<Failure>,
     ticket: Option<Ticket>,
 }
 
-impl Journey {
+impl RoutedRequest {
     pub(crate) fn new(shared: Arc<Shared>, request: ChatRequest) -> Self {
-        Self { shared, request, tried: Set::default(), failures: Vec::new(), ticket: None }
+        Self { shared, request, tried: ServerSet::default(), failures: Vec::new(), ticket: None }
     }
 
     /// Tries one server after the other until one answers.
@@ -34,24 +34,29 @@ impl Journey {
     /// # Cancel safety
     ///
     /// Dropping the future leaves the queue or closes the connection, and releases the server.
-    pub(crate) fn go_on(mut self) -> Answering {
+    pub(crate) fn run(mut self) -> AnswerFuture {
         Box::pin(async move {
             loop {
                 let Self { request, tried, ticket, .. } = &self;
-                let wish =
-                    Wish { conversation: request.conversation(), tried: *tried, ticket: *ticket };
-                let (ticket, place) = self.shared.desk.place(wish).await;
+                let slot = SlotRequest {
+                    conversation: request.conversation(),
+                    tried: *tried,
+                    ticket: *ticket,
+                };
+                let (ticket, lease) = self.shared.dispatcher.acquire(slot).await;
                 self.ticket = ticket;
-                let lease = match place {
+                let lease = match lease {
                     Ok(lease) => lease,
-                    Err(refusal) => return Err(self.give_up(refusal)),
+                    Err(rejection) => return Err(self.give_up(rejection)),
                 };
                 let Some(server) = lease.grant().map(|grant| grant.server) else { continue };
                 let mut service = self.shared.services[server].clone();
                 // The service is always ready.
                 match service.call(self.request.clone()).await {
                     Ok(answer) => return Ok(self.watch(answer, lease, server)),
-                    Err(error) if may_go_on(lease.end(Some(&error))) => self.note(server, error),
+                    Err(error) if may_fail_over(lease.end(Some(&error))) => {
+                        self.note(server, error);
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -63,7 +68,7 @@ impl Journey {
         let (shared, conversation) = (Arc::clone(&self.shared), self.request.conversation());
         if let Some(grant) = lease.grant() {
             answer.on_begin(move || {
-                shared.desk.with(|board, now| board.began(grant, conversation, now));
+                shared.dispatcher.with(|scheduler, now| scheduler.began(grant, conversation, now));
             });
         }
         answer.on_end(move |outcome| {
@@ -73,11 +78,11 @@ impl Journey {
             }
         });
         answer.on_early_end(move |error| {
-            if !may_go_on(judge(&error)) {
+            if !may_fail_over(classify(&error)) {
                 return Err(error);
             }
             self.note(server, error);
-            Ok(self.go_on())
+            Ok(self.run())
         });
         answer
     }
@@ -87,21 +92,21 @@ impl Journey {
         self.failures.push(Failure { server, error });
     }
 
-    fn give_up(self, refusal: Refusal) -> Error {
+    fn give_up(self, rejection: Rejection) -> Error {
         let Self { shared, tried, failures, .. } = self;
-        let (untried, earliest) = shared.desk.with(|board, now| {
-            let seats = board.seats().iter().enumerate();
-            let untried = seats.filter(|(server, _)| !tried.contains(*server));
+        let (untried, earliest) = shared.dispatcher.with(|scheduler, now| {
+            let servers = scheduler.servers().iter().enumerate();
+            let untried = servers.filter(|(server, _)| !tried.contains(*server));
             let untried: Vec<_> = untried
-                .map(|(server, seat)| match seat.breaker.health(now) {
+                .map(|(server, slots)| match slots.breaker.health(now) {
                     Health::Open { left } => {
-                        (server, Untried::LeftAlone(left, seat.last_failure.clone()))
+                        (server, Unused::CircuitOpen(left, slots.last_failure.clone()))
                     }
-                    Health::Healthy | Health::Trial => (server, Untried::NoRoom),
+                    Health::Healthy | Health::Trial => (server, Unused::Busy),
                 })
                 .collect();
-            (untried, board.earliest(now))
+            (untried, scheduler.earliest(now))
         });
-        sum_up(failures, &untried, refusal, &shared.names, earliest)
+        summarize(failures, &untried, rejection, &shared.names, earliest)
     }
 }

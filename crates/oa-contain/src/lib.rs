@@ -1,5 +1,36 @@
-//! Turns panics of foreign code (tools, hooks, conditions, jobs) into values. For the crates of this workspace;
-//! not part of the stable API.
+//! Turns panics of foreign code into values: of closures ([`contain`]), of futures ([`Contained`]), and of destructors
+//! ([`discard`]).
+//!
+//! Foreign code is what users hand in: tools, hooks, conditions, jobs. Its panic must end the call that it was made
+//! for, and nothing else. [`catch_unwind`] alone leaves three gaps that are closed here: the payload of a panic may
+//! panic when it is dropped, a future runs foreign code at every poll, and a value may panic in its destructor.
+//!
+//! # When to use this crate directly
+//!
+//! To run closures or futures of others inside your own loop. To run an agent, use the facade `open-agent`, which
+//! contains the panics of tools, hooks and callbacks.
+//!
+//! ```
+//! use oa_contain::{contain, discard};
+//!
+//! let panic = contain(|| -> u8 { panic!("no such plugin") }).unwrap_err();
+//! assert_eq!(panic.message(), Some("no such plugin"));
+//!
+//! struct Hostile;
+//!
+//! impl Drop for Hostile {
+//!     fn drop(&mut self) {
+//!         panic!("not without a fight");
+//!     }
+//! }
+//!
+//! discard(Hostile); // the program goes on
+//! ```
+//!
+//! # Not included
+//!
+//! Nothing is caught where panics abort (`panic = "abort"`), and the panic hook still runs, which by default prints
+//! the message to the standard error stream.
 
 use std::any::Any;
 use std::fmt;
@@ -10,8 +41,8 @@ use std::task::{Context, Poll};
 
 /// Runs foreign code and returns its panic as a value.
 ///
-/// Asserting unwind safety is sound here: state that the code left half-updated is either dropped or belongs to
-/// the user, who sees what they would after a panic in a task.
+/// Unwind safety is asserted, not required: drop state that the code may have left half-updated, unless it belongs to
+/// the code's author, who would see the same after a panic in a thread.
 ///
 /// # Errors
 ///
@@ -25,7 +56,7 @@ pub fn discard<T>(foreign: T) {
     let _: Result<(), Panic> = contain(move || drop(foreign));
 }
 
-/// The message of a panic.
+/// A panic that was caught; all that is kept of it is its message.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Panic(Option<String>);
 
@@ -43,13 +74,14 @@ impl Panic {
         Self(message)
     }
 
-    /// Returns the panic message, if it is text.
+    /// Returns the panic message; `None` if the payload is not text.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.as_deref()
     }
 
-    /// Returns the first 500 characters of the panic message, the most that a model is shown.
+    /// Returns the first 500 characters of the panic message, for readers such as a model; `None` if the payload is
+    /// not text.
     #[must_use]
     pub fn excerpt(&self) -> Option<String> {
         self.message().map(|message| message.chars().take(EXCERPT).collect())
@@ -59,11 +91,17 @@ impl Panic {
 const EXCERPT: usize = 500;
 
 /// A foreign future whose panics, including those in its destructor, become values.
+///
+/// It ends with the future's output, or with the panic that stopped it. Polled again after that, it stays pending.
+///
+/// # Cancel safety
+///
+/// Dropping it drops the future; a panic in the future's destructor is ignored.
+#[must_use = "futures do nothing unless polled"]
 pub struct Contained<F: ?Sized>(Option<Pin<Box<F>>>);
 
 impl<F: Future + ?Sized> Contained<F> {
     /// Wraps a future.
-    #[must_use]
     pub fn new(future: Pin<Box<F>>) -> Self {
         Self(Some(future))
     }
@@ -97,3 +135,8 @@ impl<F: ?Sized> fmt::Debug for Contained<F> {
         f.debug_struct("Contained").field("has_ended", &self.0.is_none()).finish()
     }
 }
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

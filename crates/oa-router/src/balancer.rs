@@ -17,17 +17,17 @@ use tower::discover::Change;
 use tower::load::Load;
 use tower::util::rng::HasherRng;
 
-use crate::set::Set;
+use crate::server_set::ServerSet;
 
 /// A balancer that is asked for a server rather than for an answer.
 ///
 /// Its services are the servers' indices and respond immediately. Before each choice it is told which servers
 /// are available, as discovery events. So nothing waits in it, nothing is buffered, and no error can be lost.
-pub(crate) struct Choice {
-    balance: Balance<News, ()>,
-    news: News,
+pub(crate) struct Balancer {
+    balance: Balance<Discovery, ()>,
+    discovery: Discovery,
     /// The servers that the balancer currently knows.
-    known: Set,
+    known: ServerSet,
     loads: Vec<Arc<AtomicU64>>,
 }
 
@@ -41,18 +41,18 @@ struct Candidate {
 
 /// The queue of discovery events.
 #[derive(Clone, Debug, Default)]
-struct News(Arc<Mutex<VecDeque<Change<usize, Candidate>>>>);
+struct Discovery(Arc<Mutex<VecDeque<Change<usize, Candidate>>>>);
 
-impl Choice {
+impl Balancer {
     pub(crate) fn new(servers: usize, seed: u64) -> Self {
-        let news = News::default();
-        let balance = Balance::from_rng(news.clone(), HasherRng::with_hasher(Seeded(seed)));
+        let discovery = Discovery::default();
+        let balance = Balance::from_rng(discovery.clone(), HasherRng::with_hasher(Seeded(seed)));
         let loads = (0..servers).map(|_| Arc::default()).collect();
-        Self { balance, news, known: Set::default(), loads }
+        Self { balance, discovery, known: ServerSet::default(), loads }
     }
 
     /// Picks one of these servers; `None` if there are none.
-    pub(crate) fn pick(&mut self, of: Set, load: impl Fn(usize) -> f64) -> Option<usize> {
+    pub(crate) fn pick(&mut self, of: ServerSet, load: impl Fn(usize) -> f64) -> Option<usize> {
         let first = of.iter().next()?;
         if of.iter().nth(1).is_none() {
             return Some(first);
@@ -66,7 +66,7 @@ impl Choice {
                 let load = Arc::clone(&self.loads[server]);
                 Change::Insert(server, Candidate { server, load })
             });
-            self.news.lock().extend(gone.chain(come));
+            self.discovery.lock().extend(gone.chain(come));
             self.known = of;
         }
         let mut cx = Context::from_waker(Waker::noop());
@@ -78,9 +78,9 @@ impl Choice {
     }
 }
 
-impl fmt::Debug for Choice {
+impl fmt::Debug for Balancer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Choice").field("known", &self.known).finish_non_exhaustive()
+        f.debug_struct("Balancer").field("known", &self.known).finish_non_exhaustive()
     }
 }
 
@@ -106,13 +106,13 @@ impl Service<()> for Candidate {
     }
 }
 
-impl News {
+impl Discovery {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Change<usize, Candidate>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Stream for News {
+impl Stream for Discovery {
     type Item = Result<Change<usize, Candidate>, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -140,10 +140,10 @@ mod tests {
     use super::*;
 
     fn picks(loads: &[f64], times: usize) -> Vec<usize> {
-        let mut choice = Choice::new(loads.len(), 7);
+        let mut balancer = Balancer::new(loads.len(), 7);
         let mut counts = vec![0; loads.len()];
         for _ in 0..times {
-            counts[choice.pick((0..loads.len()).collect(), |server| loads[server]).unwrap()] += 1;
+            counts[balancer.pick((0..loads.len()).collect(), |server| loads[server]).unwrap()] += 1;
         }
         counts
     }
@@ -163,25 +163,25 @@ mod tests {
 
     #[test]
     fn only_those_that_count_are_taken_however_they_come_and_go() {
-        let mut choice = Choice::new(6, 1);
+        let mut balancer = Balancer::new(6, 1);
         let mut bits = 1_u64;
         for _ in 0..2_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let of: Set = (0..6).filter(|server| bits >> (40 + server) & 1 == 1).collect();
-            match choice.pick(of, |_| 0.0) {
+            let of: ServerSet = (0..6).filter(|server| bits >> (40 + server) & 1 == 1).collect();
+            match balancer.pick(of, |_| 0.0) {
                 Some(server) => assert!(of.contains(server)),
                 None => assert!(of.is_empty()),
             }
-            assert!(choice.balance.len() <= 6);
+            assert!(balancer.balance.len() <= 6);
         }
     }
 
     #[test]
     fn loads_are_those_of_the_moment() {
-        let (mut choice, both) = (Choice::new(2, 1), [0, 1].into_iter().collect());
+        let (mut balancer, both) = (Balancer::new(2, 1), [0, 1].into_iter().collect());
         for busy in [0, 1, 1, 0, 1, 0] {
             let load = |server| if server == busy { 5.0 } else { 4.0 };
-            assert_eq!(choice.pick(both, load), Some(1 - busy));
+            assert_eq!(balancer.pick(both, load), Some(1 - busy));
         }
     }
 }

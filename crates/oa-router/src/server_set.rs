@@ -1,13 +1,13 @@
 //! A set of servers, by index.
 
 /// The largest number of servers in a router.
-pub(crate) const MOST_SERVERS: usize = 64;
+pub(crate) const MAX_SERVERS: usize = 64;
 
 /// A set of servers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Set(u64);
+pub(crate) struct ServerSet(u64);
 
-impl Set {
+impl ServerSet {
     pub(crate) fn insert(&mut self, server: usize) {
         self.0 |= 1 << server;
     }
@@ -26,11 +26,11 @@ impl Set {
 
     /// Iterates in order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
-        (0..MOST_SERVERS).filter(move |server| self.contains(*server))
+        (0..MAX_SERVERS).filter(move |server| self.contains(*server))
     }
 }
 
-impl FromIterator<usize> for Set {
+impl FromIterator<usize> for ServerSet {
     fn from_iter<I: IntoIterator<Item = usize>>(servers: I) -> Self {
         let mut set = Self::default();
         for server in servers {

@@ -1,34 +1,20 @@
-//! The state of one server.
+//! One server as the scheduler sees it: its breaker, its cap and its counts.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::breaker::{AttemptOutcome, Breaker, Pass};
+use crate::outcome::Outcome;
 
-/// The permission to use a server once. Must be given back.
+/// A slot at a server, to be released once.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "what is not given back is lost"]
+#[must_use = "a grant that is not released occupies its slot forever"]
 pub(crate) struct Grant {
     pub(crate) server: usize,
     pub(crate) pass: Pass,
 }
 
-/// The result of a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Verdict {
-    /// A complete answer.
-    Answered,
-    /// The server failed, and would fail other requests too.
-    Failed { retry_after: Option<Duration> },
-    /// The request was dropped before its end.
-    GivenUp,
-    /// The server cannot answer this request, but may answer others.
-    Unfit,
-    /// The request itself was wrong.
-    Refused,
-}
-
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct ServerSlots {
     pub(crate) breaker: Breaker,
     /// The largest number of answers in progress.
     pub(crate) cap: Option<usize>,
@@ -49,7 +35,7 @@ pub(crate) struct Counts {
     pub(crate) refused: u64,
 }
 
-impl Seat {
+impl ServerSlots {
     pub(crate) fn new(breaker: Breaker, cap: Option<usize>) -> Self {
         Self { breaker, cap, in_use: 0, counts: Counts::default(), last_failure: None }
     }
@@ -59,7 +45,7 @@ impl Seat {
         self.cap.is_none_or(|cap| self.in_use < cap) && self.breaker.permits(now)
     }
 
-    /// Occupies a place, if there is room.
+    /// Occupies a slot, if one is free.
     pub(crate) fn enter(&mut self, now: Instant) -> Option<Pass> {
         if !self.has_room(now) {
             return None;
@@ -73,24 +59,24 @@ impl Seat {
     pub(crate) fn done(
         &mut self,
         grant: Grant,
-        verdict: Verdict,
-        words: Option<String>,
+        outcome: Outcome,
+        message: Option<String>,
         now: Instant,
     ) {
         self.in_use = self.in_use.saturating_sub(1);
-        let (count, outcome) = match verdict {
-            Verdict::Answered => (&mut self.counts.answered, AttemptOutcome::Answered),
-            Verdict::Failed { retry_after } => {
+        let (count, outcome) = match outcome {
+            Outcome::Answered => (&mut self.counts.answered, AttemptOutcome::Answered),
+            Outcome::Failed { retry_after } => {
                 (&mut self.counts.failed, AttemptOutcome::Failed { retry_after })
             }
-            Verdict::GivenUp => (&mut self.counts.given_up, AttemptOutcome::GivenUp),
-            Verdict::Unfit => (&mut self.counts.failed, AttemptOutcome::GivenUp),
-            Verdict::Refused => (&mut self.counts.refused, AttemptOutcome::Answered),
+            Outcome::GivenUp => (&mut self.counts.given_up, AttemptOutcome::GivenUp),
+            Outcome::Unfit => (&mut self.counts.failed, AttemptOutcome::GivenUp),
+            Outcome::Refused => (&mut self.counts.refused, AttemptOutcome::Answered),
         };
         *count += 1;
         self.breaker.done(grant.pass, outcome, now);
-        if words.is_some() {
-            self.last_failure = words;
+        if message.is_some() {
+            self.last_failure = message;
         }
     }
 }

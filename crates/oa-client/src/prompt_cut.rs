@@ -1,0 +1,56 @@
+//! Detects prompts that the server cut: tells the detector of `oa-context` what was sent.
+
+use std::sync::Arc;
+
+use oa_context::{PromptCut, PromptCutDetector, SentPrompt};
+use oa_types::{Message, Usage};
+
+use crate::settings::Settings;
+
+/// The detector, and the last request until it is answered.
+#[derive(Default)]
+pub(crate) struct PromptCutCheck {
+    detector: PromptCutDetector<SharedSettings>,
+    sent: Option<Sent>,
+}
+
+struct Sent {
+    settings: SharedSettings,
+    tools: bool,
+    bytes: Option<usize>,
+}
+
+/// Settings compared by their address: a change makes new ones.
+#[derive(Clone)]
+struct SharedSettings(Arc<Settings>);
+
+impl PartialEq for SharedSettings {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl PromptCutCheck {
+    /// Records a request with this many bytes of messages.
+    pub(crate) fn sent(&mut self, settings: &Arc<Settings>, tools: bool, messages: usize) {
+        let bytes = settings.chat.overhead(tools).map(|overhead| messages + overhead);
+        let settings = SharedSettings(Arc::clone(settings));
+        self.sent = Some(Sent { settings, tools, bytes });
+    }
+
+    /// Returns the cut if the server seems to have cut the last request, from its history and reported usage.
+    pub(crate) fn answered(
+        &mut self,
+        history: &[Message],
+        revisions: &[u64],
+        usage: &Usage,
+    ) -> Option<PromptCut> {
+        let Sent { settings, tools, bytes } = self.sent.take()?;
+        let chat = &settings.0.chat;
+        let mut sent = SentPrompt::new(history, revisions, &settings);
+        sent.system_prompt = chat.system_prompt.as_deref();
+        sent.tools = if tools { &chat.parameters.tools } else { &[] };
+        sent.bytes = bytes;
+        self.detector.check(&sent, usage)
+    }
+}

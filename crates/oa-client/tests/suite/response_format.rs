@@ -1,0 +1,74 @@
+//! The schemas that servers are sent.
+
+use std::collections::BTreeMap;
+
+use oa_client::ResponseFormat;
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+#[derive(JsonSchema)]
+#[serde(tag = "kind")]
+#[expect(dead_code, reason = "only their schemas are of interest")]
+enum Part {
+    Text { words: String },
+    Group { parts: Vec<Self> },
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only their schemas are of interest")]
+struct Place {
+    city: String,
+    #[serde(default)]
+    people: u32,
+}
+
+#[test]
+fn a_type_is_sent_by_its_strict_schema_and_checked_by_its_own() {
+    let format = ResponseFormat::of::<Place>();
+    let own = format.schema().clone();
+    assert_eq!(format.check(json!({"city": "Oslo"})), Ok(json!({"city": "Oslo", "people": 0})));
+    let sent = Value::from(format);
+    assert_eq!(sent["json_schema"]["strict"], true);
+    assert_eq!(sent["json_schema"]["schema"], oa_tools::strict_schema(&own).unwrap());
+    assert_ne!(sent["json_schema"]["schema"], own);
+}
+
+#[test]
+fn what_is_no_object_is_wrapped() {
+    for (format, value) in [
+        (ResponseFormat::of::<Vec<u8>>(), json!({"type": "array", "items": {"type": "integer"}})),
+        (ResponseFormat::of::<Option<bool>>(), json!({"type": ["boolean", "null"]})),
+    ] {
+        let format = Value::from(format);
+        assert_eq!(
+            format["json_schema"]["schema"],
+            json!({
+                "type": "object",
+                "properties": {"value": value},
+                "required": ["value"],
+                "additionalProperties": false,
+            })
+        );
+    }
+    let wrapped = ResponseFormat::of::<Part>();
+    assert_eq!(wrapped.name(), "Part");
+    let part = json!({"kind": "Group", "parts": [{"kind": "Text", "words": "a"}]});
+    assert_eq!(wrapped.check(json!({"value": part})), Ok(part));
+    let error = wrapped.check(json!({"value": {"kind": "Text"}})).unwrap_err().to_string();
+    assert!(error.contains("`value`") || error.contains("`value.words`"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_strict_is_sent_as_it_is() {
+    let names: [(ResponseFormat, &str); 3] = [
+        (ResponseFormat::of::<BTreeMap<String, u32>>(), "map"),
+        (ResponseFormat::of::<(u32, String)>(), "tuple"),
+        (ResponseFormat::of::<Vec<Value>>(), "any"),
+    ];
+    for (format, what) in names {
+        let schema = format.schema().clone();
+        let sent = Value::from(format);
+        assert_eq!(sent["json_schema"]["strict"], false, "{what}");
+        assert_eq!(sent["json_schema"]["schema"], schema, "{what}");
+    }
+}

@@ -1,0 +1,365 @@
+//! Detects prompts that a server cut, from the usage that it reports.
+
+mod counters;
+mod running;
+
+use oa_types::{Message, ToolSpec, Usage};
+
+use crate::calibration::Calibration;
+use crate::counter::TokenCounter;
+
+use self::counters::{LengthCounter, estimator};
+use self::running::{Parts, RunningCounts};
+
+/// A prompt that the server seems to have cut: it reports far fewer tokens than were sent (QUIRKS row 101).
+///
+/// Some servers drop the part of a prompt that does not fit into the model's context, and answer as if nothing
+/// had happened: the model never saw its tools, or the system prompt. Load the model with more context, or send
+/// less.
+///
+/// # Accuracy
+///
+/// A prompt counts as cut if the server reports less than half of an estimate that ignores images and counts
+/// tools at half their size, since templates vary. Not detected: a cut that leaves more than half of the prompt,
+/// a server that counts the tokens it was sent rather than those the model read, and a server that reports no
+/// usage.
+///
+/// Some servers count only tokens outside of their prompt cache. Cached tokens that they report are added. If
+/// they report none, nothing is flagged while the report may be the part that is new since the last answer, or a
+/// whole conversation whose tools and system prompt were cached. With such a server, a long prompt that shares
+/// its beginning with another conversation can still look cut.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PromptCut {
+    /// A lower estimate of the tokens sent.
+    pub estimated: u64,
+    /// The tokens that the server reports as read, cached ones included.
+    pub reported: u64,
+}
+
+/// One request, as a [`PromptCutDetector`] needs to know it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SentPrompt<'a, O> {
+    /// The conversation, without the system prompt below.
+    pub messages: &'a [Message],
+    /// A number for each message, in the same order: in one conversation, equal numbers mean equal messages.
+    /// Messages without a number are not counted.
+    pub revisions: &'a [u64],
+    /// Stands for the model, the system prompt and the tools: equal values mean that these are the same.
+    pub options: &'a O,
+    /// The system prompt, if it is not one of the messages. None by default.
+    pub system_prompt: Option<&'a str>,
+    /// The tools that this request offered; none by default. Requests with the same options offer the same
+    /// tools, or none.
+    pub tools: &'a [ToolSpec],
+    /// The length of the request's body, in bytes, if it is known; it saves most of the work. `None` by default.
+    pub bytes: Option<usize>,
+}
+
+impl<'a, O> SentPrompt<'a, O> {
+    /// Describes a request without a system prompt and without tools, of unknown length.
+    #[must_use]
+    pub fn new(messages: &'a [Message], revisions: &'a [u64], options: &'a O) -> Self {
+        Self { messages, revisions, options, system_prompt: None, tools: &[], bytes: None }
+    }
+}
+
+/// Detects prompts that a server cut, by comparing the token counts it reports with estimates of what was sent.
+///
+/// Use one detector for each conversation, and call [`check`](Self::check) with each answer. See [`PromptCut`]
+/// for what counts as cut, and what is not detected.
+///
+/// `O` tells whether the options of a request are those of an earlier one: a revision number, for example, or a
+/// shared pointer that is compared by its address. It is cloned only where lengths alone do not decide. Other
+/// options may mean another model with more context, so earlier findings do not count for them.
+///
+/// # Cost
+///
+/// Estimates are expensive, and a conversation may have hundreds of answers. So the length of the request is
+/// compared first: it decides wherever the server reports plenty of tokens, without an allocation. Next are the
+/// lengths of the messages, each measured once. Only then are tokens estimated, for each message once, and again
+/// only after the conversation has grown by a quarter; for a prompt that extends one that was cut, they are
+/// derived from its length.
+///
+/// # Examples
+///
+/// ```
+/// use oa_context::{PromptCutDetector, SentPrompt};
+/// use oa_types::{Message, Usage};
+///
+/// let history = [Message::user("Once upon a time there was a fox. ".repeat(1_000))];
+/// let options = 1; // to be raised whenever the model, the system prompt or the tools change
+/// let mut sent = SentPrompt::new(&history, &[1], &options);
+/// sent.system_prompt = Some("You are brief.");
+///
+/// let mut usage = Usage::default();
+/// usage.prompt_tokens = Some(2_048); // what came with the answer
+/// let mut detector = PromptCutDetector::new();
+/// let cut = detector.check(&sent, &usage).expect("the server read a quarter of it");
+/// assert_eq!(cut.reported, 2_048);
+/// assert!((8_000..10_000).contains(&cut.estimated));
+///
+/// usage.prompt_tokens = Some(9_000);
+/// assert_eq!(detector.check(&sent, &usage), None);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PromptCutDetector<O> {
+    /// `None` until the length of a request did not decide. Boxed, because it is rarely needed.
+    state: Option<Box<State<O>>>,
+}
+
+impl<O: Clone + PartialEq> PromptCutDetector<O> {
+    /// Creates a detector for a new conversation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { state: None }
+    }
+
+    /// Returns the cut if the server seems to have cut this request, which it answered with this usage.
+    ///
+    /// A usage without [`prompt_tokens`](Usage::prompt_tokens) says nothing.
+    pub fn check(&mut self, sent: &SentPrompt<'_, O>, usage: &Usage) -> Option<PromptCut> {
+        let cached = usage.cached_tokens.unwrap_or_default();
+        // Some servers report cached tokens besides the others. Where they are among them, they count twice, and
+        // a cut may be missed.
+        let tokens = usage.prompt_tokens?.saturating_add(cached);
+        if sent.bytes.is_some_and(|bytes| is_plenty(tokens, bytes)) {
+            return None;
+        }
+        self.state.get_or_insert_default().check(sent, Reported { tokens, cached })
+    }
+}
+
+impl<O: Clone + PartialEq> Default for PromptCutDetector<O> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Tokens that a server reports as read.
+#[derive(Clone, Copy, Debug)]
+struct Reported {
+    /// All of them, cached ones included.
+    tokens: u64,
+    /// The cached ones, as far as the server tells them apart.
+    cached: u64,
+}
+
+/// The conversation as it was sent last, kept once the length of a request did not decide.
+#[derive(Clone, Debug)]
+struct State<O> {
+    /// The messages whose lengths are known.
+    revisions: Vec<u64>,
+    lengths: RunningCounts,
+    /// The estimated tokens of the same messages, as far as they were needed.
+    estimates: RunningCounts,
+    overhead: Option<Overhead<O>>,
+    finding: Finding,
+}
+
+/// The estimated tokens sent beside the messages.
+#[derive(Clone, Debug)]
+struct Overhead<O> {
+    options: O,
+    system_prompt: usize,
+    /// `None` until a request offers tools.
+    tools: Option<usize>,
+}
+
+/// The last finding about the current conversation and options.
+#[derive(Clone, Copy, Debug, Default)]
+enum Finding {
+    /// It was cut at this size, and so is whatever extends it.
+    Cut(PromptSize),
+    /// No cut was found at this size.
+    NotCut(PromptSize),
+    #[default]
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PromptSize {
+    /// As estimated.
+    tokens: usize,
+    /// In the tokens of [`LengthCounter`].
+    length: usize,
+}
+
+impl<O: Clone + PartialEq> State<O> {
+    fn check(&mut self, sent: &SentPrompt<'_, O>, reported: Reported) -> Option<PromptCut> {
+        let numbered = sent.messages.len().min(sent.revisions.len());
+        let messages = &sent.messages[..numbered];
+        let overhead = self.overhead(sent);
+        self.follow(messages, &sent.revisions[..numbered]);
+        let lengths = self.lengths.parts();
+        let length = lengths.tokens() + overhead;
+        let tokens = match self.finding {
+            Finding::Cut(size) => size.grown_to(length),
+            Finding::NotCut(size) if !size.is_outgrown(length, reported.tokens) => return None,
+            Finding::NotCut(_) | Finding::Unknown => {
+                if reported.cached == 0 && lengths.are_surely_uncached(reported.tokens) {
+                    return None;
+                }
+                self.estimates.follow(&estimator(), messages);
+                let parts = self.estimates.parts();
+                let tokens = parts.tokens() + overhead;
+                if reported.cached == 0 && parts.may_be_uncached(reported.tokens) {
+                    self.finding = Finding::NotCut(PromptSize { tokens, length });
+                    return None;
+                }
+                tokens
+            }
+        };
+        let size = PromptSize { tokens, length };
+        if !Calibration::is_cut_short(tokens, reported.tokens) {
+            self.finding = Finding::NotCut(size);
+            return None;
+        }
+        self.finding = Finding::Cut(size);
+        Some(PromptCut { estimated: tokens as u64, reported: reported.tokens })
+    }
+
+    /// Returns the estimated tokens of the system prompt and the tools. Tools count half, because templates vary.
+    fn overhead(&mut self, sent: &SentPrompt<'_, O>) -> usize {
+        let is_same = |overhead: &Overhead<O>| overhead.options == *sent.options;
+        let overhead = self.overhead.take().filter(is_same).unwrap_or_else(|| {
+            // Another model may have more context.
+            self.finding = Finding::Unknown;
+            let prompt = sent.system_prompt.map(Message::system);
+            Overhead {
+                options: sent.options.clone(),
+                system_prompt: prompt.map_or(0, |prompt| estimator().count_message(&prompt)),
+                tools: None,
+            }
+        });
+        let Overhead { system_prompt, tools, .. } = self.overhead.insert(overhead);
+        if sent.tools.is_empty() {
+            return *system_prompt;
+        }
+        *system_prompt + *tools.get_or_insert_with(|| estimator().count_tools(sent.tools) / 2)
+    }
+
+    /// Adds new messages. If earlier ones have changed, the last finding is dropped.
+    fn follow(&mut self, messages: &[Message], revisions: &[u64]) {
+        let mut kept = self.revisions.len();
+        if revisions.get(..kept) != Some(&*self.revisions) {
+            let same = |(one, other): &(&u64, &u64)| one == other;
+            kept = self.revisions.iter().zip(revisions).take_while(same).count();
+            self.finding = Finding::Unknown;
+        }
+        self.revisions.truncate(kept);
+        self.revisions.extend_from_slice(&revisions[kept..]);
+        self.lengths.truncate(kept);
+        self.estimates.truncate(kept);
+        self.lengths.follow(&LengthCounter, messages);
+    }
+}
+
+impl<O> Default for State<O> {
+    fn default() -> Self {
+        Self {
+            revisions: Vec::new(),
+            lengths: RunningCounts::default(),
+            estimates: RunningCounts::default(),
+            overhead: None,
+            finding: Finding::default(),
+        }
+    }
+}
+
+impl PromptSize {
+    /// Returns the tokens of a prompt of another length that is as dense as this one.
+    fn grown_to(self, length: usize) -> usize {
+        let tokens = self.tokens as u128 * length as u128 / self.length.max(1) as u128;
+        usize::try_from(tokens).unwrap_or(usize::MAX)
+    }
+
+    /// Returns true if the prompt has grown enough to be estimated again, and may be too long by now.
+    fn is_outgrown(self, length: usize, reported: u64) -> bool {
+        length > self.length + self.length / 4
+            && self.grown_to(length) as u64 > reported.saturating_mul(2)
+    }
+}
+
+impl Parts {
+    /// Returns true if a report is so near to these lengths of what may have been outside of a prompt cache that
+    /// nothing has to be estimated.
+    fn are_surely_uncached(&self, reported: u64) -> bool {
+        let (least, most) = (self.since_answer, self.answer + self.since_answer);
+        reported <= REPEATED_PROMPT_TOKENS
+            || (least as u64 * 3 / 4..=(most + most / 2 + TEMPLATE_TOKENS) as u64)
+                .contains(&reported)
+    }
+
+    /// Returns true if a report may be low because the rest of the prompt was cached.
+    fn may_be_uncached(&self, reported: u64) -> bool {
+        let may_be = |least: usize, most: usize, images: usize| {
+            let most =
+                most * MAX_TOKENS_PER_ESTIMATED + images * MAX_IMAGE_TOKENS + TEMPLATE_TOKENS;
+            (least as u64 / 2..=most as u64).contains(&reported)
+        };
+        // All but what is new was cached, and perhaps the answer before it;
+        may_be(self.since_answer, self.answer + self.since_answer, self.images_from_answer)
+            // or what stands before the messages was.
+            || may_be(self.tokens(), self.tokens(), self.images())
+    }
+}
+
+/// Returns true if a request of this length cannot have been cut, given the tokens that were read of it.
+fn is_plenty(tokens: u64, bytes: usize) -> bool {
+    tokens.saturating_mul(MAX_BYTES_PER_TOKEN) >= bytes as u64
+}
+
+/// The bytes sent for each token read up to which nothing was cut: a token has at least three bytes in nearly any
+/// request, with the JSON around it, and a prompt counts as cut if less than half of it was read.
+const MAX_BYTES_PER_TOKEN: u64 = 6;
+
+/// The largest factor between actual and estimated tokens.
+const MAX_TOKENS_PER_ESTIMATED: usize = Calibration::MAX as usize;
+
+/// The tokens that remain to be read when a prompt is sent again that is in the cache.
+const REPEATED_PROMPT_TOKENS: u64 = 16;
+
+/// The tokens that templates add to an answer and what follows it.
+const TEMPLATE_TOKENS: usize = 64;
+
+/// The tokens that an image may take.
+const MAX_IMAGE_TOKENS: usize = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use oa_types::TextBlock;
+
+    use super::*;
+
+    /// Returns the number of messages that were estimated in a conversation of so many prompts, for a server that
+    /// reports these tokens for each.
+    fn estimated(prompts: usize, reported: u64) -> usize {
+        let (mut detector, mut history) = (PromptCutDetector::new(), Vec::new());
+        let mut usage = Usage::default();
+        usage.prompt_tokens = Some(reported);
+        for _ in 0..prompts {
+            history.push(Message::user("A prompt of some words. ".repeat(50)));
+            let revisions: Vec<u64> = (0..history.len() as u64).collect();
+            let mut sent = SentPrompt::new(&history, &revisions, &());
+            sent.bytes = Some(history.len() * 1_200);
+            detector.check(&sent, &usage);
+            history.push(Message::assistant(vec![TextBlock::new("Yes.").into()]));
+        }
+        detector.state.map_or(0, |state| state.estimates.len())
+    }
+
+    #[test]
+    fn nothing_is_estimated_where_servers_report_almost_nothing() {
+        assert_eq!(estimated(200, 12), 0);
+        // What is new alone.
+        assert_eq!(estimated(200, 260), 0);
+    }
+
+    #[test]
+    fn a_cut_conversation_is_estimated_once() {
+        let first = estimated(200, 100);
+        assert!((1..20).contains(&first), "{first}");
+    }
+}

@@ -1,0 +1,56 @@
+//! Classifies an error: how it counts against its server, and whether another server is tried.
+
+use std::time::Duration;
+
+use oa_chat::{Error, ErrorKind, TimeoutKind};
+
+/// The result of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// A complete answer.
+    Answered,
+    /// The server failed, and would fail other requests too.
+    Failed { retry_after: Option<Duration> },
+    /// The request was dropped before its end.
+    GivenUp,
+    /// The server cannot answer this request, but may answer others.
+    Unfit,
+    /// The request itself was wrong.
+    Refused,
+}
+
+/// Classifies a failure.
+///
+/// | outcome | errors | another server |
+/// | --- | --- | --- |
+/// | `Failed` | no connection; a broken connection; silence; 401, 402, 408, 409, 425, 429, 5xx; an error reported in a stream | is tried |
+/// | `Unfit` | 403, 404, redirects, a 500 about a template: this server cannot answer this request | is tried |
+/// | `Refused` | other 4xx, context overflow, options, limits, `total_timeout` | is not tried: it would answer the same, or too late |
+pub(crate) fn classify(error: &Error) -> Outcome {
+    let failed = Outcome::Failed { retry_after: error.retry_after() };
+    match error.kind() {
+        ErrorKind::Timeout if error.timeout() == Some(TimeoutKind::Total) => Outcome::Refused,
+        ErrorKind::Connect | ErrorKind::Stream | ErrorKind::Timeout => failed,
+        // An error of a nested router.
+        ErrorKind::Unavailable => failed,
+        ErrorKind::Api => match status(error) {
+            // A 500 that cannot be retried is caused by the request (QUIRKS row 103).
+            Some(500) if error.status().is_some() && !error.is_retryable() => Outcome::Unfit,
+            None | Some(401 | 402 | 408 | 409 | 425 | 429 | 500..) => failed,
+            Some(403 | 404 | 300..=399) => Outcome::Unfit,
+            Some(_) => Outcome::Refused,
+        },
+        _ => Outcome::Refused,
+    }
+}
+
+/// Returns the HTTP status, or the one in an error reported in a stream.
+fn status(error: &Error) -> Option<u16> {
+    let code = || error.api_code()?.parse().ok().filter(|code| (300..600).contains(code));
+    error.status().or_else(code)
+}
+
+/// Returns true if another server may be tried.
+pub(crate) fn may_fail_over(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Failed { .. } | Outcome::Unfit)
+}

@@ -1,0 +1,205 @@
+use serde_json::{Map, Value, json};
+
+/// The nesting depth to which schemas are rewritten; deeper ones have no strict form.
+const DEPTH: usize = 64;
+
+/// Rewrites a JSON Schema to the part of it that servers accept with `strict: true`; `None` if there is no such form.
+///
+/// In a strict schema
+///
+/// - objects have no additional members, and all their members are required: optional ones become nullable instead,
+///   and [`check_arguments`](crate::check_arguments) reads their null as missing (not inside of alternatives, where
+///   null must be allowed by the original);
+/// - alternatives are `anyOf`, not `oneOf`;
+/// - nothing but `$defs` stands beside a `$ref`;
+/// - there is no `default`, no annotation but `description`, no unknown `format`, and no `minimum` or `maximum` that
+///   only repeats the size of an integer type, as `schemars` writes them.
+///
+/// Other ranges, lengths and patterns are kept, although some strict servers reject them. Members keep their order.
+/// A strict schema stays as it is.
+///
+/// A map, a tuple, any JSON, `allOf` and other keywords have no strict form, nor has a schema that nests more than 64
+/// levels. The rewritten schema may allow values that the original forbids by a keyword beside a `$ref`, so check what
+/// the model writes against the original one.
+///
+/// # Examples
+///
+/// ```
+/// use oa_tools::strict_schema;
+/// use serde_json::json;
+///
+/// let schema = json!({
+///     "type": "object",
+///     "properties": { "city": { "type": "string" }, "days": { "type": "integer", "default": 3 } },
+///     "required": ["city"],
+/// });
+/// let strict = json!({
+///     "type": "object",
+///     "properties": { "city": { "type": "string" }, "days": { "type": ["integer", "null"] } },
+///     "required": ["city", "days"],
+///     "additionalProperties": false,
+/// });
+/// assert_eq!(strict_schema(&schema), Some(strict));
+///
+/// let map = json!({ "type": "object", "additionalProperties": { "type": "integer" } });
+/// assert_eq!(strict_schema(&map), None);
+/// ```
+#[must_use]
+pub fn strict_schema(schema: &Value) -> Option<Value> {
+    rewritten(schema, DEPTH)
+}
+
+// Rules known from servers' rejections: no keyword beside `$ref` (vectorize-io/hindsight #3944), no `oneOf` or `allOf`
+// (docker/docker-agent #4155), every member required (juspay/neurolink #1691), `minimum` "is not permitted"
+// (liam-hq/liam #1162; sherifkozman/the-llm-council #55 by way of OpenRouter).
+fn rewritten(schema: &Value, depth: usize) -> Option<Value> {
+    let depth = depth.checked_sub(1)?;
+    let keywords = schema.as_object()?;
+    let mut strict = Map::new();
+    if let Some(to) = keywords.get("$ref") {
+        strict.insert("$ref".to_owned(), to.clone());
+        if let Some(definitions) = keywords.get("$defs") {
+            strict.insert("$defs".to_owned(), definitions_of(definitions, depth)?);
+        }
+        return Some(strict.into());
+    }
+    for (keyword, value) in keywords {
+        let value = match &**keyword {
+            "$schema"
+            | "additionalProperties"
+            | "default"
+            | "deprecated"
+            | "examples"
+            | "properties"
+            | "readOnly"
+            | "required"
+            | "title"
+            | "writeOnly" => continue,
+            "format" if !is_known(value) => continue,
+            "maximum" | "minimum" if only_tells_size(keywords, keyword, value) => continue,
+            "$defs" => definitions_of(value, depth)?,
+            "items" => rewritten(value, depth)?,
+            "anyOf" | "oneOf" => {
+                let parts = value.as_array()?.iter().map(|part| rewritten(part, depth));
+                let parts = parts.collect::<Option<Vec<_>>>()?;
+                if strict.insert("anyOf".to_owned(), parts.into()).is_some() {
+                    // Both would have to hold.
+                    return None;
+                }
+                continue;
+            }
+            "const" | "description" | "enum" | "exclusiveMaximum" | "exclusiveMinimum"
+            | "format" | "maxItems" | "maxLength" | "maximum" | "minItems" | "minLength"
+            | "minimum" | "multipleOf" | "pattern" | "type" => value.clone(),
+            _ => return None,
+        };
+        strict.insert(keyword.clone(), value);
+    }
+    if is_of(keywords, "object") {
+        close(keywords, &mut strict, depth)?;
+    }
+    if is_of(keywords, "array") && !keywords.contains_key("items") {
+        return None;
+    }
+    // Any JSON has no strict form.
+    let is_bound =
+        ["type", "enum", "const", "anyOf"].into_iter().any(|word| strict.contains_key(word));
+    is_bound.then(|| strict.into())
+}
+
+/// Closes an object: all members are named and required.
+fn close(
+    keywords: &Map<String, Value>,
+    strict: &mut Map<String, Value>,
+    depth: usize,
+) -> Option<()> {
+    if !matches!(keywords.get("additionalProperties"), None | Some(Value::Bool(false))) {
+        return None;
+    }
+    let none = Map::new();
+    let properties = match keywords.get("properties") {
+        Some(properties) => properties.as_object()?,
+        None => &none,
+    };
+    let required = keywords.get("required").and_then(Value::as_array);
+    let mut closed = Map::new();
+    for (name, property) in properties {
+        let mut property = rewritten(property, depth)?;
+        if !required.is_some_and(|required| required.iter().any(|other| other == name)) {
+            property = or_null(property);
+        }
+        closed.insert(name.clone(), property);
+    }
+    // In one order: servers that write members as `required` has them agree with those that follow `properties`.
+    let names: Vec<&String> = closed.keys().collect();
+    let required = json!(names);
+    strict.insert("properties".to_owned(), closed.into());
+    strict.insert("required".to_owned(), required);
+    strict.insert("additionalProperties".to_owned(), false.into());
+    Some(())
+}
+
+/// Makes an optional member nullable instead.
+fn or_null(mut schema: Value) -> Value {
+    let null = json!({ "type": "null" });
+    let is_simple = schema.get("enum").is_none() && schema.get("const").is_none();
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) if types.iter().any(|of| of == "null") => schema,
+        Some(Value::Array(types)) if is_simple => {
+            types.push("null".into());
+            schema
+        }
+        Some(of @ Value::String(_)) if is_simple => {
+            *of = json!([of.take(), "null"]);
+            schema
+        }
+        _ => {
+            if let Some(Value::Array(parts)) = schema.get_mut("anyOf") {
+                if !parts.contains(&null) {
+                    parts.push(null);
+                }
+                return schema;
+            }
+            // Not the name: in the macro it is the literal.
+            json!({ "anyOf": [schema, { "type": "null" }] })
+        }
+    }
+}
+
+fn definitions_of(definitions: &Value, depth: usize) -> Option<Value> {
+    let definitions = definitions.as_object()?.iter();
+    let definitions =
+        definitions.map(|(name, schema)| Some((name.clone(), rewritten(schema, depth)?)));
+    Some(Value::Object(definitions.collect::<Option<_>>()?))
+}
+
+/// Returns true if values of this type are allowed by `type`.
+fn is_of(keywords: &Map<String, Value>, wanted: &str) -> bool {
+    match keywords.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|of| of == wanted),
+        Some(of) => of == wanted,
+        None => false,
+    }
+}
+
+/// The formats that OpenAI supports; others are rejected.
+fn is_known(format: &Value) -> bool {
+    let known =
+        ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"];
+    format.as_str().is_some_and(|format| known.contains(&format))
+}
+
+/// True if a bound only repeats the range of an integer type.
+fn only_tells_size(keywords: &Map<String, Value>, keyword: &str, bound: &Value) -> bool {
+    let Some(format) = keywords.get("format").and_then(Value::as_str) else { return false };
+    let bounds = match format {
+        "int8" => (i64::from(i8::MIN), Some(i64::from(i8::MAX))),
+        "int16" => (i64::from(i16::MIN), Some(i64::from(i16::MAX))),
+        "uint8" => (0, Some(i64::from(u8::MAX))),
+        "uint16" => (0, Some(i64::from(u16::MAX))),
+        "uint" | "uint32" | "uint64" | "uint128" => (0, None),
+        _ => return false,
+    };
+    let own = if keyword == "minimum" { Some(bounds.0) } else { bounds.1 };
+    own.is_some_and(|own| bound.as_i64() == Some(own) || bound.as_f64() == Some(own as f64))
+}
