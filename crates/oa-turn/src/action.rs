@@ -46,6 +46,7 @@ pub enum Action {
         /// The message as the caller gave it.
         prompt: Message,
         /// True if the message was steered into a turn in progress.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         steered: bool,
     },
     /// The turn has ended, or waits for the caller to answer calls.

@@ -55,9 +55,10 @@ impl Turn {
     }
 
     fn take_prompt(&mut self, outcome: PromptOutcome) -> Result<(), Box<ErrorRecord>> {
+        let is_steered = matches!(self.phase, Phase::Steering { .. });
         match outcome {
             PromptOutcome::Allow => self.accept_prompt(None).map_err(|error| invalid(&error)),
-            PromptOutcome::Block { .. } if matches!(self.phase, Phase::Steering { .. }) => {
+            PromptOutcome::Block { .. } if is_steered => {
                 self.refuse_steered();
                 Ok(())
             }
@@ -67,9 +68,11 @@ impl Turn {
             }
             PromptOutcome::Cut { by } => self.take_cut(by),
             PromptOutcome::Failed { error } => self.fails(error),
-            PromptOutcome::Replace { text } => {
-                self.accept_prompt(Some(text)).map_err(|error| invalid(&error))
-            }
+            PromptOutcome::Replace { text } => match self.accept_prompt(Some(text)) {
+                // A turn goes on without a steered message that was made invalid.
+                Err(error) if !is_steered => Err(invalid(&error)),
+                _ => Ok(()),
+            },
         }
     }
 

@@ -1,7 +1,7 @@
 //! Anything that may be told to a turn, at any time.
 
-use oa_turn::{Decision, Options};
-use oa_types::{ContentBlock, Cost, Outcome};
+use oa_turn::{Decision, Options, SteerAfterEnd, StepPlan};
+use oa_types::{ContentBlock, Cost, FinishReason, Outcome};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -25,9 +25,12 @@ pub(crate) enum Event {
     FinishCall(usize, bool),
     Interrupt(Vec<Piece>),
     Next,
+    Plan(u8),
     Prompt(&'static str),
+    RefuseSteered,
     Resume,
     Review(usize, bool),
+    Steer(&'static str),
     Stop,
     Submit(&'static str),
 }
@@ -68,7 +71,10 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         1 => vec(piece(), 0..3).prop_map(Event::Interrupt),
         12 => Just(Event::Next),
         4 => (place, any::<bool>()).prop_map(|(call, change)| Event::Review(call, change)),
+        2 => (0..4_u8).prop_map(Event::Plan),
+        1 => Just(Event::RefuseSteered),
         1 => Just(Event::Resume),
+        2 => prop::sample::select(vec!["Also.", ""]).prop_map(Event::Steer),
         1 => Just(Event::Stop),
         3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
         1 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Prompt),
@@ -86,6 +92,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         proptest::option::of(1..6_u32),
+        (any::<bool>(), any::<bool>()),
     )
         .prop_map(
             |(
@@ -97,6 +104,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 final_text,
                 inline_results,
                 max_cost,
+                (plan_steps, keeps_steered),
             )| {
                 let mut options = if auto { Options::auto() } else { Options::default() };
                 options.max_rounds = max_rounds;
@@ -105,6 +113,10 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 options.last_answer_without_tools = last;
                 options.final_text_only = auto && final_text;
                 options.inline_results = inline_results;
+                options.plan_steps = plan_steps;
+                if keeps_steered {
+                    options.steer_after_end = SteerAfterEnd::Keep;
+                }
                 options.max_cost =
                     max_cost.map(|cost| Cost::new(cost.into()).expect("this is an amount"));
                 options
@@ -115,7 +127,8 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
 pub(crate) fn blocks(pieces: &[Piece], number: usize) -> Vec<ContentBlock> {
     let id = |place: &u8| format!("call{number:04}{place}");
     let block = |piece: &Piece| match piece {
-        Piece::Call(place) => call(&id(place), "add"),
+        // Laws may make the second one external.
+        Piece::Call(place) => call(&id(place), if place % 3 == 2 { "ask" } else { "add" }),
         Piece::EmptyText => text(""),
         Piece::Malformed(place) => malformed(&id(place), Some("add")),
         Piece::Nameless(place) => malformed(&id(place), None),
@@ -131,6 +144,17 @@ pub(crate) fn decision(choice: u8) -> Decision {
         2 => Decision::Ask(json!({})),
         _ => Decision::Wait(json!({})),
     }
+}
+
+pub(crate) fn plan(choice: u8) -> StepPlan {
+    let mut plan = StepPlan::default();
+    match choice {
+        0 => plan.only_tools = Some(vec!["ask".to_owned()]),
+        1 => plan.end = Some(FinishReason::Stopped),
+        2 => plan.instructions = Some("Be brief.".to_owned()),
+        _ => {}
+    }
+    plan
 }
 
 pub(crate) fn outcome(is_error: bool) -> Outcome {

@@ -8,9 +8,9 @@ use std::task::{Context, Poll, Waker};
 use insta::assert_snapshot;
 use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
-    DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PromptOutcome,
-    PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall, Turn, TurnSnapshot,
-    drive,
+    DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
+    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall, Turn,
+    TurnSnapshot, drive,
 };
 use oa_types::{
     ContentBlock, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome, ToolUseBlock,
@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::events::{Piece, blocks, options, piece};
+use crate::events::{Piece, blocks, options, piece, plan};
 use crate::{call, text, told};
 
 /// Runs a future that never waits.
@@ -149,6 +149,16 @@ impl Perform for Worker<'_> {
         })
     }
 
+    async fn plan(&self, step: PlanStep) -> Result<PlanOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("plan {number} {}", step.step);
+        self.entry(name.clone(), || match self.choice(&name) {
+            0 => PlanOutcome::Failed { error: Self::error(&name) },
+            1 => PlanOutcome::Cut { by: CutBy::User },
+            choice => PlanOutcome::Planned { plan: plan(choice % 4) },
+        })
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
         assert_eq!(step.history.len(), step.revisions.len());
         let number = step.number as usize;
@@ -260,8 +270,12 @@ struct Way {
 /// in its place.
 fn converse(worker: &Worker<'_>) -> Result<Way, Crash> {
     let mut turn = Turn::new(worker.script.options).with_key_seed("session");
+    turn.set_external_tools(["ask".to_owned()]);
     let mut ends = Vec::new();
     for prompt in &worker.script.prompts {
+        if worker.choice(&format!("steer {prompt}")) < 4 {
+            turn.steer(Message::user("Also.")).expect("few messages wait");
+        }
         if turn.prompt(Message::user(*prompt)).is_err() {
             continue;
         }

@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::events::{Event, blocks, decision, event, options, outcome, piece};
+use crate::events::{Event, blocks, decision, event, options, outcome, piece, plan};
 use crate::histories::histories;
 use crate::{answer, call, perform, text, told};
 
@@ -81,11 +81,15 @@ proptest! {
         events in vec(event(), 0..80),
     ) {
         let mut turn = Turn::new(options);
+        turn.set_external_tools(["ask".to_owned()]);
         let (mut begun, mut ended) = (0_u32, 0_u32);
         let mut rounds = 0;
         let mut started = HashSet::new();
         for (number, event) in events.into_iter().enumerate() {
             let was_busy = turn.is_busy();
+            let queued = turn.steered().len();
+            let at_gate = matches!(turn.pending_action(), Some(Action::Submit { steered: true, .. }));
+            let mut expected = queued;
             match event {
                 Event::AddResult(place, is_error) => {
                     let id = turn.calls().get(place).map_or_else(|| "none".to_owned(), |call| call.block.id.clone());
@@ -117,6 +121,26 @@ proptest! {
                     prop_assert_eq!(turn.approve(&id, decision(choice)).is_ok(), waits);
                 }
                 Event::Decide(call, choice) => turn.decide(call, decision(choice)),
+                Event::Plan(choice) => turn.plan(plan(choice)),
+                Event::Steer(words) => {
+                    let is_taken = turn.steer(Message::user(words)).is_ok();
+                    prop_assert_eq!(is_taken, !words.is_empty());
+                    expected += usize::from(is_taken);
+                }
+                Event::RefuseSteered => {
+                    turn.refuse_steered();
+                    expected -= usize::from(at_gate);
+                }
+                Event::AcceptPrompt(words) if at_gate => {
+                    let before = turn.history().len();
+                    let is_taken = turn.accept_prompt(words.map(str::to_owned)).is_ok();
+                    prop_assert_eq!(is_taken, words != Some(" "));
+                    prop_assert!(turn.is_busy(), "a turn goes on without a message that was not taken");
+                    prop_assert_eq!(turn.history().len(), before + usize::from(is_taken));
+                    let last = turn.history().last();
+                    prop_assert!(!is_taken || last.is_some_and(|last| last.role == MessageRole::User));
+                    expected -= 1;
+                }
                 Event::AcceptPrompt(words) => {
                     let is_taken = turn.accept_prompt(words.map(str::to_owned)).is_ok();
                     prop_assert!(is_taken || words == Some(" ") && !turn.is_busy());
@@ -157,13 +181,14 @@ proptest! {
                     _ => {}
                 },
             }
+            prop_assert_eq!(turn.steered().len(), expected, "a message that was steered got lost");
             if !was_busy && turn.is_busy() {
                 (begun, rounds) = (begun + 1, 0);
             }
             prop_assert!(ended <= begun, "an end that nothing began");
             prop_assert!(rounds <= options.max_rounds, "a round beyond the limit");
             check_pairing(&turn)?;
-            let open = turn.calls().iter().any(oa_turn::Call::is_open);
+            let open = turn.calls().iter().any(|call| call.is_open() && !call.is_external);
             let may_be_open = options.mode == Mode::Manual || turn.is_busy();
             prop_assert!(may_be_open || turn.waits_for_approval() || !open, "left open");
             let waits = turn.calls().iter().any(|call| !matches!(call.state, CallState::Answered { .. }));
@@ -198,6 +223,11 @@ proptest! {
             let (yes, error, change) = choices.next().unwrap();
             match turn.next_action() {
                 None => panic!("the driver did everything, and there is no end"),
+                Some(Action::Plan { step }) => {
+                    prop_assert!(options.plan_steps);
+                    prop_assert_eq!(step, requests + 1);
+                    turn.plan(plan(if change { 2 } else { 3 }));
+                }
                 Some(Action::Request { .. }) => {
                     check_request(&turn)?;
                     requests += 1;

@@ -7,6 +7,7 @@ mod histories;
 mod inline_results;
 mod journal;
 mod laws;
+mod opened;
 mod rules;
 mod shapes;
 mod snapshots;

@@ -45,6 +45,7 @@ fn actions() {
     {"type":"run","calls":[0,2]}
     {"type":"show","block":{"type":"text","text":"Hi"}}
     {"type":"submit","prompt":{"role":"user","content":[{"type":"text","text":"Hi"}]}}
+    {"type":"plan","step":1}
     "#);
 }
 

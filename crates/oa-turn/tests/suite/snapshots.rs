@@ -71,6 +71,15 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
             String::new()
         }
         Event::Stop => format!("{:?}", turn.stop(FinishReason::MaxRunTime, Vec::new())),
+        Event::Plan(choice) => {
+            turn.plan(crate::events::plan(*choice));
+            String::new()
+        }
+        Event::RefuseSteered => {
+            turn.refuse_steered();
+            String::new()
+        }
+        Event::Steer(words) => format!("{:?}", turn.steer(Message::user(*words))),
         Event::Submit(prompt) => format!("{:?}", turn.submit(Message::user(*prompt))),
     }
 }
@@ -217,6 +226,10 @@ fn the_first_form_is_written_and_read() {
     let turn = busy();
     assert_eq!(json(&turn), FIRST.trim_end());
     assert_eq!(seen(&restored(FIRST).unwrap()), seen(&turn));
+    // Written before requests were counted.
+    let earlier = FIRST.replace(r#""steps":2,"#, "");
+    assert!(earlier.len() < FIRST.len());
+    assert_eq!(seen(&restored(&earlier).unwrap()), seen(&turn));
 }
 
 #[test]

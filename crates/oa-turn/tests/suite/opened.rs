@@ -1,0 +1,267 @@
+//! Turns that are steered, planned step by step, and answered from outside.
+
+use oa_turn::{Action, Decision, ErrorKind, Options, SteerAfterEnd, StepPlan, Turn};
+use oa_types::{FinishReason, Message, Outcome};
+use serde_json::json;
+
+use crate::rules::{auto, end, shown};
+use crate::{answer, call, perform, text, told};
+
+fn steered(prompt: &str) -> Option<Action> {
+    Some(Action::Submit { prompt: Message::user(prompt), steered: true })
+}
+
+#[test]
+fn a_steered_message_enters_after_the_results() {
+    let mut turn = auto();
+    turn.steer(Message::user("In French.")).unwrap();
+    assert_eq!(turn.next_action(), None, "a request is on its way");
+    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+    turn.steer(Message::user("Briefly.")).unwrap();
+    assert_eq!(Some(perform(&mut turn)), steered("In French."));
+    assert_eq!(turn.pending_action(), steered("In French."));
+    turn.accept_prompt(Some("En français.".to_owned())).unwrap();
+    assert_eq!(turn.next_action(), steered("Briefly."));
+    turn.refuse_steered();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    assert_eq!(turn.steered().len(), 0);
+    assert_eq!(
+        told(&turn),
+        [
+            "user: Go.",
+            r#"assistant: [1 {"a":1}] [2 {"a":1}]"#,
+            r#"tool: 1="ok""#,
+            r#"tool: 2="ok""#,
+            "user: En français.",
+        ]
+    );
+    assert_eq!(turn.turns(), 1, "it is no prompt");
+}
+
+#[test]
+fn a_turn_that_is_about_to_end_goes_on_with_a_steered_message() {
+    for after_end in [SteerAfterEnd::Continue, SteerAfterEnd::Keep] {
+        let mut options = Options::auto();
+        options.steer_after_end = after_end;
+        let mut turn = Turn::new(options);
+        turn.submit(Message::user("Go.")).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![text("Done.")]);
+        turn.steer(Message::user("And then?")).unwrap();
+        if after_end == SteerAfterEnd::Keep {
+            assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+            assert_eq!(turn.next_action(), None);
+            turn.submit(Message::user("On.")).unwrap();
+        }
+        assert_eq!(turn.next_action(), steered("And then?"));
+        turn.accept_prompt(None).unwrap();
+        assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+        answer(&mut turn, vec![text("That.")]);
+        assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+    }
+}
+
+/// A failure, an interrupt and a used-up budget keep what has not entered.
+#[test]
+fn steered_messages_outlive_their_turn() {
+    let mut turn = auto();
+    turn.steer(Message::user("Hm.")).unwrap();
+    turn.fail();
+    assert!(turn.history().is_empty(), "the prompt was taken back");
+    turn.submit(Message::user("Again.")).unwrap();
+    assert_eq!(turn.next_action(), steered("Hm."));
+    turn.interrupt(Vec::new());
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Interrupted)));
+    assert_eq!(turn.steered().len(), 1);
+
+    let mut options = Options::auto();
+    options.max_tokens = Some(1);
+    let mut turn = Turn::new(options);
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    turn.steer(Message::user("Hm.")).unwrap();
+    let mut spent = oa_turn::Answer::new(vec![text("Done.")]);
+    spent.tokens = 1;
+    turn.answer(spent);
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+    assert_eq!(turn.steered().len(), 1);
+}
+
+#[test]
+fn steering_is_bounded_and_checked() {
+    let mut turn = Turn::new(Options::auto());
+    let blank = turn.steer(Message::user(" ")).unwrap_err();
+    assert_eq!(blank.kind(), ErrorKind::InvalidPrompt);
+    for _ in 0..64 {
+        turn.steer(Message::user("Hm.")).unwrap();
+    }
+    let full = turn.steer(Message::user("Hm.")).unwrap_err();
+    assert_eq!(full.to_string(), "64 messages wait for the next request already");
+}
+
+/// Without a gate for prompts a steered message of the failed first request would be lost with its prompt.
+#[test]
+fn a_failed_request_keeps_the_message_that_was_steered_before_it() {
+    let mut turn = Turn::new(Options::auto());
+    turn.steer(Message::user("Hm.")).unwrap();
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), steered("Hm."));
+    turn.accept_prompt(None).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    turn.fail();
+    assert_eq!(told(&turn), ["user: Go.", "user: Hm."]);
+    assert!(turn.is_retry(&Message::user("Go.")), "the same prompt is a retry");
+    turn.retry(&Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    assert_eq!(told(&turn), ["user: Go.", "user: Hm."]);
+}
+
+fn planned() -> Turn {
+    let mut options = Options::auto();
+    options.plan_steps = true;
+    let mut turn = Turn::new(options);
+    turn.submit(Message::user("Go.")).unwrap();
+    turn
+}
+
+#[test]
+fn each_request_is_planned() {
+    let mut turn = planned();
+    assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
+    assert_eq!(turn.next_action(), None);
+    let mut plan = StepPlan::default();
+    (plan.only_tools, plan.model) = (Some(vec!["b".to_owned()]), Some("small".to_owned()));
+    turn.plan(plan.clone());
+    turn.plan(StepPlan::default());
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    assert_eq!(turn.step_plan(), Some(&plan));
+    answer(&mut turn, vec![call("1", "a"), call("2", "b")]);
+    let Action::Plan { step: 2 } = perform(&mut turn) else { panic!("{turn:?}") };
+    assert_eq!(
+        told(&turn)[2..],
+        [
+            r#"tool: 1!{"error":"no such tool: a; available in this step: b","tool":"a"}"#,
+            r#"tool: 2="ok""#,
+        ]
+    );
+    assert_eq!(turn.last_calls().len(), 2);
+    turn.plan(StepPlan::default());
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    assert_eq!((turn.step_plan(), turn.steps()), (None, 2));
+    answer(&mut turn, vec![text("Done.")]);
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Unspecified)));
+    turn.submit(Message::user("On.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }), "each turn counts anew");
+    assert!(turn.last_calls().is_empty());
+}
+
+#[test]
+fn a_plan_can_end_the_turn() {
+    let mut turn = planned();
+    let mut plan = StepPlan::default();
+    plan.end = Some(FinishReason::Stopped);
+    assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
+    turn.steer(Message::user("Hm.")).unwrap();
+    turn.plan(plan);
+    assert_eq!(turn.next_action(), Some(end(FinishReason::Stopped)));
+    assert_eq!((told(&turn), turn.steered().len()), (vec!["user: Go.".to_owned()], 1));
+    turn.continue_turn().unwrap();
+    assert_eq!(turn.next_action(), steered("Hm."));
+}
+
+fn external() -> Turn {
+    let mut turn = Turn::new(Options::auto());
+    turn.set_external_tools(["ask_user".to_owned()]);
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    answer(&mut turn, vec![call("1", "ask_user"), call("2", "add"), call("3", "ask_user")]);
+    turn
+}
+
+#[test]
+fn the_turn_ends_until_external_calls_are_answered() {
+    let mut turn = external();
+    let early = turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::AlreadyAnswered, "it is not decided yet");
+    assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
+    let error = turn.continue_turn().unwrap_err();
+    assert_eq!(error.to_string(), "calls have no result yet: 1, 3");
+    turn.add_result("3", json!("No."), Outcome::Ok).unwrap();
+    assert!(turn.add_result("3", json!("No."), Outcome::Ok).is_err());
+    assert!(turn.add_result("2", json!("No."), Outcome::Ok).is_err(), "it has run");
+    turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+    assert_eq!(told(&turn)[2..], [r#"tool: 1="Yes.""#, r#"tool: 2="ok""#, r#"tool: 3="No.""#]);
+}
+
+#[test]
+fn results_of_other_calls_are_shown_before_the_turn_waits() {
+    let mut turn = external();
+    let mut results = Vec::new();
+    loop {
+        let (mut blocks, action) = shown(&mut turn);
+        results.append(&mut blocks);
+        match action.unwrap() {
+            Action::Decide { call } => turn.allow(call),
+            Action::Run { calls } => {
+                assert_eq!(calls, [1], "external calls do not run");
+                assert!(!turn.finish_call(0, json!("ok"), Outcome::Ok));
+                assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
+            }
+            Action::Review { call } => turn.review(call, json!("ok")),
+            action => {
+                assert_eq!(action, end(FinishReason::WaitsForResults));
+                break;
+            }
+        }
+    }
+    assert_eq!(results.last().unwrap(), r#"2="ok""#);
+}
+
+/// A result may come while the other calls still run: then the turn does not end.
+#[test]
+fn a_result_that_comes_early_keeps_the_turn_going() {
+    let mut turn = Turn::new(Options::auto());
+    turn.set_external_tools(["ask_user".to_owned()]);
+    turn.submit(Message::user("Go.")).unwrap();
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    answer(&mut turn, vec![call("1", "ask_user"), call("2", "add")]);
+    loop {
+        match turn.next_action().unwrap() {
+            Action::Decide { call } => turn.decide(call, Decision::Run(json!({}))),
+            Action::Run { .. } => break,
+            Action::Show { .. } => {}
+            action => panic!("{action:?}"),
+        }
+    }
+    turn.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
+    assert!(turn.finish_call(1, json!("ok"), Outcome::Ok));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+}
+
+#[test]
+fn external_calls_are_resumed() {
+    let mut turn = external();
+    assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
+    let messages = turn.history().to_vec();
+    let mut later = Turn::new(Options::auto());
+    later.set_external_tools(["ask_user".to_owned()]);
+    later.resume(messages).unwrap();
+    assert!(!later.waits_for_approval());
+    later.add_result("1", json!("Yes."), Outcome::Ok).unwrap();
+    later.add_result("3", json!("No."), Outcome::Ok).unwrap();
+    later.continue_turn().unwrap();
+    assert_eq!(perform(&mut later), Action::Request { tools: true });
+    assert_eq!(told(&later)[2..], [r#"tool: 1="Yes.""#, r#"tool: 2="ok""#, r#"tool: 3="No.""#]);
+}
+
+#[test]
+fn a_new_prompt_answers_external_calls() {
+    let mut turn = external();
+    assert_eq!(perform(&mut turn), end(FinishReason::WaitsForResults));
+    turn.submit(Message::user("Never mind.")).unwrap();
+    let error = r#"{"error":"not run: the user moved on without it","tool":"ask_user"}"#;
+    assert_eq!(told(&turn)[2], format!("tool: 1!{error}"));
+    assert_eq!(perform(&mut turn), Action::Request { tools: true });
+}
