@@ -187,6 +187,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 42 }],
     },
     Row {
+        name: "oa-agents",
+        place: Place::Layer(5),
+        ours: &["oa-client", "oa-tools", "oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-doctor",
         place: Place::Layer(5),
         ours: &[
@@ -206,6 +213,7 @@ pub(crate) const ROWS: &[Row] = &[
         name: "open-agent",
         place: Place::Layer(6),
         ours: &[
+            "oa-agents",
             "oa-aggregate",
             "oa-chat",
             "oa-client",

@@ -1,6 +1,7 @@
 mod assembly;
 mod budgets;
 mod permissions;
+mod steps;
 
 use std::path::Path;
 use std::time::Duration;

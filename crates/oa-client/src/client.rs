@@ -30,6 +30,7 @@ use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::reply::Reply;
 use crate::settings::Settings;
+use crate::steer::SteerHandle;
 
 pub use self::compaction::Compaction;
 pub use self::history::HistoryMut;
@@ -308,16 +309,17 @@ impl Client {
         ClientStream { client: self, is_over: false }
     }
 
-    /// Adds the result of a call, in manual mode. A string reaches the model as it is, any other value as JSON.
+    /// Adds the result of one of the [`pending_calls`](Self::pending_calls). A string reaches the model as it is,
+    /// any other value as JSON.
     ///
     /// # Errors
     ///
-    /// `InvalidInput` if no call of the last answer has this id, or it already has a result.
+    /// `InvalidInput` if no call of the last answer has this id, or it does not wait for a result.
     pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
         self.driver.add_result(id, content, Outcome::Ok)
     }
 
-    /// Adds an error as the result of a call, in manual mode; the model reads it.
+    /// Adds an error as the result of one of the [`pending_calls`](Self::pending_calls); the model reads it.
     ///
     /// # Errors
     ///
@@ -328,6 +330,16 @@ impl Client {
         let name = call.map_or("", |call| &call.block.name);
         let content = json!({ "error": error.into(), "tool": name });
         self.driver.add_result(id, content, Outcome::Failed)
+    }
+
+    /// Returns the calls that wait for a result from the caller, with the input that they are to run with: in manual
+    /// mode every open call, in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn
+    /// ended with [`FinishReason::WaitsForResults`].
+    #[must_use]
+    pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
+        let is_manual = !self.options.auto_execute_tools();
+        let waits = |call: &&Call| call.waits_for_result() || is_manual && call.is_open();
+        self.driver.turn.calls().iter().filter(waits).map(Call::block_to_run).collect()
     }
 
     /// Returns the calls that wait for approval, with the input they would run with. There are some after a turn
@@ -456,6 +468,7 @@ impl Client {
     ) -> Result<()> {
         let tools = Registry::from_tools(tools)?;
         self.change(|settings| settings.set_tools(tools))?;
+        self.driver.turn.set_external_tools(self.options.settings().config.external_tools());
         self.driver.check_open_calls();
         Ok(())
     }
@@ -523,7 +536,22 @@ impl Client {
         self.driver.interrupt.clone()
     }
 
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+    /// Returns a handle that sends messages to the model while a turn runs, from anywhere.
+    #[must_use]
+    pub fn steer_handle(&self) -> SteerHandle {
+        self.driver.steer.clone()
+    }
+
+    /// Polls for the next event; [`next_event`](Self::next_event) waits for it. For streams of your own.
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
+    ///
+    /// As [`receive`](Self::receive).
+    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         self.driver.poll_event(cx)
     }
 

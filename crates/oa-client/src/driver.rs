@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
 use oa_tools::IdempotencyKey;
-use oa_turn::{Action, Answer, Call, ReviewOutcome, StepOutcome, Turn};
+use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
@@ -21,6 +21,8 @@ use crate::metadata::TurnMetadata;
 use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
+use crate::steer::SteerHandle;
+use crate::step;
 use crate::structured::{Output, Validation};
 use crate::trace::Trace;
 use crate::work::{Done, Work};
@@ -30,6 +32,7 @@ pub(crate) struct Driver {
     pub(crate) settings: Arc<Settings>,
     pub(crate) turn: Turn,
     pub(crate) interrupt: InterruptHandle,
+    pub(crate) steer: SteerHandle,
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
@@ -49,10 +52,12 @@ pub(crate) struct Driver {
 impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
+        let turn = settings.config.turn(turn);
         Box::new(Self {
             settings,
-            turn: Turn::new(turn),
+            turn,
             interrupt: InterruptHandle::default(),
+            steer: SteerHandle::default(),
             events: VecDeque::new(),
             began: false,
             message: None,
@@ -113,11 +118,12 @@ impl Driver {
             }
             // What tools say last comes before anything that follows from it.
             if self.work.batch.is_some()
-                && !self.turn.calls().iter().any(Call::is_open)
+                && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
                 && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
             {
                 return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
             }
+            self.steer.enter(&mut self.turn);
             // While an answer arrives nothing is to be done but to read it.
             let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
             match action {
@@ -140,7 +146,17 @@ impl Driver {
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
-                Some(Action::Submit { prompt }) => self.ask_about_prompt(&prompt),
+                Some(Action::Submit { prompt, steered }) => {
+                    if let Some(steered) = self.submit_prompt(&prompt, steered) {
+                        return Poll::Ready(Ok(Some(steered)));
+                    }
+                }
+                Some(Action::Plan { step }) => {
+                    let (hooks, seen) =
+                        (self.settings.config.steps.clone(), self.turn.plan_step(step));
+                    self.work.hooks =
+                        Some(Box::pin(async move { Done::Plan(hooks.plan(seen).await) }));
+                }
                 Some(_) | None => {
                     let done = match self.work.poll_delta(cx, self.turn.shows_text()) {
                         Poll::Ready(Some(event)) => {
@@ -188,7 +204,11 @@ impl Driver {
                 let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_decided(decided));
             }
-            Done::Prompt(verdict) => self.take_prompt(verdict)?,
+            Done::Plan(plan) => {
+                let plan = plan.map_err(|error| self.fail(error))?;
+                self.turn.plan(plan);
+            }
+            Done::Prompt(outcome) => return self.take_prompt(outcome),
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -292,7 +312,10 @@ impl Driver {
         if let Some(trace) = &mut self.trace {
             trace.request(&self.settings);
         }
-        let request = request.hold_text(self.turn.inlines_results());
+        let mut request = request.hold_text(self.turn.inlines_results());
+        if let Some(plan) = self.turn.step_plan() {
+            request = step::planned(request, plan);
+        }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
         match self.work.closing.take() {
             Some(closing) => Box::pin(async move {
@@ -363,7 +386,7 @@ impl Driver {
     }
 
     /// Ends the turn with an error.
-    fn fail(&mut self, error: Error) -> Error {
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
         if let Some(trace) = &mut self.trace {
             trace.failed(&error);
         }

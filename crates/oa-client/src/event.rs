@@ -4,7 +4,7 @@ use oa_aggregate::{Delta, Problem};
 use oa_chat::Refusal;
 use oa_context::PromptCut;
 use oa_executor::ToolEvent;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, TextBlock, ThinkingBlock};
+use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock};
 use serde_json::Value;
 
 /// An event of a turn, returned by [`Client::next_event`](crate::Client::next_event).
@@ -28,6 +28,10 @@ pub enum AgentEvent {
     Problem(Problem),
     /// The server seems to have silently cut the prompt of the answer that has just ended.
     PromptCut(PromptCut),
+    /// A hook kept a [steered](crate::SteerHandle) message from entering, for this reason.
+    SteerBlocked(String),
+    /// A [steered](crate::SteerHandle) message has entered history, as hooks have left it.
+    Steered(Message),
     /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
     /// The server says that the model does not support tools, with its message: from now on calls are made in

@@ -39,14 +39,15 @@ mod query;
 mod server;
 mod stream;
 
-mod agent;
-mod agent_tool;
 mod client;
 mod event;
 mod interrupt;
 mod metadata;
 mod reply;
+mod steer;
+mod step;
 mod steps;
+pub mod stop_when;
 
 mod response_format;
 mod structured;
@@ -65,8 +66,6 @@ mod work;
 
 mod error;
 
-pub use crate::agent::{AgentService, AgentStream};
-pub use crate::agent_tool::AgentTool;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
@@ -80,6 +79,8 @@ pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
 pub use crate::response_format::ResponseFormat;
 pub use crate::server::{count_text_tokens, count_tokens, list_models};
+pub use crate::steer::SteerHandle;
+pub use crate::step::Step;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};

@@ -242,6 +242,12 @@ impl AgentOptions {
         self.0.config.turn
     }
 
+    /// Creates an empty turn with these options, for a driver of your own.
+    #[must_use]
+    pub fn turn(&self) -> oa_turn::Turn {
+        self.0.config.turn(self.0.config.turn)
+    }
+
     /// Returns the executor that runs calls, with the tools that may be called at all.
     #[must_use]
     pub fn tool_executor(&self) -> &ToolExecutor {

@@ -7,9 +7,11 @@ use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProf
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
+use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
+use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
 /// both, so a plain option is one field in one of them, and its two methods.
@@ -23,6 +25,7 @@ pub(crate) struct AgentConfig {
     pub(crate) max_run_time: Option<Duration>,
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
+    pub(crate) steps: StepHooks,
 }
 
 /// Checked options. A change makes new ones, so each holder sees one state.
@@ -38,6 +41,18 @@ pub(crate) struct Settings {
 }
 
 impl AgentConfig {
+    /// Creates a turn that knows the external tools.
+    pub(crate) fn turn(&self, options: oa_turn::Options) -> Turn {
+        let mut turn = Turn::new(options);
+        turn.set_external_tools(self.external_tools());
+        turn
+    }
+
+    pub(crate) fn external_tools(&self) -> impl Iterator<Item = String> {
+        let external = self.tools.iter().filter(|tool| tool.is_external());
+        external.map(|tool| tool.name().to_owned())
+    }
+
     /// Sets the cost of an answer, if the price is known.
     pub(crate) fn price(&self, message: &mut AssistantMessage) {
         if let (Some(price), Some(usage)) = (&self.price, &mut message.usage) {

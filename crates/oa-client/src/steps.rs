@@ -10,7 +10,8 @@ use oa_executor::{Batch, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
-    Perform, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall,
+    Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
+    RunOutcome, RunStep, StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -20,6 +21,7 @@ use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::event::AgentEvent;
 use crate::hooks;
 use crate::settings::Settings;
+use crate::step::planned;
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///
@@ -27,13 +29,15 @@ use crate::settings::Settings;
 /// data to data, so that a journal can record its outcome and a replay can skip it. Wrap it in your own [`Perform`]
 /// and call the methods of this one where nothing is recorded yet; or pass it to [`drive`](oa_turn::drive) as it is.
 ///
-/// Use one for each turn: the executor's caps count what it has run.
+/// Use one for each turn: the executor's caps count what it has run. Two things need more than one step, so they are up
+/// to the driver: [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), and finding out that a server cut the
+/// prompt.
 ///
 /// ```
 /// use oa_client::AgentOptions;
 /// use oa_testkit::{MemoryServer, Reply};
 /// use oa_tools::tool;
-/// use oa_turn::{Turn, drive};
+/// use oa_turn::drive;
 /// use oa_types::Message;
 /// use serde_json::json;
 ///
@@ -52,7 +56,7 @@ use crate::settings::Settings;
 /// #   .transport(model)
 ///     .build()?;
 ///
-/// let mut turn = Turn::new(options.turn_options());
+/// let mut turn = options.turn();
 /// turn.prompt(Message::user("What is twice 21?"))?;
 /// drive(&mut turn, &options.steps()).await?;
 /// assert_eq!(turn.history()[3].text(), "It is 42.");
@@ -144,6 +148,10 @@ impl AgentSteps {
         let request = request
             .with_id_seed(self.conversation.wrapping_add(step.number))
             .hold_text(config.turn.inline_results);
+        let request = match &step.plan {
+            Some(plan) => planned(request, plan),
+            None => request,
+        };
         if step.tools { request } else { request.without_tools() }
     }
 
@@ -214,6 +222,15 @@ impl Perform for AgentSteps {
         let event = hooks::prompt_event(&step.prompt, &step.history);
         let outcome = self.unless_cancelled(hooks.user_prompt_submit(event, sleep)).await;
         Ok(outcome.map_or(PromptOutcome::Cut { by: CutBy::User }, hooks::prompt_outcome))
+    }
+
+    async fn plan(&self, step: PlanStep) -> Result<PlanOutcome, Infallible> {
+        let planned = self.settings.config.steps.clone().plan(step);
+        Ok(match self.unless_cancelled(planned).await {
+            Some(Ok(plan)) => PlanOutcome::Planned { plan },
+            Some(Err(error)) => PlanOutcome::Failed { error: Box::new(error.to_record()) },
+            None => PlanOutcome::Cut { by: CutBy::User },
+        })
     }
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {

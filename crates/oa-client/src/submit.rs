@@ -4,12 +4,14 @@ use std::future::poll_fn;
 use std::ops::{Deref, DerefMut};
 
 use oa_hooks::HookOutcome;
+use oa_turn::{Action, PromptOutcome, StepOutcome};
 use oa_types::{Message, Outcome};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Result};
+use crate::event::AgentEvent;
 use crate::hooks;
 use crate::work::Done;
 
@@ -82,15 +84,20 @@ impl Driver {
         this.begun()
     }
 
-    /// Runs the hooks on a prompt of the turn.
+    /// Runs the hooks on a prompt of the turn, or on a steered message. Returns an event if the message entered at
+    /// once.
     #[inline(never)]
-    pub(crate) fn ask_about_prompt(&mut self, prompt: &Message) {
-        let hooks = self.settings.config.hooks.clone();
-        let event = hooks::prompt_event(prompt, self.turn.history());
+    pub(crate) fn submit_prompt(&mut self, prompt: &Message, steered: bool) -> Option<AgentEvent> {
+        let hooks = &self.settings.config.hooks;
+        if steered && !hooks.has_user_prompt_submit() {
+            return self.enter_steered(PromptOutcome::Allow);
+        }
+        let (hooks, event) = (hooks.clone(), hooks::prompt_event(prompt, self.turn.history()));
         self.work.hooks =
             Some(Box::pin(
                 async move { Done::Prompt(hooks.user_prompt_submit(event, sleep).await) },
             ));
+        None
     }
 
     /// Reports the hooks' decision about a prompt to the turn. After an error, the waiting caller takes the turn
@@ -98,13 +105,33 @@ impl Driver {
     pub(crate) fn take_prompt(
         &mut self,
         outcome: Result<HookOutcome<String>, oa_hooks::Error>,
-    ) -> Result<()> {
+    ) -> Result<Option<AgentEvent>> {
+        if let Some(Action::Submit { steered: true, .. }) = self.turn.pending_action() {
+            let outcome = outcome.map_err(|error| self.fail(error::hook(error)))?;
+            return Ok(self.enter_steered(hooks::prompt_outcome(Ok(outcome))));
+        }
         let words = match outcome.map_err(error::hook)? {
             HookOutcome::Allow => None,
             HookOutcome::Block { reason } => return Err(error::blocked(&reason)),
             HookOutcome::Modify(change) => Some(change.value),
         };
-        self.turn.accept_prompt(words).map_err(error::turn)
+        self.turn.accept_prompt(words).map_err(error::turn)?;
+        Ok(None)
+    }
+
+    /// Adds a steered message to history, or drops it.
+    fn enter_steered(&mut self, outcome: PromptOutcome) -> Option<AgentEvent> {
+        let before = self.turn.history().len();
+        let reason = match &outcome {
+            PromptOutcome::Block { reason } => reason.clone(),
+            _ => "a hook left no text of it".to_owned(),
+        };
+        let taken = self.turn.take(StepOutcome::SubmitPrompt(outcome));
+        debug_assert!(taken.is_ok(), "the turn goes on without it");
+        Some(match self.turn.history().get(before) {
+            Some(message) => AgentEvent::Steered(message.clone()),
+            None => AgentEvent::SteerBlocked(reason),
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::{Change, HookOutcome};
+use oa_turn::StepPlan;
 use serde_json::Value;
 
 use crate::decision::Decided;
@@ -32,6 +33,8 @@ pub(crate) enum Done {
     Answer(AnswerStream),
     /// Decisions on calls, by index and in order; the first is for the call that was emitted.
     Decisions(Result<VecDeque<(usize, Decided)>, oa_hooks::Error>),
+    /// The plan of a request.
+    Plan(Result<StepPlan>),
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),

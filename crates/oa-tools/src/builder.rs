@@ -223,6 +223,20 @@ impl ToolBuilder {
         self.finish(Handler::Blocking(BlockingHandler::new(handler)), None)
     }
 
+    /// Builds an external tool, which has no handler: its calls are answered by whoever has the result, such as a
+    /// person, a browser or another process. An agent decides on them like on any others, runs the other calls of
+    /// the answer, and ends its turn until the results are added.
+    ///
+    /// ```
+    /// use oa_tools::{Tool, tool};
+    ///
+    /// let ask_user = tool("ask_user", "Asks the user a question").param("question", "string").external();
+    /// assert!(ask_user.is_external());
+    /// ```
+    pub fn external(self) -> FnTool {
+        self.finish(Handler::External, None)
+    }
+
     pub(crate) fn finish(mut self, handler: Handler, reads: Option<Reads>) -> FnTool {
         let parameters = self.parameters.take().unwrap_or_else(Parameters::new);
         let schema = Value::Object(parameters.schema);

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::context::ToolContext;
 use crate::error::Error;
 use crate::name::check_name;
 use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
+use crate::tool_error::ToolError;
 
 /// A tool built from a closure, the result of [`tool`](crate::tool()).
 ///
@@ -37,6 +39,8 @@ pub(crate) struct Inner {
 pub(crate) enum Handler {
     Async(Box<dyn Fn(Value, ToolContext) -> ToolFuture<'static> + Send + Sync>),
     Blocking(BlockingHandler),
+    /// The result comes from outside.
+    External,
 }
 
 pub(crate) type Reads = fn(&Value) -> Result<(), ArgumentError>;
@@ -143,6 +147,9 @@ impl Tool for FnTool {
         match &self.0.handler {
             Handler::Async(handler) => handler(input, cx),
             Handler::Blocking(handler) => Box::pin(async move { handler.run(input, cx) }),
+            Handler::External => Box::pin(ready(Err(ToolError::new(
+                "an external tool does not run: its caller adds the result",
+            )))),
         }
     }
 
@@ -169,7 +176,7 @@ impl Tool for FnTool {
 
     fn blocking(&self) -> Option<BlockingHandler> {
         match &self.0.handler {
-            Handler::Async(_) => None,
+            Handler::Async(_) | Handler::External => None,
             Handler::Blocking(handler) => Some(handler.clone()),
         }
     }
@@ -192,6 +199,10 @@ impl Tool for FnTool {
 
     fn timeout(&self) -> Option<Duration> {
         self.0.timeout
+    }
+
+    fn is_external(&self) -> bool {
+        matches!(self.0.handler, Handler::External)
     }
 
     fn check(&self) -> Result<(), Error> {

@@ -104,6 +104,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Returns true if the tool never runs here: whoever has the result of a call adds it.
+    fn is_external(&self) -> bool {
+        false
+    }
+
     /// Checks that the tool can be offered to a model.
     ///
     /// # Errors
@@ -206,6 +211,10 @@ macro_rules! pass_on {
 
             fn timeout(&self) -> Option<Duration> {
                 (**self).timeout()
+            }
+
+            fn is_external(&self) -> bool {
+                (**self).is_external()
             }
 
             fn check(&self) -> Result<(), Error> {

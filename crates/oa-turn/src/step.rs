@@ -1,6 +1,6 @@
 //! The steps of a turn and their outcomes, as data.
 
-use oa_types::{ContentBlock, ErrorRecord, FinishReason, History, Message, Outcome};
+use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, History, Message, Outcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -133,6 +133,8 @@ pub struct PlanStep {
     pub last_calls: Vec<Call>,
     /// The tokens used in this turn; 0 if unknown.
     pub tokens: u64,
+    /// The cost of this turn; zero if unknown.
+    pub cost: Cost,
     /// The conversation to send.
     pub history: History,
 }

@@ -104,6 +104,19 @@ impl FinishReason {
         )
     }
 
+    /// Returns true if the model finished its answer, in any server's spelling (QUIRKS row 50). Without a reason the
+    /// answer may have broken off.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        match self {
+            Self::Stop => true,
+            Self::Other(word) => {
+                matches!(&**word, "end_turn" | "eos_token" | "stop_sequence")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns true if a token limit cut the answer off, in any server's spelling.
     #[must_use]
     pub fn is_length(&self) -> bool {

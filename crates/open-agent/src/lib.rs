@@ -62,6 +62,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
@@ -71,11 +72,10 @@ pub use oa_chat::{
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
-    AgentEvent, AgentOptions, AgentOptionsBuilder, AgentService, AgentStream, AgentTool,
-    BlockStream, CallDenied, Client, ClientStream, Compaction, HistoryMut, InterruptHandle,
-    OutputMode, Partial, Reply, ResponseFormat, SendFor, Structured, StructuredStream,
-    TerminalPrompt, TurnMetadata, count_text_tokens, count_tokens, list_models, query,
-    query_for_format,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, BlockStream, CallDenied, Client, ClientStream,
+    Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply, ResponseFormat, SendFor,
+    Structured, StructuredStream, TerminalPrompt, TurnMetadata, count_text_tokens, count_tokens,
+    list_models, query, query_for_format,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,

@@ -13,7 +13,6 @@ use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::event::AgentEvent;
-use crate::reply::is_whole;
 use crate::settings::Settings;
 
 /// The result of [`Client::compact`].
@@ -173,7 +172,7 @@ async fn answer_text(driver: &mut Driver, prompt: Message) -> Result<String> {
         Some(FinishReason::Refusal) => {
             Err(Error::new(ErrorKind::Stream, "the model refused to summarize"))
         }
-        Some(reason) if !is_whole(reason) => {
+        Some(reason) if !reason.is_complete() => {
             let message = format!("the summary may be incomplete: it ended with {reason}");
             Err(Error::new(ErrorKind::Stream, message))
         }

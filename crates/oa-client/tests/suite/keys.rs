@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use oa_client::{AgentOptions, AgentTool, Client};
+use oa_client::{AgentOptions, Client};
 use oa_hooks::PermissionMode;
 use oa_testkit::{MemoryServer, Reply};
 use oa_tools::{FnTool, ToolContext, tool};
@@ -140,24 +140,4 @@ async fn the_context_of_a_call_in_manual_mode_has_its_key() {
     assert_eq!((keys.len(), keys.iter().collect::<HashSet<_>>().len()), (3, 3), "{keys:?}");
     let other = ToolUseBlock::new("call_9", "pay", json!({}));
     assert_eq!(client.tool_context(&other).idempotency_key(), None);
-}
-
-#[tokio::test]
-async fn calls_of_an_agent_behind_a_tool_repeat_with_its_call() {
-    let run = async |prefix: &str| {
-        let seen = Seen::default();
-        let options = AgentOptions::builder().model("any").transport(MemoryServer::new(pays()));
-        let options = options.tool(seen.tool()).auto_execute_tools(true).build().unwrap();
-        let helper = AgentTool::new("helper", "Pays", options).unwrap();
-        let calls = Reply::new().call_with_id("call_0", "helper", json!({ "prompt": "Pay." }));
-        let mut client = client([calls, Reply::text("Done.")], helper);
-        client.set_key_prefix(prefix);
-        client.ask("Have it paid.").await.unwrap();
-        seen.keys()
-    };
-    let keys = run("a").await;
-    assert_eq!(keys.iter().collect::<HashSet<_>>().len(), 3, "{keys:?}");
-    assert_eq!(keys, run("a").await);
-    assert_ne!(keys, run("b").await);
-    assert_ne!(run("").await, run("").await);
 }

@@ -2,5 +2,6 @@
 #![cfg(feature = "schemars")]
 
 mod keys;
+mod opened;
 mod response_format;
 mod steps;

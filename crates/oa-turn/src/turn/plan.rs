@@ -5,8 +5,10 @@ use serde_json::json;
 
 use super::Turn;
 use super::phase::Phase;
+use super::progress::Budget;
 use crate::call::{Call, CallState};
 use crate::plan::StepPlan;
+use crate::step::PlanStep;
 
 impl Turn {
     /// Sets the plan of the next request, after [`Action::Plan`](crate::Action::Plan). If it [ends](StepPlan::end) the
@@ -31,6 +33,14 @@ impl Turn {
     #[must_use]
     pub fn steps(&self) -> u32 {
         self.progress.budget.steps
+    }
+
+    /// Returns the data for planning a request, after [`Action::Plan`](crate::Action::Plan).
+    #[must_use]
+    pub fn plan_step(&self, step: u32) -> PlanStep {
+        let Budget { tokens, cost, .. } = self.progress.budget;
+        let last_calls = self.last_calls().to_vec();
+        PlanStep { step, last_calls, tokens, cost, history: self.history().clone() }
     }
 
     /// Returns the calls of the last answer, if that answer is of this turn.

@@ -15,7 +15,7 @@ impl Turn {
     /// `InvalidPrompt` if it is empty, or not a user's message of text and images; `InvalidHistory`, as
     /// [`check_history`](Self::check_history); `MaxTurns` if the limit of prompts is reached.
     pub fn check_prompt(&self, prompt: &Message) -> Result<(), Error> {
-        self.check_words(prompt)?;
+        Self::check_message(prompt)?;
         self.check_history()?;
         if let Some(max) = self.options.max_turns.filter(|max| self.turns >= *max) {
             let message = format!("the limit of {max} turns has been reached");
@@ -24,8 +24,12 @@ impl Turn {
         Ok(())
     }
 
-    /// Checks that a message is a user's, and holds text or images and nothing else.
-    pub(super) fn check_words(&self, prompt: &Message) -> Result<(), Error> {
+    /// Checks that a message could be a prompt: a user's message of text or images that is not blank.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidPrompt` if it could not.
+    pub fn check_message(prompt: &Message) -> Result<(), Error> {
         let refuse = |why: &str| Err(Error::new(ErrorKind::InvalidPrompt, why));
         if prompt.role != MessageRole::User {
             return refuse("the prompt must be a user message");

@@ -24,7 +24,7 @@ impl Turn {
     ///
     /// `InvalidPrompt` if it is not a valid prompt, or 64 messages wait already.
     pub fn steer(&mut self, message: Message) -> Result<(), Error> {
-        self.check_words(&message)?;
+        Self::check_message(&message)?;
         if self.steered.len() >= MOST {
             let message = format!("{MOST} messages wait for the next request already");
             return Err(Error::new(ErrorKind::InvalidPrompt, message));
@@ -55,7 +55,7 @@ impl Turn {
             Some(words) => super::prompt::with_words(&message, words),
             None => message,
         };
-        if let Err(error) = self.check_words(&message) {
+        if let Err(error) = Self::check_message(&message) {
             self.request(prompt);
             return Err(error);
         }

@@ -9,8 +9,8 @@ use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
-    PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome,
-    RunStep, Step, StepCall, StepOutcome,
+    PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
+    StepCall, StepOutcome,
 };
 
 impl Turn {
@@ -208,12 +208,7 @@ impl Turn {
                 history: history(),
                 revisions: self.revisions().to_vec(),
             }),
-            Action::Plan { step } => Step::Plan(PlanStep {
-                step,
-                last_calls: self.last_calls().to_vec(),
-                tokens: self.progress.budget.tokens,
-                history: history(),
-            }),
+            Action::Plan { step } => Step::Plan(self.plan_step(step)),
             Action::Review { call } => {
                 let call = self.step_call(call, false);
                 Step::Review(ReviewStep { call, history: history() })

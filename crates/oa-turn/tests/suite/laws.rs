@@ -350,6 +350,8 @@ proptest! {
         sends in vec((0..3_usize, vec(piece(), 0..3), 0..4_u8), 1..12),
     ) {
         let prompts = ["One.", "Two.", "Three."];
+        let mut options = options;
+        options.plan_steps = false;
         let mut turn = Turn::new(options);
         for (place, pieces, end) in sends {
             let prompt = Message::user(prompts[place]);

@@ -4,7 +4,7 @@ use oa_types::FinishReason;
 use proptest::prelude::*;
 
 /// The reasons that only the client produces.
-const OF_THE_CALLER: [FinishReason; 8] = [
+const OF_THE_CALLER: [FinishReason; 10] = [
     FinishReason::ApprovalPending,
     FinishReason::Interrupted,
     FinishReason::MaxRunCost,
@@ -13,6 +13,8 @@ const OF_THE_CALLER: [FinishReason; 8] = [
     FinishReason::MaxToolCalls,
     FinishReason::MaxToolIterations,
     FinishReason::RepeatedToolCall,
+    FinishReason::Stopped,
+    FinishReason::WaitsForResults,
 ];
 
 fn word() -> impl Strategy<Value = String> {
@@ -55,5 +57,19 @@ proptest! {
 fn a_reason_that_was_stored_is_read_as_the_same() {
     for reason in OF_THE_CALLER {
         assert_eq!(FinishReason::from(reason.as_str()), reason);
+    }
+}
+
+#[test]
+fn an_answer_is_complete_if_the_server_says_so() {
+    let is_complete = |word: &str| FinishReason::from_server(word).is_complete();
+    for word in ["stop", "end_turn", "eos_token", "stop_sequence"] {
+        assert!(is_complete(word), "{word}");
+    }
+    for word in ["", "length", "model_length", "content_filter", "tool_calls", "refusal", "error"] {
+        assert!(!is_complete(word), "{word}");
+    }
+    for reason in [FinishReason::Interrupted, FinishReason::MaxRunTime, FinishReason::Stopped] {
+        assert!(!reason.is_complete(), "{reason}");
     }
 }

@@ -4,13 +4,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use oa_client::{AgentEvent, AgentOptions, Client, Error, Result};
 use oa_types::Message;
 use tower::Service;
-
-use crate::client::Client;
-use crate::error::{Error, Result};
-use crate::event::AgentEvent;
-use crate::options::AgentOptions;
 
 /// An agent as a tower `Service`: a prompt in, a stream of events out.
 ///
@@ -18,7 +14,8 @@ use crate::options::AgentOptions;
 /// timeouts, buffers and balancers. For them a call ends when the answer begins; the rest is the stream.
 ///
 /// ```
-/// use oa_client::{AgentEvent, AgentOptions, AgentService};
+/// use oa_agents::AgentService;
+/// use oa_client::{AgentEvent, AgentOptions};
 /// use oa_testkit::{MemoryServer, Reply};
 /// use oa_types::{ContentBlock, Message};
 /// use tower::{ServiceBuilder, ServiceExt};
@@ -49,7 +46,8 @@ use crate::options::AgentOptions;
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use oa_client::{AgentOptions, AgentService};
+/// # use oa_agents::AgentService;
+/// # use oa_client::AgentOptions;
 /// # use oa_testkit::{MemoryServer, Reply};
 /// # use oa_types::Message;
 /// use tower::{Service, ServiceBuilder, ServiceExt};

@@ -1,11 +1,7 @@
+use oa_client::{AgentOptions, Client, Error, Result};
 use oa_tools::{Tool, ToolContext, ToolError, ToolFuture};
 use oa_types::{ContentBlock, FinishReason, Message, MessageRole};
 use serde_json::{Value, json};
-
-use crate::client::Client;
-use crate::error::{Error, Result};
-use crate::options::AgentOptions;
-use crate::reply::is_whole;
 
 /// An agent as a tool of another agent.
 ///
@@ -18,7 +14,8 @@ use crate::reply::is_whole;
 /// `max_tool_iterations`, `max_run_time`, or `unspecified` if there is none. Without any text it is an error.
 ///
 /// ```
-/// use oa_client::{AgentOptions, AgentTool, Client};
+/// use oa_agents::AgentTool;
+/// use oa_client::{AgentOptions, Client};
 /// use oa_testkit::{MemoryServer, Reply};
 /// use serde_json::json;
 ///
@@ -71,7 +68,7 @@ impl AgentTool {
             let why = "has tools, but no auto_execute_tools";
             return Err(Error::config(format!("the agent behind the tool {name} {why}")));
         }
-        options.settings().check_usable()?;
+        options.check()?;
         let prompt = json!({
             "type": "string",
             "description": "What the agent is to do. It sees nothing else of this conversation.",
@@ -106,7 +103,7 @@ impl AgentTool {
         if text.is_empty() {
             return Err(ToolError::new(format!("no answer: the agent ended by {reason}")));
         }
-        if is_whole(reason) {
+        if reason.is_complete() {
             return Ok(text.into());
         }
         Ok(json!({ "text": text, "incomplete": reason.as_str() }))

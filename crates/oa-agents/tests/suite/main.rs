@@ -1,0 +1,3 @@
+//! The promises of `oa-agents`, through its public surface alone.
+
+mod keys;

@@ -1,0 +1,58 @@
+//! Options for the steps of a turn.
+
+use oa_turn::SteerAfterEnd;
+
+use super::AgentOptionsBuilder;
+use crate::step::Step;
+
+impl AgentOptionsBuilder {
+    /// Runs code before each request of a turn. It sees the [`Step`] and can plan it: the model, the tools, the tool
+    /// choice, instructions for this request, or the end of the turn. Several run in order. A panic ends the turn
+    /// with an error of kind `Hook`.
+    ///
+    /// ```
+    /// use oa_client::AgentOptions;
+    /// # use oa_tools::tool;
+    /// # use serde_json::json;
+    ///
+    /// # let search = tool("search", "Searches").build(|_| async { Ok(json!([])) });
+    /// let options = AgentOptions::builder()
+    ///     .model("qwen3:30b")
+    ///     .tool(search)
+    ///     .auto_execute_tools(true)
+    ///     .before_step(|step| async move {
+    ///         match step.number() {
+    ///             1 => step.tool_choice("search"), // first look it up
+    ///             _ => step.model("qwen3:4b").instructions("Answer in one sentence."),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # drop(options);
+    /// # Ok::<(), oa_client::Error>(())
+    /// ```
+    pub fn before_step<F, Fut>(mut self, plan: F) -> Self
+    where
+        F: Fn(Step) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: Send> + Send + 'static,
+    {
+        self.config.steps.add_before(plan);
+        self.config.turn.plan_steps = true;
+        self
+    }
+
+    /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if this is true after the calls
+    /// of a step. Several conditions may be set; one is enough. Ready ones are in
+    /// [`stop_when`](crate::stop_when). For auto mode.
+    pub fn stop_when(mut self, stop: impl Fn(&Step) -> bool + Send + Sync + 'static) -> Self {
+        self.config.steps.add_stop(stop);
+        self.config.turn.plan_steps = true;
+        self.auto_only("stop_when")
+    }
+
+    /// Sets the use of messages that were [steered](crate::SteerHandle) into a turn after its last request: by
+    /// default the turn continues with them.
+    pub fn steer_after_end(mut self, after_end: SteerAfterEnd) -> Self {
+        self.config.turn.steer_after_end = after_end;
+        self
+    }
+}

@@ -1,0 +1,92 @@
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oa_turn::Turn;
+use oa_types::Message;
+
+use crate::error::{self, Result};
+
+/// Sends messages to the model while a turn of one [`Client`](crate::Client) runs, from anywhere.
+///
+/// A message enters before the next request of the running turn, never between a call and its result. Hooks see it
+/// like a prompt; it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) says when it has
+/// entered. If the turn ends first, it continues for one more request, unless a limit or an interrupt ended it, or
+/// [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. While no turn runs, and after a
+/// turn that failed or was interrupted, messages wait for the next one.
+///
+/// Clones are the same handle.
+#[derive(Clone, Default)]
+pub struct SteerHandle(Arc<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    messages: Mutex<VecDeque<Message>>,
+    /// True if there may be messages, so that the client need not lock.
+    has_some: AtomicBool,
+}
+
+/// The number of messages that may wait.
+const MOST: usize = 64;
+
+impl SteerHandle {
+    /// Queues a user message.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if it is blank, or if 64 messages wait already.
+    pub fn steer(&self, text: impl Into<String>) -> Result<()> {
+        self.steer_message(Message::user(text))
+    }
+
+    /// Queues a user message of text and images.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if it is blank or not a user message, or if 64 messages wait already.
+    pub fn steer_message(&self, message: Message) -> Result<()> {
+        Turn::check_message(&message).map_err(error::turn)?;
+        let mut messages = self.0.lock();
+        if messages.len() >= MOST {
+            let why = format!("{MOST} messages wait for the next request already");
+            return Err(error::invalid_input(why));
+        }
+        messages.push_back(message);
+        self.0.has_some.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Moves the messages into a turn, as far as it takes them.
+    #[inline]
+    pub(crate) fn enter(&self, turn: &mut Turn) {
+        if self.0.has_some.load(Ordering::Acquire) {
+            self.0.enter(turn);
+        }
+    }
+}
+
+impl Queue {
+    #[inline(never)]
+    fn enter(&self, turn: &mut Turn) {
+        let mut messages = self.lock();
+        while let Some(message) = messages.front() {
+            // They were checked, so the turn's queue is full.
+            if turn.steer(message.clone()).is_err() {
+                return;
+            }
+            messages.pop_front();
+        }
+        self.has_some.store(false, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Message>> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SteerHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SteerHandle").field("waiting", &self.0.lock().len()).finish()
+    }
+}

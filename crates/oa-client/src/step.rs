@@ -1,0 +1,215 @@
+//! The steps of a turn, as the caller's code sees and plans them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use oa_chat::{BoxFuture, ChatRequest};
+use oa_contain::{Contained, contain};
+use oa_turn::{Call, PlanStep, StepPlan};
+use oa_types::wire::ToolChoice;
+use oa_types::{FinishReason, Message, Usage};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A step of a turn: one request, its answer, and the calls of the answer.
+///
+/// Code set by [`before_step`](crate::AgentOptionsBuilder::before_step) sees it before the request and can plan it.
+/// Conditions set by [`stop_when`](crate::AgentOptionsBuilder::stop_when) see it after its calls.
+///
+/// A handle: clones are the same step, and changes apply to this step alone.
+#[derive(Clone)]
+pub struct Step(Arc<Inner>);
+
+struct Inner {
+    seen: PlanStep,
+    /// The number that is shown: of the request to come, or of the one that is over.
+    number: u32,
+    plan: Mutex<StepPlan>,
+}
+
+impl Step {
+    fn new(seen: PlanStep, number: u32) -> Self {
+        Self(Arc::new(Inner { seen, number, plan: Mutex::default() }))
+    }
+
+    /// Returns the number of the step in its turn, from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.0.number
+    }
+
+    /// Returns the conversation so far, without the system prompt.
+    #[must_use]
+    pub fn history(&self) -> &[Message] {
+        &self.0.seen.history
+    }
+
+    /// Returns the usage of this turn so far: all tokens, where the server reports them, and their cost.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        let PlanStep { tokens, cost, .. } = &self.0.seen;
+        usage.total_tokens = Some(*tokens).filter(|tokens| *tokens > 0);
+        usage.cost = Some(*cost).filter(|cost| *cost > oa_types::Cost::ZERO);
+        usage
+    }
+
+    /// Returns the calls of the last answer in this turn, with their results.
+    #[must_use]
+    pub fn last_calls(&self) -> &[Call] {
+        &self.0.seen.last_calls
+    }
+
+    /// Sets the model of this request.
+    pub fn model(&self, model: impl Into<String>) -> Self {
+        self.change(|plan| plan.model = Some(model.into()))
+    }
+
+    /// Offers only these tools. A call of another one is answered with "no such tool".
+    pub fn only_tools(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let names = names.into_iter().map(Into::into).collect();
+        self.change(|plan| plan.only_tools = Some(names))
+    }
+
+    /// Sets which tools the model may or must call. A choice that names a tool that is not offered is ignored.
+    pub fn tool_choice(&self, choice: impl Into<ToolChoice>) -> Self {
+        self.change(|plan| plan.tool_choice = Some(choice.into()))
+    }
+
+    /// Adds instructions to the system prompt of this request. Several are appended in order.
+    pub fn instructions(&self, text: impl AsRef<str>) -> Self {
+        self.change(|plan| {
+            let instructions = plan.instructions.get_or_insert_default();
+            if !instructions.is_empty() {
+                instructions.push_str("\n\n");
+            }
+            instructions.push_str(text.as_ref());
+        })
+    }
+
+    /// Ends the turn for this reason instead of sending the request. History stays as it is.
+    pub fn end(&self, reason: impl Into<FinishReason>) -> Self {
+        self.change(|plan| plan.end = Some(reason.into()))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut StepPlan)) -> Self {
+        change(&mut self.plan());
+        self.clone()
+    }
+
+    fn plan(&self) -> MutexGuard<'_, StepPlan> {
+        self.0.plan.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Step")
+            .field("number", &self.number())
+            .field("plan", &*self.plan())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The caller's code for steps.
+#[derive(Clone, Default)]
+pub(crate) struct StepHooks {
+    before: Vec<Arc<dyn Fn(Step) -> BoxFuture<()> + Send + Sync>>,
+    stop: Vec<Arc<dyn Fn(&Step) -> bool + Send + Sync>>,
+}
+
+impl StepHooks {
+    pub(crate) fn add_before<F, Fut>(&mut self, plan: F)
+    where
+        F: Fn(Step) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: Send> + Send + 'static,
+    {
+        let plan = Arc::new(plan);
+        self.before.push(Arc::new(move |step| {
+            let plan = Arc::clone(&plan);
+            Box::pin(async move {
+                // Whatever it returns: the changes are in the step.
+                drop(plan(step).await);
+            })
+        }));
+    }
+
+    pub(crate) fn add_stop(&mut self, stop: impl Fn(&Step) -> bool + Send + Sync + 'static) {
+        self.stop.push(Arc::new(stop));
+    }
+
+    /// Plans a request. A panic is an error, which ends the turn.
+    pub(crate) async fn plan(self, seen: PlanStep) -> Result<StepPlan> {
+        let failed = |what: &str, panic: &oa_contain::Panic| {
+            let words = panic.excerpt().unwrap_or_default();
+            Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
+        };
+        let number = seen.step;
+        if number > 1 {
+            let over = Step::new(seen.clone(), number - 1);
+            for stop in &self.stop {
+                let stops = contain(|| stop(&over));
+                if stops.map_err(|panic| failed("a stop condition", &panic))? {
+                    over.end(FinishReason::Stopped);
+                    return Ok(over.plan().clone());
+                }
+            }
+        }
+        let step = Step::new(seen, number);
+        for before in &self.before {
+            let before = Contained::new(Box::pin({
+                let (before, step) = (Arc::clone(before), step.clone());
+                async move { before(step).await }
+            }));
+            before.await.map_err(|panic| failed("before_step", &panic))?;
+            if step.plan().end.is_some() {
+                break;
+            }
+        }
+        let plan = step.plan().clone();
+        Ok(plan)
+    }
+}
+
+impl fmt::Debug for StepHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepHooks")
+            .field("before", &self.before.len())
+            .field("stop", &self.stop.len())
+            .finish()
+    }
+}
+
+/// Applies a plan to a request.
+pub(crate) fn planned(request: ChatRequest, plan: &StepPlan) -> ChatRequest {
+    let StepPlan { model, only_tools, tool_choice, instructions, .. } = plan;
+    let mut request = request;
+    if let Some(model) = model {
+        request = request.with_model(model);
+    }
+    if only_tools.is_some() && request.offers_tools() {
+        let tools = request.tools().iter().filter(|tool| plan.offers(&tool.name));
+        let tools = tools.cloned().collect();
+        request = request.with_tools(tools);
+    }
+    if let Some(choice) = tool_choice {
+        let is_offered = match choice {
+            ToolChoice::Tool(name) => request.tools().iter().any(|tool| tool.name == *name),
+            _ => !request.tools().is_empty(),
+        };
+        if is_offered {
+            request = request
+                .with_options(|options| options.parameters.tool_choice = Some(choice.clone()));
+        }
+    }
+    if let Some(instructions) = instructions {
+        request = request.with_options(|options| {
+            let prompt = match options.system_prompt.as_deref() {
+                Some(prompt) => format!("{prompt}\n\n{instructions}"),
+                None => instructions.clone(),
+            };
+            options.system_prompt = Some(prompt.into());
+        });
+    }
+    request
+}

@@ -1,0 +1,332 @@
+//! A run that is planned step by step, steered, and answered from outside.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, stop_when};
+use oa_hooks::{HookDecision, Hooks};
+use oa_testkit::{MemoryServer, Reply, Request, Script};
+use oa_tools::{FnTool, tool};
+use oa_turn::{SteerAfterEnd, drive};
+use oa_types::wire::ToolChoice;
+use oa_types::{FinishReason, Message, MessageRole};
+use serde_json::{Value, json};
+
+fn tools() -> Vec<FnTool> {
+    let work = |name: &str| tool(name, "Works").build(|_| async { Ok(json!("worked")) });
+    ["add", "search"].map(work).into()
+}
+
+fn agent(server: &MemoryServer) -> AgentOptionsBuilder {
+    let options = AgentOptions::builder().model("large").transport(server.clone()).tools(tools());
+    options.system_prompt("Be kind.").auto_execute_tools(true)
+}
+
+fn strict(replies: impl IntoIterator<Item = Reply>) -> MemoryServer {
+    MemoryServer::new(replies.into_iter().fold(Script::new().strict(), Script::reply))
+}
+
+fn call(name: &str) -> Reply {
+    Reply::new().call(name, json!({}))
+}
+
+fn names(request: &Request) -> Vec<String> {
+    let tools = request.json()["tools"].as_array().cloned().unwrap_or_default();
+    let name = |tool: &Value| tool["function"]["name"].as_str().unwrap_or_default().to_owned();
+    tools.iter().map(name).collect()
+}
+
+fn roles(client: &Client) -> Vec<MessageRole> {
+    client.history().iter().map(|message| message.role).collect()
+}
+
+#[tokio::test]
+async fn each_step_is_planned() {
+    let server = strict([call("search"), call("add"), Reply::text("Done.")]);
+    let seen = Arc::<Mutex<Vec<String>>>::default();
+    let log = Arc::clone(&seen);
+    let options = agent(&server).before_step(move |step| {
+        let calls: Vec<_> = step.last_calls().iter().map(|call| call.block.name.clone()).collect();
+        let messages = step.history().len();
+        log.lock().unwrap().push(format!("{} {calls:?} {messages}", step.number()));
+        async move {
+            match step.number() {
+                1 => step.only_tools(["search"]).tool_choice(ToolChoice::Required),
+                2 => step.model("small").instructions("Hurry.").instructions("Be brief."),
+                _ => step.only_tools([] as [&str; 0]),
+            }
+        }
+    });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    assert_eq!(client.ask("Go.").await.unwrap().text, "Done.");
+    let requests = server.requests();
+    assert_eq!(names(&requests[0]), ["search"]);
+    assert_eq!(requests[0].json()["tool_choice"], "required");
+    assert!(requests[1].json().get("tool_choice").is_none(), "for one request only");
+    assert_eq!((requests[0].model(), requests[1].model()), (Some("large"), Some("small")));
+    assert_eq!(requests[1].messages()[0]["content"], "Be kind.\n\nHurry.\n\nBe brief.");
+    assert_eq!(requests[2].messages()[0]["content"], "Be kind.", "for one request only");
+    assert_eq!(names(&requests[1]), ["add", "search"]);
+    assert!(names(&requests[2]).is_empty());
+    assert_eq!(*seen.lock().unwrap(), ["1 [] 1", r#"2 ["search"] 3"#, r#"3 ["add"] 5"#]);
+    server.verify();
+}
+
+#[tokio::test]
+async fn a_tool_that_the_step_does_not_offer_is_unknown() {
+    let server = strict([call("add"), Reply::text("Done.")]);
+    let options = agent(&server).before_step(|step| async move { step.only_tools(["search"]) });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    client.ask("Go.").await.unwrap();
+    let result = client.history()[2].content[0].clone();
+    assert!(format!("{result:?}").contains("no such tool: add; available in this step: search"));
+}
+
+#[tokio::test]
+async fn a_step_can_end_the_turn() {
+    let server = strict([call("add")]);
+    let options = agent(&server).before_step(|step| async move {
+        if step.number() == 2 {
+            step.end("enough");
+        }
+    });
+    let mut client = Client::new(options.build().unwrap()).unwrap();
+    let reply = client.ask("Go.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::Other("enough".into()));
+    assert_eq!(client.history().len(), 3);
+    server.verify();
+}
+
+#[tokio::test]
+async fn a_turn_stops_when_a_condition_holds() {
+    let spends = |reply: Reply| reply.usage(90, 10);
+    for (which, expected) in [(0, 3), (1, 5), (2, 5), (3, 7)] {
+        let replies = [call("search"), call("add"), call("add"), Reply::text("Done.")];
+        let script = Script::new().strict().otherwise(Reply::text("More."));
+        let server = MemoryServer::new(
+            replies.into_iter().take(expected / 2).map(spends).fold(script, Script::reply),
+        );
+        let options = agent(&server);
+        let options = match which {
+            0 => options.stop_when(stop_when::has_call("search")),
+            1 => options.stop_when(stop_when::steps(2)).stop_when(stop_when::steps(9)),
+            2 => options.stop_when(stop_when::tokens(200)),
+            _ => options.stop_when(|step| step.history().len() >= 7),
+        };
+        let mut client = Client::new(options.build().unwrap()).unwrap();
+        let reply = client.ask("Go.").await.unwrap();
+        assert_eq!(
+            (reply.finish_reason, client.history().len()),
+            (FinishReason::Stopped, expected)
+        );
+        // The turn can be continued: its steps count anew.
+        client.continue_turn().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_a_step_ends_the_turn_with_an_error() {
+    for panics in [1, 2] {
+        let server = strict([call("add")]);
+        let options = agent(&server)
+            .before_step(move |step| {
+                assert!(panics != 1 || step.number() == 1, "at once");
+                async move { assert!(step.number() == 1, "later") }
+            })
+            .build()
+            .unwrap();
+        let mut client = Client::new(options).unwrap();
+        let error = client.ask("Go.").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Hook, "{error}");
+        assert_eq!(client.history().len(), 3, "what was done stays");
+    }
+    let options = AgentOptions::builder().model("any").stop_when(|_| true).build().unwrap_err();
+    assert_eq!(options.to_string(), "stop_when has no effect without auto_execute_tools");
+}
+
+#[tokio::test]
+async fn a_steered_message_enters_before_the_next_request() {
+    let server = strict([call("add"), Reply::text("Bien."), Reply::text("Fini.")]);
+    let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+    let steer = client.steer_handle();
+    client.send("Go.").await.unwrap();
+    steer.steer("In French.").unwrap();
+    let mut entered = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        match event {
+            AgentEvent::Steered(message) => entered.push(message.text()),
+            // The turn is about to end.
+            AgentEvent::AnswerEnd(answer) if answer.text() == "Bien." => {
+                steer.clone().steer("Is that all?").unwrap();
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(entered, ["In French.", "Is that all?"]);
+    use MessageRole::{Assistant, Tool, User};
+    assert_eq!(roles(&client), [User, Assistant, Tool, User, Assistant, User, Assistant]);
+    assert_eq!(client.turn_metadata().turns, 1);
+    server.verify();
+}
+
+#[tokio::test]
+async fn messages_for_an_idle_client_wait() {
+    let server = strict([Reply::text("One."), Reply::text("Two.")]);
+    let options = agent(&server).steer_after_end(SteerAfterEnd::Keep).build().unwrap();
+    let mut client = Client::new(options).unwrap();
+    client.send("Go.").await.unwrap();
+    client.steer_handle().steer("Also this.").unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.history().len(), 2);
+    client.ask("On.").await.unwrap();
+    let texts: Vec<String> = client.history().iter().map(Message::text).collect();
+    assert_eq!(texts, ["Go.", "One.", "On.", "Also this.", "Two."]);
+}
+
+#[tokio::test]
+async fn hooks_see_steered_messages() {
+    let server = strict([call("add"), call("add"), call("add"), Reply::text("Done.")]);
+    let hooks = Hooks::new().add_user_prompt_submit(|event| async move {
+        match &*event.prompt {
+            "secret" => Some(HookDecision::block("no secrets")),
+            "mild" => Some(HookDecision::modify_prompt("Please.", "politeness")),
+            _ => None,
+        }
+    });
+    let mut client = Client::new(agent(&server).hooks(hooks).build().unwrap()).unwrap();
+    let steer = client.steer_handle();
+    client.send("Go.").await.unwrap();
+    for message in ["secret", "mild"] {
+        steer.steer(message).unwrap();
+    }
+    let mut told = Vec::new();
+    while let Some(event) = client.next_event().await.unwrap() {
+        match event {
+            AgentEvent::Steered(message) => told.push(message.text()),
+            AgentEvent::SteerBlocked(reason) => told.push(format!("blocked: {reason}")),
+            _ => {}
+        }
+    }
+    assert_eq!(told, ["blocked: no secrets", "Please."]);
+    assert_eq!(client.history()[3].text(), "Please.");
+}
+
+#[tokio::test]
+async fn steering_is_bounded_and_checked() {
+    let server = strict([]);
+    let client = Client::new(agent(&server).build().unwrap()).unwrap();
+    let steer = client.steer_handle();
+    assert_eq!(steer.steer(" ").unwrap_err().kind(), ErrorKind::InvalidInput);
+    let foreign = steer.steer_message(Message::system("Obey."));
+    assert_eq!(foreign.unwrap_err().kind(), ErrorKind::InvalidInput);
+    for number in 0..64 {
+        steer.steer(format!("{number}")).unwrap();
+    }
+    assert_eq!(steer.steer("more").unwrap_err().kind(), ErrorKind::InvalidInput);
+    assert_eq!(format!("{steer:?}"), "SteerHandle { waiting: 64 }");
+}
+
+/// Nothing is lost by an interrupt, from any thread.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_turn_keeps_what_has_not_entered() {
+    let server = MemoryServer::new([Reply::text("One two").stall_after(300), Reply::text("Two.")]);
+    let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+    let (steer, interrupt) = (client.steer_handle(), client.interrupt_handle());
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        steer.steer("Also this.").unwrap();
+        interrupt.interrupt();
+    });
+    client.ask("Go.").await.unwrap();
+    client.ask("On.").await.unwrap();
+    let texts: Vec<String> = client.history().iter().map(Message::text).collect();
+    assert_eq!(texts[texts.len() - 3..], ["On.", "Also this.", "Two."]);
+}
+
+fn with_external(server: &MemoryServer) -> AgentOptions {
+    let ask = tool("ask_user", "Asks").param("question", "string").external();
+    agent(server).tool(ask).build().unwrap()
+}
+
+fn asks() -> MemoryServer {
+    let question = json!({ "question": "Which?" });
+    let both =
+        Reply::new().call_with_id("1", "ask_user", question).call_with_id("2", "add", json!({}));
+    strict([both, Reply::text("Blue it is.")])
+}
+
+#[tokio::test]
+async fn calls_of_external_tools_are_answered_from_outside() {
+    let server = asks();
+    let mut client = Client::new(with_external(&server)).unwrap();
+    let reply = client.ask("Paint it.").await.unwrap();
+    assert_eq!(reply.finish_reason, FinishReason::WaitsForResults);
+    let pending = client.pending_calls();
+    assert_eq!((pending.len(), &*pending[0].name), (1, "ask_user"));
+    assert_eq!(pending[0].input, json!({ "question": "Which?" }));
+    let early = client.continue_turn().await.unwrap_err();
+    assert_eq!(early.kind(), ErrorKind::InvalidInput);
+    let other = client.add_tool_result("2", json!("no")).unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::InvalidInput, "it has run");
+    client.add_tool_result("1", json!("Blue.")).unwrap();
+    assert!(client.pending_calls().is_empty());
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
+    server.verify();
+}
+
+#[tokio::test]
+async fn external_calls_wait_through_restarts() {
+    let server = asks();
+    let mut client = Client::new(with_external(&server)).unwrap();
+    client.ask("Paint it.").await.unwrap();
+    let stored = serde_json::to_string(client.history()).unwrap();
+    drop(client);
+    let messages: Vec<Message> = serde_json::from_str(&stored).unwrap();
+    let mut client = Client::resume(with_external(&server), messages).unwrap();
+    assert_eq!(client.pending_calls().len(), 1);
+    assert!(client.pending_approvals().is_empty());
+    client.add_tool_error("1", "nobody is there").unwrap();
+    client.continue_turn().await.unwrap();
+    while client.receive().await.unwrap().is_some() {}
+    assert_eq!(client.history().last().unwrap().text(), "Blue it is.");
+    server.verify();
+}
+
+#[tokio::test]
+async fn in_manual_mode_all_open_calls_are_pending() {
+    let server = asks();
+    let ask = tool("ask_user", "Asks").param("question", "string").external();
+    let options = AgentOptions::builder().model("any").transport(server.clone()).tools(tools());
+    let mut client = Client::new(options.tool(ask).build().unwrap()).unwrap();
+    client.ask("Paint it.").await.unwrap();
+    assert_eq!(client.pending_calls().len(), 2);
+    for call in client.pending_calls() {
+        client.add_tool_result(&call.id, json!("ok")).unwrap();
+    }
+    client.continue_turn().await.unwrap();
+}
+
+/// An engine that performs single steps has the same.
+#[tokio::test]
+async fn a_driver_of_ones_own_plans_and_waits() {
+    let server = asks();
+    let ask = tool("ask_user", "Asks").param("question", "string").external();
+    let options = agent(&server)
+        .tool(ask)
+        .before_step(|step| async move { step.tool_choice(ToolChoice::Required) })
+        .build()
+        .unwrap();
+    let mut turn = options.turn();
+    turn.prompt(Message::user("Paint it.")).unwrap();
+    let steps = options.steps();
+    assert_eq!(drive(&mut turn, &steps).await.unwrap(), FinishReason::WaitsForResults);
+    turn.add_result("1", json!("Blue."), oa_types::Outcome::Ok).unwrap();
+    turn.steer(Message::user("Quick.")).unwrap();
+    turn.continue_turn().unwrap();
+    assert_eq!(drive(&mut turn, &steps).await.unwrap(), FinishReason::Stop);
+    assert_eq!(turn.history()[4].text(), "Quick.");
+    assert!(server.requests().iter().all(|request| request.json()["tool_choice"] == "required"));
+    server.verify();
+}
