@@ -127,6 +127,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 20 }],
     },
     Row {
+        name: "oa-macros",
+        place: Place::Layer(2),
+        ours: &[],
+        external: Some(&["proc-macro2", "quote", "syn"]),
+        limits: &[Limit { features: Features::Default, most: 4 }],
+    },
+    Row {
         name: "oa-session-sqlite",
         place: Place::Layer(2),
         ours: &["oa-session", "oa-types"],
@@ -213,6 +220,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-fallback",
             "oa-hooks",
             "oa-json",
+            "oa-macros",
             "oa-redact",
             "oa-router",
             "oa-session",
