@@ -234,8 +234,8 @@ pub(crate) const ROWS: &[Row] = &[
         external: None,
         limits: &[
             Limit { features: Features::Default, most: 56 },
-            // With a database, which is built along.
-            Limit { features: Features::AllButTls, most: 59 },
+            // With a database, which is built along, and derives of schemas.
+            Limit { features: Features::AllButTls, most: 61 },
         ],
     },
     Row {

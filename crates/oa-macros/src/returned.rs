@@ -3,7 +3,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{GenericArgument, Ident, Path, PathArguments, ReturnType, Signature, Type};
 
-/// What a function returns, as far as its signature tells.
+/// The return type of a function, as far as its signature tells.
 pub(crate) enum Returned {
     /// A type that is called `Result`, such as `anyhow::Result<T>`.
     Result { value: Span, error: Span },

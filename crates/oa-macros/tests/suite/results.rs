@@ -1,4 +1,4 @@
-//! What functions return.
+//! Return values of functions.
 
 use std::collections::BTreeMap;
 use std::num::ParseIntError;
