@@ -149,7 +149,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn stand_in(chat: &Chat<'_>) -> Reply {
     let booking = |passengers| json!({ "departure": 1, "passengers": passengers });
     if let Some(booked) = chat.result("book") {
-        return Reply::text(format!("Booked for {} crowns, {}.", booked["fare"], booked["class"]));
+        let class = booked["class"].as_str().unwrap_or_default();
+        return Reply::text(format!("Booked for {} crowns, {class} class.", booked["fare"]));
     }
     match chat.calls().last() {
         None => {

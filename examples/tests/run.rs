@@ -165,12 +165,12 @@ fn typed_tools() {
     let expected = [
         r#""enum": ["#,
         r#""default": "second""#,
-        r#"departures(route: "island")"#,
+        r#"departures(route: "island", limit: 2)"#,
         r#""time":"08:15""#,
         "book failed: invalid arguments: `passengers[1].age`: required, but missing",
         "Ben has a seat, 2 of 2",
         r#""fare":25,"seats_left":10"#,
-        "Booked for 25 crowns",
+        "Booked for 25 crowns, second class",
         r#"Departure { number: 1, time: "09:00" }"#,
     ];
     check(&mut example("typed_tools"), &expected);

@@ -8,7 +8,7 @@ use crate::description;
 use crate::errors::Errors;
 use crate::function::Function;
 use crate::options::Options;
-use crate::parameter::{Argument, Parameter, Standby, State};
+use crate::parameter::{Argument, DefaultValue, Parameter, State};
 use crate::returned::{Returned, own};
 
 /// Expands `#[tool(options)]` on a function.
@@ -142,12 +142,12 @@ fn declare(arguments: &[&Argument], facade: &Path) -> TokenStream {
     let defaults = arguments.iter().filter_map(|Argument { name, ty, default, .. }| {
         let function = default_of(name);
         let value = match default.as_ref()? {
-            Standby::Expression(text) if Standby::is_text(text) => {
+            DefaultValue::Expression(text) if DefaultValue::is_text(text) => {
                 quote!(::core::convert::Into::into(#text))
             }
-            Standby::Expression(value) => value.to_token_stream(),
+            DefaultValue::Expression(value) => value.to_token_stream(),
             // A function, although serde has a word for it: so a type without a default is shown at this one.
-            Standby::OfType(word) => {
+            DefaultValue::OfType(word) => {
                 quote_spanned!(own(word.span())=> ::core::default::Default::default())
             }
         };

@@ -60,7 +60,7 @@ impl Options {
                     match path.parse_with(Path::parse_mod_style) {
                         Ok(path) => self.facade = path,
                         Err(_) => {
-                            errors.at(path, "`crate` must be a path: `crate = \"sdk::agents\"`")
+                            errors.at(path, "`crate` must be a path: `crate = \"sdk::agents\"`");
                         }
                     }
                 }

@@ -21,11 +21,11 @@ pub(crate) struct Argument {
     pub(crate) ty: Type,
     /// Docs, and what serde and schemars are told.
     pub(crate) attributes: Vec<Attribute>,
-    pub(crate) default: Option<Standby>,
+    pub(crate) default: Option<DefaultValue>,
 }
 
 /// The value of an argument that the model omits.
-pub(crate) enum Standby {
+pub(crate) enum DefaultValue {
     /// `#[default(expression)]`
     Expression(Expr),
     /// `#[default]`, with the word at its place.
@@ -105,7 +105,7 @@ impl State {
 struct Marks {
     /// Docs, and what serde and schemars are told.
     for_field: Vec<Attribute>,
-    default: Option<Standby>,
+    default: Option<DefaultValue>,
     /// The word `default`, if it is there.
     default_mark: Option<Path>,
     state: Option<Path>,
@@ -120,12 +120,12 @@ impl Marks {
             let word = path.get_ident().map(ToString::to_string).unwrap_or_default();
             match &*word {
                 "default" if this.default_mark.is_some() => {
-                    errors.at(path, "`default` is set twice")
+                    errors.at(path, "`default` is set twice");
                 }
                 "state" if this.state.is_some() => errors.at(path, "`state` is set twice"),
                 "default" => {
                     this.default_mark = Some(path.clone());
-                    this.default = errors.ok(Standby::read(&attribute.meta));
+                    this.default = errors.ok(DefaultValue::read(&attribute.meta));
                 }
                 "state" => {
                     if let Some(error) = attribute.meta.require_path_only().err() {
@@ -159,7 +159,7 @@ impl Marks {
     }
 }
 
-impl Standby {
+impl DefaultValue {
     fn read(meta: &Meta) -> Result<Self> {
         match meta {
             Meta::Path(path) => Ok(Self::OfType(path.require_ident()?.clone())),

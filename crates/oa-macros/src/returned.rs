@@ -19,11 +19,14 @@ impl Returned {
             ReturnType::Default => return Self::Value(signature.ident.span()),
             ReturnType::Type(_, ty) => &**ty,
         };
-        let (Type::Path(_) | Type::Group(_) | Type::Macro(_)) = ty else {
-            return Self::Value(ty.span());
+        let path = match ty {
+            Type::Path(path) => &path.path,
+            Type::Array(_) | Type::ImplTrait(_) | Type::Reference(_) | Type::Tuple(_) => {
+                return Self::Value(ty.span());
+            }
+            _ => return Self::Unknown(ty.span()),
         };
-        let Type::Path(path) = ty else { return Self::Unknown(ty.span()) };
-        let Some(last) = path.path.segments.last().filter(|last| last.ident == "Result") else {
+        let Some(last) = path.segments.last().filter(|last| last.ident == "Result") else {
             return Self::Unknown(ty.span());
         };
         let arguments = match &last.arguments {

@@ -77,6 +77,16 @@ async fn nested(a: Arguments, #[allow(unused_variables)] b: Option<u8>) -> u8 {
     a.a
 }
 
+/// Returns nothing of note.
+#[tool]
+async fn unit() -> Result<(), String> {
+    Ok(())
+}
+
+/// The same, at once.
+#[tool]
+fn unit_at_once() {}
+
 macro_rules! tools {
     ($($name:ident($ty:ty, $context:ty) -> $result:ty = $value:expr;)*) => {$(
         #[doc = concat!("Returns ", stringify!($value), ".")]
@@ -110,6 +120,8 @@ fn names_do_not_collide() {
     assert_eq!(run(arguments::tool(), json!({ "arguments": 1, "context": 2 })), json!(3));
     assert_eq!(run(context::tool(), json!({ "arguments": [1, 2] })), json!(2));
     assert_eq!(run(nested::tool(), json!({ "a": { "a": 5 } })), json!(5));
+    assert_eq!(run(unit::tool(), json!({})), json!(null));
+    assert_eq!(run(unit_at_once::tool(), json!({})), json!(null));
     assert_eq!(r#move::tool().name(), "move");
     assert_eq!(run(r#move::tool(), json!({ "type": 1 })), json!(2));
 }

@@ -71,6 +71,13 @@ fn blocking_outcome(fail: bool) -> Outcome {
     if fail { Err("no".to_owned()) } else { Ok(1) }
 }
 
+/// The same in parentheses.
+#[tool]
+#[allow(unused_parens)]
+fn outcome_in_parentheses(fail: bool) -> (Outcome) {
+    if fail { Err("no".to_owned()) } else { Ok(1) }
+}
+
 /// Returns what JSON has no form for.
 #[tool]
 async fn unwritable() -> BTreeMap<Vec<u8>, u8> {
@@ -97,6 +104,7 @@ fn errors_are_errors_under_any_name() {
     assert_eq!(fail(text::tool()), (json!(null), "no".to_owned()));
     assert_eq!(fail(outcome::tool()), (json!(1), "no".to_owned()));
     assert_eq!(fail(blocking_outcome::tool()), (json!(1), "no".to_owned()));
+    assert_eq!(fail(outcome_in_parentheses::tool()), (json!(1), "no".to_owned()));
     let error = execute(&parse::tool(), json!({ "text": "x" })).unwrap_err();
     assert_eq!(error, "invalid digit found in string");
 }
