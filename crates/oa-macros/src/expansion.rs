@@ -180,12 +180,13 @@ fn argument(parameter: &Parameter) -> Option<&Argument> {
 fn value(parameter: &Parameter) -> TokenStream {
     let context = local("context");
     match parameter {
-        Parameter::Argument(Argument { name, .. }) => {
-            let arguments = local("arguments");
+        Parameter::Argument(argument) => {
+            let (arguments, name) = (local("arguments"), &argument.name);
             quote!(#arguments.#name)
         }
         Parameter::Context => quote!(&#context),
-        Parameter::State(State { ty, is_optional }) => {
+        Parameter::State(state) => {
+            let State { ty, is_optional } = &**state;
             let span = own(ty.span());
             match is_optional {
                 true => quote_spanned!(span=> #context.state::<#ty>()),

@@ -10,9 +10,9 @@ use crate::errors::Errors;
 
 /// A parameter of the function.
 pub(crate) enum Parameter {
-    Argument(Argument),
+    Argument(Box<Argument>),
     Context,
-    State(State),
+    State(Box<State>),
 }
 
 /// A parameter whose value the model chooses.
@@ -54,7 +54,7 @@ impl Parameter {
                 let message = "state is shared: take `&T`, or `Option<&T>` if it may be missing";
                 errors.at(ty, message);
             }
-            return state.map(Self::State);
+            return state.map(|state| Self::State(Box::new(state)));
         }
         if names_context(ty) {
             errors.at(ty, "the context is borrowed: take `&ToolContext`");
@@ -77,7 +77,7 @@ impl Parameter {
             attributes: marks.for_field,
             default: marks.default,
         };
-        is_owned.then_some(Self::Argument(argument))
+        is_owned.then(|| Self::Argument(Box::new(argument)))
     }
 }
 

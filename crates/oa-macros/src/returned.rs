@@ -63,7 +63,7 @@ impl Returned {
                 let (facade, call) = (moved(facade, ty), call(own(ty)));
                 quote_spanned! {own(ty)=>
                     use #facade::__private::PlainValue as _;
-                    #facade::__private::Returned(#call).into_result()
+                    #facade::__private::Returned::new(#call).into_result()
                 }
             }
             Self::Value(ty) => {

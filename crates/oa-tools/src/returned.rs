@@ -8,7 +8,15 @@ use crate::tool_error::ToolError;
 /// Methods of a type come before those of its traits. So [`into_result`](Self::into_result) is the method below for
 /// every `Result`, whatever the signature calls it, and the one of [`PlainValue`] for everything else.
 #[derive(Debug)]
-pub struct Returned<T>(pub T);
+pub struct Returned<T>(T);
+
+impl<T> Returned<T> {
+    /// Wraps a value.
+    #[must_use]
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+}
 
 impl<T, E> Returned<Result<T, E>> {
     /// Returns the value as JSON, or the error for the model.

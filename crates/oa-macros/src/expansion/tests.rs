@@ -150,7 +150,9 @@ fn every_option() {
                 .cacheable()
                 .typed_blocking(|arguments: __Arguments| {
                     use crate::sdk::__private::PlainValue as _;
-                    crate::sdk::__private::Returned(delete(arguments.path, arguments.force))
+                    crate::sdk::__private::Returned::new(
+                            delete(arguments.path, arguments.force),
+                        )
                         .into_result()
                 })
         }

@@ -104,7 +104,7 @@ async fn wait(context: &ToolContext, #[state] dropped: &Arc<Mutex<bool>>) -> &'s
     struct Guard(Arc<Mutex<bool>>);
     impl Drop for Guard {
         fn drop(&mut self) {
-            *self.0.lock().unwrap() = true;
+            *self.0.lock().expect("nobody panicked") = true;
         }
     }
     let _guard = Guard(Arc::clone(dropped));

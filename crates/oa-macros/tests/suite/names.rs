@@ -12,6 +12,8 @@
     unused,
     unused_qualifications
 )]
+// Of the functions here, not of their expansions.
+#![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
 
 use oa_macros::tool;
 use oa_tools::ToolContext;
