@@ -57,17 +57,24 @@ impl Expansion<'_> {
     fn with_tool(&self, body: &TokenStream) -> TokenStream {
         let (item, facade) = (&self.function.item, &self.options.facade);
         let (visibility, name) = (&item.vis, at(self.function.name(), item.sig.ident.span()));
-        let conditions: Vec<&Attribute> =
-            item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
+        let attributes = |word: &'static str| -> Vec<&Attribute> {
+            item.attrs.iter().filter(|attribute| attribute.path().is_ident(word)).collect()
+        };
+        let (conditions, deprecated) = (attributes("cfg"), attributes("deprecated"));
+        // Whoever asks for the tool is to be told, and not its own code.
+        let quiet = (!deprecated.is_empty()).then(|| quote!(#[allow(deprecated)]));
         let docs = format!(" The tool of the function [`{name}`](fn@{name}).");
         quote! {
             #item
 
             #(#conditions)*
+            #(#deprecated)*
             #[doc = #docs]
+            #[non_exhaustive]
             #visibility enum #name {}
 
             #(#conditions)*
+            #quiet
             impl #name {
                 /// Returns the function as a tool.
                 #[must_use]
@@ -151,7 +158,13 @@ fn declare(arguments: &[&Argument], facade: &Path) -> TokenStream {
                 quote_spanned!(own(word.span())=> ::core::default::Default::default())
             }
         };
-        Some(quote!(fn #function() -> #ty { #value }))
+        // A function that always returns `Some` is what was asked for.
+        Some(quote! {
+            #[allow(clippy::unnecessary_wraps)]
+            fn #function() -> #ty {
+                #value
+            }
+        })
     });
     let private = quote!(#facade::__private);
     let [serde, schemars] = ["serde", "schemars"].map(|name| {
@@ -198,7 +211,7 @@ fn value(parameter: &Parameter) -> TokenStream {
 
 /// Returns the name of the function that makes a default.
 fn default_of(argument: &Ident) -> Ident {
-    format_ident!("__default_{}", argument.unraw())
+    format_ident!("__default_{}", argument.unraw(), span = own(argument.span()))
 }
 
 /// Returns a variable that no name of the user's code can be, nor hide.

@@ -50,6 +50,7 @@ fn every_kind_of_parameter() {
         forecasts.find(city).await
     }
     /// The tool of the function [`get_weather`](fn@get_weather).
+    #[non_exhaustive]
     pub enum get_weather {}
     impl get_weather {
         /// Returns the function as a tool.
@@ -73,12 +74,15 @@ fn every_kind_of_parameter() {
                 days: u8,
                 station: Option<String>,
             }
+            #[allow(clippy::unnecessary_wraps)]
             fn __default_unit() -> Unit {
                 Unit::Celsius
             }
+            #[allow(clippy::unnecessary_wraps)]
             fn __default_language() -> String {
                 ::core::convert::Into::into("en")
             }
+            #[allow(clippy::unnecessary_wraps)]
             fn __default_days() -> u8 {
                 ::core::default::Default::default()
             }
@@ -126,6 +130,7 @@ fn every_option() {
     }
     #[cfg(unix)]
     /// The tool of the function [`delete`](fn@delete).
+    #[non_exhaustive]
     enum delete {}
     #[cfg(unix)]
     impl delete {
@@ -174,6 +179,7 @@ fn without_arguments() {
         (12, 0)
     }
     /// The tool of the function [`now`](fn@now).
+    #[non_exhaustive]
     pub(crate) enum now {}
     impl now {
         /// Returns the function as a tool.
@@ -196,6 +202,7 @@ fn state_alone() {
     #[doc = include_str!("stock.md")]
     fn stock(stock: &Stock) {}
     /// The tool of the function [`stock`](fn@stock).
+    #[non_exhaustive]
     enum stock {}
     impl stock {
         /// Returns the function as a tool.
@@ -236,6 +243,7 @@ fn with_mistakes() {
         limit
     }
     /// The tool of the function [`search`](fn@search).
+    #[non_exhaustive]
     enum search {}
     impl search {
         /// Returns the function as a tool.

@@ -154,6 +154,30 @@ fn fields_take_attributes_of_serde_and_schemars() {
     assert_eq!(found.unwrap(), json!(r#"a 3 Some("b")"#));
 }
 
+#[derive(Debug, Deserialize, JsonSchema, Serialize)]
+struct Page {
+    /// From 1.
+    number: u32,
+    size: Option<u32>,
+}
+
+/// Lists.
+#[tool]
+async fn list(word: String, #[serde(flatten)] page: Page) -> (String, Page) {
+    (word, page)
+}
+
+#[test]
+fn structs_may_be_flattened() {
+    let list = list::tool();
+    assert_eq!(list.input_schema()["required"], json!(["word", "number"]));
+    assert_eq!(list.input_schema()["properties"]["number"]["description"], "From 1.");
+    let listed = execute(&list, json!({ "word": "a", "number": 2 })).unwrap();
+    assert_eq!(listed, json!(["a", { "number": 2, "size": null }]));
+    let error = execute(&list, json!({ "word": "a" })).unwrap_err();
+    assert_eq!(error, "`number`: required, but missing; expected integer");
+}
+
 /// A type that cannot be written: its default is known to Rust alone.
 #[derive(Deserialize, JsonSchema)]
 struct Hidden(u8);

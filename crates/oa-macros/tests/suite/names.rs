@@ -5,6 +5,7 @@
     clippy::all,
     clippy::pedantic,
     dead_code,
+    deprecated,
     missing_debug_implementations,
     missing_docs,
     nonstandard_style,
@@ -13,7 +14,7 @@
     unused_qualifications
 )]
 // Of the functions here, not of their expansions.
-#![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps, clippy::unused_async)]
+#![allow(clippy::needless_pass_by_value, clippy::unused_async)]
 
 use oa_macros::tool;
 use oa_tools::ToolContext;
@@ -37,6 +38,7 @@ mod strict {
 
     /// The same on a thread.
     #[tool(name = "count")]
+    #[allow(clippy::unnecessary_wraps)]
     pub(crate) fn count_blocking() -> Result {
         ::std::result::Result::Ok(0)
     }
@@ -63,7 +65,7 @@ fn context(arguments: Vec<u8>, context: &ToolContext) -> usize {
 
 /// Is a word of the language.
 #[tool]
-async fn r#move(mut r#type: u8) -> u8 {
+async fn r#move(mut r#type: u8, #[default(Some(1))] _other: Option<u8>) -> u8 {
     r#type += 1;
     r#type
 }
@@ -104,6 +106,13 @@ tools! {
     four(Option<u8>, &ToolContext) -> Option<u8> = Some(4);
 }
 
+/// Is used no more, which is no reason to warn here.
+#[tool]
+#[deprecated(note = "use `unit`")]
+fn outdated() -> Result<(), String> {
+    Err("outdated".to_owned())
+}
+
 /// Is not on this system.
 #[cfg(not(any(unix, windows)))]
 #[tool]
@@ -125,6 +134,9 @@ fn names_do_not_collide() {
     assert_eq!(run(unit::tool(), json!({})), json!(null));
     assert_eq!(run(unit_at_once::tool(), json!({})), json!(null));
     assert_eq!(r#move::tool().name(), "move");
+    #[expect(deprecated)]
+    let outdated = outdated::tool();
+    assert_eq!(execute(&outdated, json!({})).unwrap_err(), "outdated");
     assert_eq!(run(r#move::tool(), json!({ "type": 1 })), json!(2));
 }
 
