@@ -64,7 +64,7 @@ use proc_macro::TokenStream;
 /// # Functions
 ///
 /// An `async` function runs on the executor's task. Any other function may block, so the executor runs it on its blocking
-/// pool. Tools are free functions without generic parameters.
+/// pool. Tools are free functions without generic parameters, and have docs, or a description among the options.
 ///
 /// A function may return anything that implements `Serialize`, or a `Result` of that and an error. Errors are whatever
 /// `?` makes a `ToolError` of: any `std::error::Error`, `anyhow::Error`, a `String` or `&str`.
@@ -75,7 +75,7 @@ use proc_macro::TokenStream;
 /// | --- | --- |
 /// | `city: String` | an argument of the model, of any type that is `Deserialize` and `JsonSchema` |
 /// | `days: Option<u32>` | an argument that the model may omit |
-/// | `#[default(3)] days: u32` | the same, with a value for it. Text becomes a `String`. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
+/// | `#[default(3)] days: u32` | the same, with a value for it; a string literal becomes a `String` or what else it converts into. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
 /// | `#[default] days: u32` | the same, with `Default::default()` |
 /// | `context: &ToolContext` | the context of the call, for progress and cancellation; the model does not see it |
 /// | `#[state] db: &Db` | the value of that type given to `AgentOptionsBuilder::state`. Without one, a call fails with an error that names the type |
