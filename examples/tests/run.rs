@@ -21,7 +21,14 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     };
     let mut build = Command::new(env!("CARGO"));
     build
-        .args(["build", "--quiet", "--package", env!("CARGO_PKG_NAME"), "--examples"])
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            env!("CARGO_PKG_NAME"),
+            "--examples",
+            "--all-features",
+        ])
         .args(["--profile", name, "--target-dir"])
         .arg(profile.parent().unwrap_or(Path::new(".")))
         .current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -151,6 +158,22 @@ fn auto_tools() {
         "finish reason: stop",
     ];
     check(&mut example("auto_tools"), &expected);
+}
+
+#[test]
+fn typed_tools() {
+    let expected = [
+        r#""enum": ["#,
+        r#""default": "second""#,
+        r#"departures(route: "island", limit: 2)"#,
+        r#""time":"08:15""#,
+        "book failed: invalid arguments: `passengers[1].age`: required, but missing",
+        "Ben has a seat, 2 of 2",
+        r#""fare":25,"seats_left":10"#,
+        "Booked for 25 crowns, second class",
+        r#"Departure { number: 1, time: "09:00" }"#,
+    ];
+    check(&mut example("typed_tools"), &expected);
 }
 
 #[test]

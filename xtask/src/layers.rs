@@ -128,6 +128,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 20 }],
     },
     Row {
+        name: "oa-macros",
+        place: Place::Layer(2),
+        ours: &[],
+        external: Some(&["proc-macro2", "quote", "syn"]),
+        limits: &[Limit { features: Features::Default, most: 4 }],
+    },
+    Row {
         name: "oa-session-sqlite",
         place: Place::Layer(2),
         ours: &["oa-session", "oa-types"],
@@ -223,6 +230,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-fallback",
             "oa-hooks",
             "oa-json",
+            "oa-macros",
             "oa-redact",
             "oa-router",
             "oa-session",
@@ -236,8 +244,8 @@ pub(crate) const ROWS: &[Row] = &[
         external: None,
         limits: &[
             Limit { features: Features::Default, most: 56 },
-            // With a database, which is built along.
-            Limit { features: Features::AllButTls, most: 59 },
+            // With a database, which is built along, and derives of schemas.
+            Limit { features: Features::AllButTls, most: 61 },
         ],
     },
     Row {

@@ -1,3 +1,4 @@
+use std::any::type_name;
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use crate::cancel::Cancel;
 use crate::emission::{Emission, Emitter, LogLevel, Progress};
 use crate::idempotency::IdempotencyKey;
 use crate::state::State;
+use crate::tool_error::ToolError;
 
 /// The context of a tool call: its id and idempotency key, a cancellation signal, the program's shared state, and a
 /// channel for progress.
@@ -127,6 +129,31 @@ impl ToolContext {
     #[must_use]
     pub fn state<T: Send + Sync + 'static>(&self) -> Option<&T> {
         self.0.state.get()
+    }
+
+    /// Returns the shared value of this type, for a tool that cannot work without it.
+    ///
+    /// ```
+    /// use oa_tools::{ToolContext, ToolError};
+    ///
+    /// struct Database;
+    ///
+    /// fn search(cx: &ToolContext) -> Result<(), ToolError> {
+    ///     let _database = cx.require_state::<Database>()?;
+    ///     Ok(())
+    /// }
+    /// # let error = search(&ToolContext::new("call_1", "search")).unwrap_err();
+    /// # assert!(error.message().ends_with("Database"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Names the type that is missing. Running the tool again does not help.
+    pub fn require_state<T: Send + Sync + 'static>(&self) -> Result<&T, ToolError> {
+        self.state().ok_or_else(|| {
+            let message = format!("this agent has no state of type {}", type_name::<T>());
+            ToolError::new(message).retryable(false)
+        })
     }
 
     /// Returns all shared state.

@@ -39,7 +39,8 @@
 //!
 //! # Features
 //!
-//! `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
+//! - `schemars` (off by default): `ToolBuilder::typed`, for tools whose argument type derives its schema.
+//! - `macros` (off by default): what the expansion of `#[tool]` needs, which is in `oa-macros`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -48,6 +49,8 @@ mod tool;
 mod builder;
 mod fn_tool;
 mod name;
+#[cfg(feature = "macros")]
+mod returned;
 mod schema;
 mod strict;
 #[cfg(feature = "schemars")]
@@ -84,6 +87,16 @@ pub use crate::tool::{BlockingHandler, ExecuteFuture, Tool, ToolFuture};
 pub use crate::tool_error::ToolError;
 #[cfg(feature = "schemars")]
 pub use crate::typed::schema_of;
+
+/// Names in the expansion of `#[tool]`: no part of the public surface.
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+
+    pub use crate::returned::{PlainValue, Returned, to_value};
+}
 
 /// Runs the README's example as a test.
 #[cfg(doctest)]

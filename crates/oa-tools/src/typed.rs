@@ -7,6 +7,7 @@ use crate::arguments::ArgumentError;
 use crate::builder::ToolBuilder;
 use crate::context::ToolContext;
 use crate::fn_tool::{FnTool, Handler};
+use crate::tool::BlockingHandler;
 use crate::tool_error::ToolError;
 
 impl ToolBuilder {
@@ -46,18 +47,61 @@ impl ToolBuilder {
         F: Fn(T, ToolContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
     {
-        let handler = move |args: Value, cx| match serde_json::from_value(args) {
+        let handler = move |args, cx| match read(args) {
             Ok(args) => Box::pin(handler(args, cx)) as _,
-            Err(error) => {
-                let error = ToolError::from(error).context("invalid arguments");
-                Box::pin(std::future::ready(Err(error))) as _
-            }
+            Err(error) => Box::pin(std::future::ready(Err(error))) as _,
         };
-        let reads = |args: &Value| match T::deserialize(args) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(ArgumentError::new(error.to_string())),
-        };
-        self.schema(schema_of::<T>()).finish(Handler::Async(Box::new(handler)), Some(reads))
+        self.schema(schema_of::<T>()).finish(Handler::Async(Box::new(handler)), Some(reads::<T>))
+    }
+
+    /// Builds a tool from a blocking closure with typed arguments. An executor runs it on its blocking pool.
+    ///
+    /// ```
+    /// use oa_tools::{Tool, tool};
+    /// use schemars::JsonSchema;
+    /// use serde::Deserialize;
+    /// use serde_json::json;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct ReadArgs {
+    ///     path: String,
+    /// }
+    ///
+    /// let read = tool("read", "Reads a file")
+    ///     .typed_blocking(|args: ReadArgs| Ok(json!(std::fs::read_to_string(args.path)?)));
+    /// assert!(read.blocking().is_some());
+    /// ```
+    pub fn typed_blocking<T, F>(self, handler: F) -> FnTool
+    where
+        T: DeserializeOwned + JsonSchema + 'static,
+        F: Fn(T) -> Result<Value, ToolError> + Send + Sync + 'static,
+    {
+        self.typed_blocking_with_context(move |args, _| handler(args))
+    }
+
+    /// Builds a tool from a blocking closure that takes typed arguments and the call's context.
+    ///
+    /// A thread cannot be stopped from outside, so long work should poll
+    /// [`is_cancelled`](ToolContext::is_cancelled).
+    pub fn typed_blocking_with_context<T, F>(self, handler: F) -> FnTool
+    where
+        T: DeserializeOwned + JsonSchema + 'static,
+        F: Fn(T, ToolContext) -> Result<Value, ToolError> + Send + Sync + 'static,
+    {
+        let handler = BlockingHandler::new(move |args, cx| handler(read(args)?, cx));
+        self.schema(schema_of::<T>()).finish(Handler::Blocking(handler), Some(reads::<T>))
+    }
+}
+
+fn read<T: DeserializeOwned>(args: Value) -> Result<T, ToolError> {
+    serde_json::from_value(args)
+        .map_err(|error| ToolError::from(error).context("invalid arguments"))
+}
+
+fn reads<T: DeserializeOwned>(args: &Value) -> Result<(), ArgumentError> {
+    match T::deserialize(args) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(ArgumentError::new(error.to_string())),
     }
 }
 

@@ -37,6 +37,7 @@
 //! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
 //! - [`guide::small_models`]: models without function calling, and small contexts
 //! - [`guide::doctor`]: what a server and a model can do
+//! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - [`guide::limits`]: every bound on what a server can make a program hold
@@ -55,6 +56,7 @@
 //! - `tracing` (default): spans with OpenTelemetry's names.
 //! - `session`: conversations in text files; `session-sqlite`: in a database.
 //! - `schemars`: tools and structured output from types that derive their schema.
+//! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
 //!
 //! Exact token counters bring many crates and megabytes, so they are not features here. Depend on `oa-context` with its
@@ -90,6 +92,11 @@ pub use oa_hooks::{
     Permission, PermissionMode, PermissionRequest, PostToolUseEvent, PreToolUseEvent, ToolRule,
     UserPromptSubmitEvent,
 };
+#[cfg(feature = "macros")]
+pub use oa_macros::tool;
+#[cfg(feature = "macros")]
+#[doc(hidden)]
+pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
 pub use oa_types::wire::ToolChoice;
@@ -166,12 +173,21 @@ pub mod guide {
 
     #[doc = include_str!("guide/testing.md")]
     pub mod testing {}
+
+    #[cfg(feature = "macros")]
+    #[doc = include_str!("guide/typed_tools.md")]
+    pub mod typed_tools {}
 }
 
 /// Compiles the example of this crate's own page.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Page;
+
+/// Compiles the example of the page of `oa-macros`, which names this crate.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../../oa-macros/README.md")]
+struct Macros;
 
 /// Compiles the examples of the README, which take two features.
 #[cfg(all(doctest, feature = "schemars", feature = "session"))]

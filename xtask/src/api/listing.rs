@@ -114,6 +114,12 @@ impl<'a> Lister<'_, 'a> {
         names: &mut Names,
     ) -> String {
         let code = self.library.file(module);
+        // Its signature is the compiler's, and nobody can call it.
+        let is_attribute_macro =
+            |attribute: &Span| is_attribute(code, attribute, &["proc_macro_attribute"]);
+        if item.attributes.iter().any(is_attribute_macro) {
+            return format!("macro #[{}]", export.path);
+        }
         let place = format!("{}::{}", self.name, export.path);
         let Some(name_at) = name_at(code, item) else {
             return format!("macro {}!", export.path);

@@ -6,7 +6,14 @@ use crate::Result;
 use crate::workspace::{Dependency, Kind, Package};
 
 /// Dependencies that no source of their package names, and why they are there.
-const UNNAMED: &[(&str, &str, &str)] = &[];
+const UNNAMED: &[(&str, &str, &str)] = &[
+    (
+        "examples",
+        "schemars",
+        "one example needs it, and what examples alone need cannot be optional",
+    ),
+    ("examples", "serde", "one example needs it, and what examples alone need cannot be optional"),
+];
 
 pub(super) fn used(tree: &Tree<'_>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();

@@ -114,7 +114,7 @@ fn line(event: &AgentEvent) -> Option<String> {
     })
 }
 
-/// What is left of a turn.
+/// The traces of a turn.
 #[derive(Debug, PartialEq)]
 struct Ended {
     history: Value,

@@ -22,6 +22,15 @@ fn state_is_by_type_and_shared() {
 }
 
 #[test]
+fn missing_state_is_named() {
+    let cx = ToolContext::new("c1", "t").with_state(State::new().with(7_u32));
+    assert_eq!(cx.require_state::<u32>().unwrap(), &7);
+    let error = cx.require_state::<Secret>().unwrap_err();
+    assert_eq!(error.message(), "this agent has no state of type suite::context::Secret");
+    assert_eq!(error.retry_hint(), Some(false));
+}
+
+#[test]
 fn secrets_do_not_show() {
     let cx = ToolContext::new("c1", "t").with_state(State::new().with(Secret("hush")));
     let shown = format!("{cx:?}");

@@ -1,7 +1,7 @@
 //! Tools with typed arguments.
 
 use insta::assert_snapshot;
-use oa_tools::{ErrorKind, Tool, tool};
+use oa_tools::{ErrorKind, Tool, ToolContext, tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,6 +80,25 @@ fn a_type_may_hold_itself() {
     let input = json!({ "children": [{}, { "children": [{}] }] });
     assert_eq!(wait(count.execute(input)).unwrap(), json!(4));
     assert!(count.prepare(json!({ "children": [{ "children": [3] }] })).is_err());
+}
+
+#[test]
+fn blocking_handlers_are_typed_too() {
+    let count = tool("count", "").typed_blocking(|tree: Tree| Ok(json!(tree.children.len())));
+    let named = tool("name", "").typed_blocking_with_context(|tree: Tree, cx| {
+        Ok(json!([cx.tool_name(), tree.children.len()]))
+    });
+    let input = || json!({ "children": [{}] });
+    assert_eq!(wait(count.execute(input())).unwrap(), json!(1));
+    assert_eq!(wait(named.execute(input())).unwrap(), json!(["name", 1]));
+    assert_eq!(count.input_schema(), named.input_schema());
+    assert!(count.prepare(json!({ "children": [3] })).is_err());
+
+    // As an executor runs them, which has prepared the arguments before.
+    let handler = named.blocking().unwrap();
+    let run = |input| handler.run(input, ToolContext::new("c", "other"));
+    assert_eq!(run(input()).unwrap(), json!(["other", 1]));
+    assert_eq!(run(json!(3)).unwrap_err().message(), "invalid arguments");
 }
 
 #[test]

@@ -55,6 +55,14 @@ fn types_show_what_others_can_name() {
 }
 
 #[test]
+fn attribute_macros_have_no_signature() {
+    check(
+        "#[proc_macro_attribute] pub fn a(b: proc_macro::TokenStream, c: d::E) -> d::E { c }",
+        &["macro #[a]"],
+    );
+}
+
+#[test]
 fn methods_are_listed_in_order_and_in_one_form() {
     check(
         "pub struct A;\nimpl A {\n    pub fn b(mut self, c: &mut u8,\n        d: impl Fn(u8) -> u8,\n    ) -> Self where\n\

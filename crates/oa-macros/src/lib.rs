@@ -1,0 +1,137 @@
+//! `#[tool]`: a documented Rust function as a tool for a language model.
+//!
+//! The crate `open-agent` exports the attribute with its feature `macros`, and [its page](macro@tool) says all about it.
+//!
+//! # When to use this crate directly
+//!
+//! Not at all, except beside `oa-tools` with its feature `macros`, without the rest of the SDK. The attribute then takes
+//! `#[tool(crate = "oa_tools")]`.
+//!
+//! # Not included
+//!
+//! No schemas and no checks of arguments: the expansion is a call of the builder of `oa-tools`, and schemars and serde
+//! read the types.
+
+mod errors;
+
+mod name;
+mod options;
+
+mod function;
+mod parameter;
+mod returned;
+
+mod description;
+mod expansion;
+
+use proc_macro::TokenStream;
+
+/// Makes a tool of a function: its doc comment is the description, its parameters are the arguments.
+///
+/// The function stays as it is. Beside it stands a type of the same name, whose function `tool()` returns the tool:
+///
+/// ```
+/// # extern crate oa_tools as open_agent;
+/// # use oa_macros::tool;
+/// use open_agent::{ToolError, tool};
+///
+/// /// Divides two numbers.
+/// #[tool]
+/// async fn divide(
+///     /// The number above the line.
+///     dividend: f64,
+///     divisor: f64,
+/// ) -> Result<f64, ToolError> {
+///     if divisor == 0.0 {
+///         return Err("a number cannot be divided by zero".into());
+///     }
+///     Ok(dividend / divisor)
+/// }
+///
+/// # fn main() {
+/// let tool = divide::tool(); // for `AgentOptions::builder().tool(..)`
+/// assert_eq!(tool.description(), "Divides two numbers.");
+/// # assert!(tool.check().is_ok());
+///
+/// let quotient = divide(1.0, 4.0); // still a function, for tests and other callers
+/// # drop(quotient);
+/// # }
+/// ```
+///
+/// The expansion is what one would write with the builder: a type that derives `Deserialize` and `JsonSchema`, and
+/// `tool(name, description).typed(|arguments: Arguments| ..)`.
+///
+/// # Functions
+///
+/// An `async` function runs on the executor's task. Any other function may block, so the executor runs it on its blocking
+/// pool. Tools are free functions without generic parameters, and have docs, or a description among the options.
+///
+/// A function may return anything that implements `Serialize`, or a `Result` of that and an error. Errors are whatever
+/// `?` makes a `ToolError` of: any `std::error::Error`, `anyhow::Error`, a `String` or `&str`.
+///
+/// # Parameters
+///
+/// | parameter | is |
+/// | --- | --- |
+/// | `city: String` | an argument of the model, of any type that is `Deserialize` and `JsonSchema` |
+/// | `days: Option<u32>` | an argument that the model may omit |
+/// | `#[default(3)] days: u32` | the same, with a value for it; a string literal becomes a `String` or what else it converts into. If the type is `Serialize`, the model sees the value, and hooks see it filled in |
+/// | `#[default] days: u32` | the same, with `Default::default()` |
+/// | `context: &ToolContext` | the context of the call, for progress and cancellation; the model does not see it |
+/// | `#[state] db: &Db` | the value of that type given to `AgentOptionsBuilder::state`. Without one, a call fails with an error that names the type |
+/// | `#[state] db: Option<&Db>` | the same, or `None` without one |
+///
+/// Docs of a parameter are its description. `#[serde(..)]` and `#[schemars(..)]` go to the field of the same name:
+/// `#[serde(rename = "type")] kind: Kind`, `#[schemars(range(min = 1, max = 7))] days: u8`.
+///
+/// # Options
+///
+/// | option | sets |
+/// | --- | --- |
+/// | `name = ".."` | the name, instead of that of the function |
+/// | `description = ..` | the description, instead of the docs: an expression |
+/// | `category = ..` | the category that permission rules refer to |
+/// | `timeout = ..` | the timeout of a call, a `Duration` |
+/// | `max_parallel = ..` | how many calls run at once |
+/// | `exclusive` | that calls run alone |
+/// | `cacheable` | that equal arguments give equal results |
+/// | `crate = ".."` | the path of `open-agent`, if it is not `::open_agent` |
+///
+/// # Errors
+///
+/// Mistakes are shown at the word that makes them, all at once.
+///
+/// # Examples
+///
+/// ```
+/// # extern crate oa_tools as open_agent;
+/// # use oa_macros::tool;
+/// use std::time::Duration;
+///
+/// use open_agent::{ToolContext, tool};
+///
+/// struct Notes(Vec<String>);
+///
+/// /// Searches the notes.
+/// #[tool(name = "search_notes", category = "read", timeout = Duration::from_secs(10))]
+/// fn search(
+///     /// A word to look for.
+///     word: String,
+///     #[default(10)] limit: usize,
+///     context: &ToolContext,
+///     #[state] notes: &Notes,
+/// ) -> Vec<String> {
+///     context.emit_status("searching");
+///     notes.0.iter().filter(|note| note.contains(&word)).take(limit).cloned().collect()
+/// }
+///
+/// # fn main() {
+/// let schema = search::tool().input_schema().clone();
+/// assert_eq!(schema["properties"]["limit"]["default"], 10);
+/// assert_eq!(schema["properties"]["word"]["description"], "A word to look for.");
+/// # }
+/// ```
+#[proc_macro_attribute]
+pub fn tool(options: TokenStream, function: TokenStream) -> TokenStream {
+    expansion::expand(options.into(), function.into()).into()
+}
