@@ -127,7 +127,7 @@ async fn a_miss_is_not_retried() {
     let error = query("Something else.", &record(&replaying)).await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     assert_eq!(
-        replaying.story().matches("meets no interaction").count(),
+        replaying.story().matches("matches no interaction").count(),
         1,
         "{}",
         replaying.story()

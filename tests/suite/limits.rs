@@ -155,7 +155,7 @@ async fn a_result_that_has_a_note_of_its_own_does_not_keep_the_model_from_being_
     let server = strict([same(1), same(2), same(3), same(4)]);
     let mut client = client(auto(&server).tool(look).max_tool_iterations(9));
     let seen = talk(&mut client, "Go.").await;
-    let begin = r#"c3={"result":{"note":"all is well"},"note":"look was called"#;
+    let begin = r#"c3={"result":{"note":"all is well"},"note":"look has returned the same result"#;
     assert!(seen[5].starts_with(begin), "{}", seen[5]);
     assert_eq!(seen[7], r#"c4={"note":"all is well"}"#);
     assert_eq!(client.finish_reason(), Some(&FinishReason::RepeatedToolCall));

@@ -42,7 +42,7 @@ fn numbers_that_let_nothing_happen_are_refused() {
         options.can_use_tool(|_| async { Permission::Allow })
     };
     for (name, zero, one) in numbers {
-        assert_eq!(refused(zero(options())), format!("{name} is 0"));
+        assert_eq!(refused(zero(options())), format!("{name} must be at least 1"));
         one(options()).build().unwrap();
     }
     let times: [(&str, Set, Set, Set); 8] = [
@@ -294,11 +294,11 @@ fn the_environment_counts_where_nothing_is_named() {
     }
     let (url, model) = ("OPEN_AGENT_BASE_URL", "OPEN_AGENT_MODEL");
     assert_snapshot!(come_to_with(&[]), @r#"
-    "" at "http://localhost:1234/v1": no model: name one by .model() or OPEN_AGENT_MODEL
-    no options: no model: name one by .model() or OPEN_AGENT_MODEL
+    "" at "http://localhost:1234/v1": no model: set one with .model() or OPEN_AGENT_MODEL
+    no options: no model: set one with .model() or OPEN_AGENT_MODEL
     "named" at "http://localhost:1234/v1": usable
-    no options: no model: name one by .model() or OPEN_AGENT_MODEL
-    no options: no model: name one by .model() or OPEN_AGENT_MODEL
+    no options: no model: set one with .model() or OPEN_AGENT_MODEL
+    no options: no model: set one with .model() or OPEN_AGENT_MODEL
     "#);
     assert_snapshot!(come_to_with(&[(url, " http://env:1/v1/ "), (model, "env-model")]), @r#"
     "env-model" at "http://env:1/v1": usable

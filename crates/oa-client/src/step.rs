@@ -59,7 +59,13 @@ impl Step {
     pub fn last_calls(&self) -> &[Call] {
         &self.0.seen.last_calls
     }
+}
 
+#[expect(
+    clippy::return_self_not_must_use,
+    reason = "the change is in the step, of which a handle is returned"
+)]
+impl Step {
     /// Sets the model of this request.
     pub fn model(&self, model: impl Into<String>) -> Self {
         self.change(|plan| plan.model = Some(model.into()))
@@ -114,9 +120,12 @@ impl fmt::Debug for Step {
 /// The caller's code for steps.
 #[derive(Clone, Default)]
 pub(crate) struct StepHooks {
-    before: Vec<Arc<dyn Fn(Step) -> BoxFuture<()> + Send + Sync>>,
-    stop: Vec<Arc<dyn Fn(&Step) -> bool + Send + Sync>>,
+    before: Vec<Arc<BeforeStep>>,
+    stop: Vec<Arc<StopWhen>>,
 }
+
+type BeforeStep = dyn Fn(Step) -> BoxFuture<()> + Send + Sync;
+type StopWhen = dyn Fn(&Step) -> bool + Send + Sync;
 
 impl StepHooks {
     pub(crate) fn add_before<F, Fut>(&mut self, plan: F)

@@ -233,6 +233,7 @@ impl ToolBuilder {
     /// let ask_user = tool("ask_user", "Asks the user a question").param("question", "string").external();
     /// assert!(ask_user.is_external());
     /// ```
+    #[must_use]
     pub fn external(self) -> FnTool {
         self.finish(Handler::External, None)
     }

@@ -33,7 +33,7 @@ async fn a_refusal_of_tools_is_told_with_what_to_do() {
     assert_snapshot!(report.finding(Probe::AutoCalls).unwrap(), @r#"
     auto calls      fail     the server answered 400 Bad Request: registry.ollama.ai/library/gemma does
                              not support tools
-                             -> take a model with the capability "tools", which ollama show MODEL tells
+                             -> use a model with the capability "tools", as listed by ollama show MODEL
     "#);
 }
 
@@ -76,8 +76,8 @@ async fn that_leave_calls_in_the_text() {
             .await;
     assert_snapshot!(finding, @r#"
     auto calls      fail     the call is in the text: <tool_call> {"name": "get_weather"} </tool_call>
-                             -> take a model that is made for tools, and start the server with its
-                                parser of calls (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
+                             -> use a model trained for tools, and start the server with its tool call
+                                parser (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
                                 --tool-call-parser NAME)
     "#);
 }
@@ -88,10 +88,10 @@ async fn that_call_only_without_streaming() {
         let is_streamed = request.json()["stream"] == true;
         (has_tools(request) && is_streamed).then(|| Reply::text("Let me see."))
     });
-    assert_snapshot!(only(Probe::ForcedCalls, script).await, @"
+    assert_snapshot!(only(Probe::ForcedCalls, script).await, @r"
     forced calls    fail     calls arrive only without streaming
-                             -> take a model that is made for tools, and start the server with its
-                                parser of calls (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
+                             -> use a model trained for tools, and start the server with its tool call
+                                parser (llama.cpp: --jinja, vLLM: --enable-auto-tool-choice
                                 --tool-call-parser NAME)
     ");
 }
@@ -102,7 +102,7 @@ async fn whose_calls_are_broken() {
         (Reply::new().call("get_weather", "{\"city\": "), "a broken call"),
         (
             Reply::new().call("get_weather", json!({ "town": "Paris" })),
-            "does not fit the tool: `city`",
+            "does not match the tool: `city`",
         ),
         (Reply::new().call("weather", json!({})), "it calls \"weather\""),
     ] {
@@ -136,8 +136,8 @@ async fn usage_that_is_not_told_is_a_warning() {
     .await;
     others_are_ok(&report.findings, &[Probe::Usage]);
     assert_eq!(report.profile.ask_for_usage, Some(true), "asking does no harm");
-    assert_snapshot!(report.finding(Probe::Usage).unwrap(), @"
-    usage           warn     none is told
+    assert_snapshot!(report.finding(Probe::Usage).unwrap(), @r"
+    usage           warn     none is reported
                              -> rely on estimates: token budgets cannot work without reported usage
     ");
 }
@@ -177,10 +177,10 @@ async fn that_ignore_response_format() {
 #[tokio::test(start_paused = true)]
 async fn whose_json_is_another() {
     for (text, expected) in [
-        (r#"{"city": "Paris"}"#, "not to the schema"),
+        (r#"{"city": "Paris"}"#, "not matching the schema"),
         ("```json\n{}\n```", "fence"),
         (r#"{"city": "Paris", "millions": "two"}"#, "`millions`"),
-        ("[]", "not to the schema"),
+        ("[]", "not matching the schema"),
     ] {
         let finding = only(Probe::Schema, server(move |_| Reply::text(text))).await;
         assert_eq!(finding.verdict, Verdict::Fail, "{finding}");
@@ -201,9 +201,9 @@ async fn that_hold_the_stream_back() {
     };
     let report = report(but(held_back)).await;
     others_are_ok(&report.findings, &[Probe::Streaming]);
-    assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @"
+    assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @r"
     streaming       warn     12 deltas, all at once after 3.0 s
-                             -> something holds the stream back: in a proxy such as nginx set
+                             -> something buffers the stream: in a proxy such as nginx, set
                                 proxy_buffering off
     ");
     assert_snapshot!(report.finding(Probe::Idle).unwrap(), @"idle            ok       silence for 3.0 s before the first token");
@@ -263,10 +263,10 @@ async fn with_thinking_in_a_field() {
 async fn that_are_silent_or_send_comments() {
     let words = |wait| Reply::text("one, two").delay_first(Duration::from_secs(wait));
     let silent = only(Probe::Idle, server(move |_| words(42))).await;
-    assert_snapshot!(silent, @"
+    assert_snapshot!(silent, @r"
     idle            warn     silence for 42.0 s before the first token
-                             -> keep .first_token_timeout(..) well above it; proxies may give up, since
-                                no comments come
+                             -> keep .first_token_timeout(..) well above it; proxies may give up,
+                                because no comments arrive
     ");
     let chunk = json!({ "choices": [{ "delta": { "content": "one" } }] });
     let kept_alive = format!(": ping\n\n: ping\n\ndata: {chunk}\n\ndata: [DONE]\n\n");
@@ -326,9 +326,9 @@ async fn that_hang_take_a_bounded_time() {
     let report = doctor.total_time_limit(Duration::from_secs(12)).examine().await;
     assert_eq!(begun.elapsed(), Duration::from_secs(12));
     assert_eq!(report.findings.len(), Probe::ALL.len());
-    assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @"
+    assert_snapshot!(report.finding(Probe::Streaming).unwrap(), @r"
     streaming       unknown  the answer did not end within 5s; 0 bytes arrived
-                             -> give it more time by Doctor::time_limit: a model may be loading, or be
+                             -> allow more time with Doctor::time_limit: the model may be loading, or
                                 slow
     ");
     assert_snapshot!(report.finding(Probe::Schema).unwrap(), @"schema          unknown  skipped: no time left");
@@ -378,10 +378,10 @@ async fn that_talk_garbage() {
 async fn a_model_that_is_not_on_the_list_is_told() {
     let names = ["a", "b", "c", "d", "e", "f", "\u{1b}[31mred"];
     let script = Script::new().models(names).otherwise(Reply::error(404, "model not found"));
-    assert_snapshot!(only(Probe::Models, script).await, @"
+    assert_snapshot!(only(Probe::Models, script).await, @r"
     models          warn     qwen3:8b is not on the list: a, b, c, d, e and 2 more
-                             -> name a model of the list by .model(..) or OPEN_AGENT_MODEL, or load this
-                                one
+                             -> set a model from the list with .model(..) or OPEN_AGENT_MODEL, or load
+                                this one
     ");
     // While it is the latest, its name may say so.
     let latest = Script::new().models(["qwen3:8b:latest"]);

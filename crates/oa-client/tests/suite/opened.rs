@@ -245,7 +245,7 @@ async fn an_interrupted_turn_keeps_what_has_not_entered() {
 
 fn with_external(server: &MemoryServer) -> AgentOptions {
     let ask = tool("ask_user", "Asks").param("question", "string").external();
-    agent(server).tool(ask).build().unwrap()
+    agent(server).tool(ask).build().expect("the test is set up")
 }
 
 fn asks() -> MemoryServer {

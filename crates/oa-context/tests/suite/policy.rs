@@ -83,7 +83,7 @@ fn a_summary_takes_the_place_of_what_goes() {
     assert_eq!(kept.last(), messages.last());
     let first = kept[1].text();
     assert!(first.contains(&format!("Summary {}.\n", asked.len())), "{first}");
-    assert!(first.contains("goes on.)Question "), "{first}");
+    assert!(first.contains("continues here.)Question "), "{first}");
     assert!(matches!(policy.plan(&kept, &[], &counter), Plan::Keep));
 
     // An existing summary is summarized again with the rest.

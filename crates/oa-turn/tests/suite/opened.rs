@@ -120,7 +120,7 @@ fn planned() -> Turn {
     let mut options = Options::auto();
     options.plan_steps = true;
     let mut turn = Turn::new(options);
-    turn.submit(Message::user("Go.")).unwrap();
+    turn.submit(Message::user("Go.")).expect("the test is set up");
     turn
 }
 
@@ -172,7 +172,7 @@ fn a_plan_can_end_the_turn() {
 fn external() -> Turn {
     let mut turn = Turn::new(Options::auto());
     turn.set_external_tools(["ask_user".to_owned()]);
-    turn.submit(Message::user("Go.")).unwrap();
+    turn.submit(Message::user("Go.")).expect("the test is set up");
     assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
     answer(&mut turn, vec![call("1", "ask_user"), call("2", "add"), call("3", "ask_user")]);
     turn
