@@ -8,9 +8,10 @@ use http::Response;
 use http_body_util::Full;
 use insta::assert_snapshot;
 use oa_chat::{Limits, RetryConfig};
-use oa_client::{AgentOptions, Error, ErrorKind, list_models, query};
+use oa_client::{AgentOptions, Error, ErrorKind, query};
 use oa_testkit::{Cut, Framing, MemoryServer, Reply, Script, SocketServer};
 use oa_types::ContentBlock;
+use open_agent::list_models;
 use serde_json::json;
 use tower::service_fn;
 

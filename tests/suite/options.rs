@@ -42,7 +42,8 @@ fn numbers_that_let_nothing_happen_are_refused() {
         options.can_use_tool(|_| async { Permission::Allow })
     };
     for (name, zero, one) in numbers {
-        assert_eq!(refused(zero(options())), format!("{name} must be at least 1"));
+        let least = if name == "max_run_cost" { "above 0" } else { "at least 1" };
+        assert_eq!(refused(zero(options())), format!("{name} must be {least}"));
         one(options()).build().unwrap();
     }
     let times: [(&str, Set, Set, Set); 8] = [

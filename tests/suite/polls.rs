@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use oa_client::{AgentOptionsBuilder, list_models};
+use oa_client::AgentOptionsBuilder;
 use oa_testkit::{Cut, Framing, Reply, Script, SocketServer};
 use oa_transport::{RequestBody, TimeoutKind};
 use open_agent::{
     AgentOptions, Client, ErrorKind, FinishReason, ResponseFormat, RetryConfig, ToolMode, json,
+    list_models,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -36,7 +36,6 @@
 mod builder;
 mod options;
 mod query;
-mod server;
 mod stream;
 
 mod client;
@@ -78,9 +77,8 @@ pub use crate::query::query_for;
 pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
 pub use crate::response_format::ResponseFormat;
-pub use crate::server::{count_text_tokens, count_tokens, list_models};
 pub use crate::steer::SteerHandle;
-pub use crate::step::Step;
+pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};

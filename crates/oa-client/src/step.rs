@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// A handle: clones are the same step, and changes apply to this step alone.
 #[derive(Clone)]
-pub struct Step(Arc<Inner>);
+pub struct StepContext(Arc<Inner>);
 
 struct Inner {
     seen: PlanStep,
@@ -27,7 +27,7 @@ struct Inner {
     plan: Mutex<StepPlan>,
 }
 
-impl Step {
+impl StepContext {
     fn new(seen: PlanStep, number: u32) -> Self {
         Self(Arc::new(Inner { seen, number, plan: Mutex::default() }))
     }
@@ -65,7 +65,7 @@ impl Step {
     clippy::return_self_not_must_use,
     reason = "the change is in the step, of which a handle is returned"
 )]
-impl Step {
+impl StepContext {
     /// Sets the model of this request.
     pub fn model(&self, model: impl Into<String>) -> Self {
         self.change(|plan| plan.model = Some(model.into()))
@@ -108,9 +108,9 @@ impl Step {
     }
 }
 
-impl fmt::Debug for Step {
+impl fmt::Debug for StepContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Step")
+        f.debug_struct("StepContext")
             .field("number", &self.number())
             .field("plan", &*self.plan())
             .finish_non_exhaustive()
@@ -124,13 +124,13 @@ pub(crate) struct StepHooks {
     stop: Vec<Arc<StopWhen>>,
 }
 
-type BeforeStep = dyn Fn(Step) -> BoxFuture<()> + Send + Sync;
-type StopWhen = dyn Fn(&Step) -> bool + Send + Sync;
+type BeforeStep = dyn Fn(StepContext) -> BoxFuture<()> + Send + Sync;
+type StopWhen = dyn Fn(&StepContext) -> bool + Send + Sync;
 
 impl StepHooks {
     pub(crate) fn add_before<F, Fut>(&mut self, plan: F)
     where
-        F: Fn(Step) -> Fut + Send + Sync + 'static,
+        F: Fn(StepContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
         let plan = Arc::new(plan);
@@ -143,7 +143,7 @@ impl StepHooks {
         }));
     }
 
-    pub(crate) fn add_stop(&mut self, stop: impl Fn(&Step) -> bool + Send + Sync + 'static) {
+    pub(crate) fn add_stop(&mut self, stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static) {
         self.stop.push(Arc::new(stop));
     }
 
@@ -155,7 +155,7 @@ impl StepHooks {
         };
         let number = seen.step;
         if number > 1 {
-            let over = Step::new(seen.clone(), number - 1);
+            let over = StepContext::new(seen.clone(), number - 1);
             for stop in &self.stop {
                 let stops = contain(|| stop(&over));
                 if stops.map_err(|panic| failed("a stop condition", &panic))? {
@@ -164,7 +164,7 @@ impl StepHooks {
                 }
             }
         }
-        let step = Step::new(seen, number);
+        let step = StepContext::new(seen, number);
         for before in &self.before {
             let before = Contained::new(Box::pin({
                 let (before, step) = (Arc::clone(before), step.clone());

@@ -23,6 +23,7 @@ mod errors;
 mod plain;
 mod reach;
 mod schema;
+mod server;
 mod table;
 mod token_limit;
 
@@ -34,6 +35,7 @@ use tokio::time::Instant;
 
 pub use crate::finding::{Finding, Probe, Verdict};
 pub use crate::report::Report;
+pub use crate::server::{count_text_tokens, count_tokens, list_models};
 
 use crate::context::ProbeContext;
 

@@ -24,7 +24,7 @@ pub struct Batch {
     pub(crate) emits: bool,
     pub(crate) dependencies: Dependencies,
     pub(crate) run: Run,
-    /// What was said of single calls, by id. For a few calls a tree is faster than hashing.
+    /// The settings of single calls, by id. For a few calls a tree is faster than hashing.
     pub(crate) calls: BTreeMap<String, CallSettings>,
 }
 

@@ -44,7 +44,7 @@ pub struct Options {
     /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
-    /// What happens to messages [steered](crate::Turn::steer) into a turn that has already given its last answer.
+    /// The use of messages that were [steered](crate::Turn::steer) into a turn after its last request.
     /// [`SteerAfterEnd::Continue`] by default.
     #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
     pub steer_after_end: SteerAfterEnd,

@@ -6,6 +6,7 @@ mod external;
 mod failed;
 mod failure;
 mod inline;
+mod keys;
 mod limits;
 mod lost;
 mod phase;
@@ -34,7 +35,6 @@ use crate::answer::{Answer, Recorded, lost_call, recorded};
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
-use crate::key::CallKey;
 use crate::options::{Mode, Options};
 use crate::plan::StepPlan;
 use crate::repair::{LOST, calls_of, has_text, unanswered};
@@ -491,25 +491,6 @@ impl Turn {
         &self.round.calls
     }
 
-    /// Returns the idempotency key of a call of the last answer; `None` if there is no such call.
-    ///
-    /// The key consists of the seed, the number of the answer since the seed was set, the call's index, and a digest of
-    /// the call. A restored snapshot and a replay of the same answers give the same key; no two calls share one. A `Turn`
-    /// that is created again from messages counts its answers from the start: give it a new seed each time, such as the
-    /// id of the conversation and the number of the prompt.
-    #[must_use]
-    pub fn call_key(&self, call: usize) -> Option<String> {
-        self.lazy_call_key(call).map(|key| key.to_string())
-    }
-
-    /// Returns the idempotency key of a call like [`call_key`](Self::call_key), to be computed only if it is needed.
-    #[must_use]
-    pub fn lazy_call_key(&self, call: usize) -> Option<CallKey> {
-        let block = Arc::clone(&self.calls().get(call)?.block);
-        let seed = Arc::clone(&self.key_seed);
-        Some(CallKey { seed, answer: self.round.number, place: call, call: block })
-    }
-
     /// Returns the number of rounds of calls in this turn. A round rejected by a limit does not count.
     #[must_use]
     pub fn rounds(&self) -> u32 {
@@ -533,13 +514,6 @@ impl Turn {
     #[must_use]
     pub fn shows_text(&self) -> bool {
         !self.options.final_text_only
-    }
-
-    /// Returns true if the driver should hold back text after a call, because [`Action::Show`] shows it once the call
-    /// has a result.
-    #[must_use]
-    pub fn inlines_results(&self) -> bool {
-        self.options.inline_results && self.options.mode == Mode::Auto
     }
 
     /// Returns the calls that were handed out to run and have not ended.

@@ -76,14 +76,16 @@ pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, BlockStream, CallDenied, Client, ClientStream,
     Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply, ResponseFormat, SendFor,
-    Structured, StructuredStream, TerminalPrompt, TurnMetadata, count_text_tokens, count_tokens,
-    list_models, query, query_for_format,
+    SteerHandle, StepContext, Structured, StructuredStream, TerminalPrompt, TurnMetadata, query,
+    query_for_format, stop_when,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
     truncate_messages,
 };
-pub use oa_doctor::{Doctor, Finding, Probe, Report, Verdict, doctor};
+pub use oa_doctor::{
+    Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,
+};
 pub use oa_executor::{
     Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
 };

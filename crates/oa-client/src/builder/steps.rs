@@ -3,10 +3,10 @@
 use oa_turn::SteerAfterEnd;
 
 use super::AgentOptionsBuilder;
-use crate::step::Step;
+use crate::step::StepContext;
 
 impl AgentOptionsBuilder {
-    /// Runs code before each request of a turn. It sees the [`Step`] and can plan it: the model, the tools, the tool
+    /// Runs code before each request of a turn. It sees the [`StepContext`] and can plan it: the model, the tools, the tool
     /// choice, instructions for this request, or the end of the turn. Several run in order. A panic ends the turn
     /// with an error of kind `Hook`.
     ///
@@ -32,7 +32,7 @@ impl AgentOptionsBuilder {
     /// ```
     pub fn before_step<F, Fut>(mut self, plan: F) -> Self
     where
-        F: Fn(Step) -> Fut + Send + Sync + 'static,
+        F: Fn(StepContext) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
         self.config.steps.add_before(plan);
@@ -43,7 +43,10 @@ impl AgentOptionsBuilder {
     /// Ends the turn with [`FinishReason::Stopped`](oa_types::FinishReason::Stopped) if this is true after the calls
     /// of a step. Several conditions may be set; one is enough. Ready ones are in
     /// [`stop_when`](crate::stop_when). For auto mode.
-    pub fn stop_when(mut self, stop: impl Fn(&Step) -> bool + Send + Sync + 'static) -> Self {
+    pub fn stop_when(
+        mut self,
+        stop: impl Fn(&StepContext) -> bool + Send + Sync + 'static,
+    ) -> Self {
         self.config.steps.add_stop(stop);
         self.config.turn.plan_steps = true;
         self.auto_only("stop_when")

@@ -5,8 +5,16 @@ use serde_json::Value;
 
 use super::Turn;
 use crate::call::Call;
+use crate::options::Mode;
 
 impl Turn {
+    /// Returns true if the driver should hold back text after a call, because [`Action::Show`] shows it once the call
+    /// has a result.
+    #[must_use]
+    pub fn inlines_results(&self) -> bool {
+        self.options.inline_results && self.options.mode == Mode::Auto
+    }
+
     /// Inserts the results of an answer's calls into its text if all succeeded, and adds that text as the last message.
     /// The answer stays before it, with its calls and results. Returns true if it did.
     ///

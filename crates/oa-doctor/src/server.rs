@@ -1,10 +1,8 @@
 //! Requests to the server of an agent, outside of a conversation.
 
 use oa_chat::{ChatRequest, Endpoint};
+use oa_client::{AgentOptions, Error, Result};
 use oa_types::Message;
-
-use crate::error::{Error, Result};
-use crate::options::AgentOptions;
 
 /// Lists the models that the server offers, in its order.
 ///
@@ -13,7 +11,7 @@ use crate::options::AgentOptions;
 /// # Errors
 ///
 /// `Connect`, `Timeout`, `Api`, `Config` for options with a
-/// [`chat_service`](crate::AgentOptionsBuilder::chat_service), and `Stream` if the response is not a list of
+/// [`chat_service`](oa_client::AgentOptionsBuilder::chat_service), and `Stream` if the response is not a list of
 /// models.
 ///
 /// # Panics
@@ -25,19 +23,19 @@ use crate::options::AgentOptions;
 /// Dropping the future loses nothing: you can request the list again.
 pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
     let endpoint = endpoint(options, "has no list of models")?;
-    endpoint.list_models(options.settings().chat.timeouts).await
+    endpoint.list_models(options.chat_options().timeouts).await
 }
 
 /// Asks the server how many tokens a conversation has, with the system prompt and the tools of these options,
 /// rendered by the model's template. Nothing is generated.
 ///
-/// llama.cpp and vLLM support this; set [`provider`](crate::AgentOptionsBuilder::provider) to one of them. For
+/// llama.cpp and vLLM support this; set [`provider`](oa_client::AgentOptionsBuilder::provider) to one of them. For
 /// other servers, estimate with `oa_context::estimate_tokens`.
 ///
 /// # Errors
 ///
 /// `Config` if the provider is not set or does not count tokens, and for options with a
-/// [`chat_service`](crate::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
+/// [`chat_service`](oa_client::AgentOptionsBuilder::chat_service); `Connect`, `Timeout`, `Api`, and `Stream` if the
 /// response is not a count or longer than 1 MiB: it lists each token.
 ///
 /// # Panics
@@ -50,7 +48,8 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
 ///
 /// ```
 /// use oa_chat::Provider;
-/// use oa_client::{AgentOptions, count_tokens};
+/// use oa_client::AgentOptions;
+/// use oa_doctor::count_tokens;
 /// # use oa_testkit::{MemoryServer, Reply, Script};
 /// # use oa_types::Message;
 /// # use serde_json::json;
@@ -69,7 +68,7 @@ pub async fn list_models(options: &AgentOptions) -> Result<Vec<String>> {
 /// # }
 /// ```
 pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Result<u64> {
-    let chat = options.settings().chat.clone();
+    let chat = options.chat_options().clone();
     let endpoint = endpoint(options, "cannot count tokens")?;
     endpoint.count_tokens(&ChatRequest::from_options(chat, messages.to_vec())).await
 }
@@ -89,10 +88,10 @@ pub async fn count_tokens(options: &AgentOptions, messages: &[Message]) -> Resul
 /// As [`count_tokens`].
 pub async fn count_text_tokens(options: &AgentOptions, text: &str) -> Result<u64> {
     let endpoint = endpoint(options, "cannot count tokens")?;
-    endpoint.count_text_tokens(options.settings().chat.options(), text).await
+    endpoint.count_text_tokens(options.chat_options(), text).await
 }
 
 fn endpoint<'a>(options: &'a AgentOptions, lack: &str) -> Result<&'a Endpoint> {
-    let endpoint = options.settings().endpoint();
+    let endpoint = options.endpoint();
     endpoint.ok_or_else(|| Error::config(format!("your own chat service {lack}")))
 }

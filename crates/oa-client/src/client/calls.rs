@@ -1,0 +1,89 @@
+//! Calls that wait for the caller: for a result, or for approval.
+
+use oa_turn::{Call, Decision};
+use oa_types::{Outcome, ToolUseBlock};
+use serde_json::{Value, json};
+
+use super::Client;
+use crate::decision::Denial;
+use crate::error::{self, Result};
+
+impl Client {
+    /// Adds the result of one of the [`pending_calls`](Self::pending_calls). A string reaches the model as it is,
+    /// any other value as JSON.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if no call of the last answer has this id, or it does not wait for a result.
+    pub fn add_tool_result(&mut self, id: &str, content: Value) -> Result<()> {
+        self.driver.add_result(id, content, Outcome::Ok)
+    }
+
+    /// Adds an error as the result of one of the [`pending_calls`](Self::pending_calls); the model reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_tool_result`](Self::add_tool_result).
+    pub fn add_tool_error(&mut self, id: &str, error: impl Into<String>) -> Result<()> {
+        let calls = self.driver.turn.calls();
+        let call = calls.iter().find(|call| call.block.id == id);
+        let name = call.map_or("", |call| &call.block.name);
+        let content = json!({ "error": error.into(), "tool": name });
+        self.driver.add_result(id, content, Outcome::Failed)
+    }
+
+    /// Returns the calls that wait for a result from the caller, with the input that they are to run with: in manual
+    /// mode every open call, in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn
+    /// ended with [`FinishReason::WaitsForResults`].
+    #[must_use]
+    pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
+        let is_manual = !self.options.auto_execute_tools();
+        let waits = |call: &&Call| call.waits_for_result() || is_manual && call.is_open();
+        self.driver.turn.calls().iter().filter(waits).map(Call::block_to_run).collect()
+    }
+
+    /// Returns the calls that wait for approval, with the input they would run with. There are some after a turn
+    /// ended with [`FinishReason::ApprovalPending`].
+    #[must_use]
+    pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
+        let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
+        waiting.map(Call::block_to_run).collect()
+    }
+
+    /// Approves a waiting call. When none waits any more, [`continue_turn`](Self::continue_turn) runs the
+    /// approved calls.
+    ///
+    /// Rules and the mode are checked again before the call runs: a deny rule and [`PermissionMode::Plan`]
+    /// override an approval.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` if no call of the last answer has this id, or it is not waiting.
+    pub fn approve(&mut self, id: &str) -> Result<()> {
+        let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
+        let input = call.map(|call| call.input.clone()).unwrap_or_default();
+        self.driver.turn.approve(id, Decision::Run(input)).map_err(error::turn)
+    }
+
+    /// Approves a waiting call with a different input, to which the tool's defaults are added.
+    ///
+    /// # Errors
+    ///
+    /// As [`approve`](Self::approve), and `InvalidInput` if the input does not match the tool's schema: then the
+    /// call still waits.
+    pub fn approve_with(&mut self, id: &str, input: Value) -> Result<()> {
+        self.driver.approve_with(id, input)
+    }
+
+    /// Denies a waiting call; the model reads the reason.
+    ///
+    /// # Errors
+    ///
+    /// As [`approve`](Self::approve).
+    pub fn deny(&mut self, id: &str, reason: impl Into<String>) -> Result<()> {
+        let call = self.driver.turn.calls().iter().find(|call| call.block.id == id);
+        let name = call.map_or("", |call| &call.block.name);
+        let content = Denial::by_permission(reason.into()).to_value(name);
+        self.driver.turn.approve(id, Decision::Refuse(content)).map_err(error::turn)
+    }
+}
