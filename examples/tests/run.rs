@@ -220,6 +220,45 @@ fn interrupt() {
     check(&mut example("interrupt"), &expected);
 }
 
+#[test]
+fn steps() {
+    let expected = [
+        "> How long is the Danube?",
+        r#"search(query: "Danube")"#,
+        "It is 2,850 km long.",
+        "the turn ended: stop\n",
+        "report()",
+        "report = \"reported\"",
+        "the turn ended: stopped",
+    ];
+    check(&mut example("steps"), &expected);
+}
+
+#[test]
+fn steering() {
+    let expected = [
+        r#"paint(color: "red")"#,
+        "one wall is red",
+        "> Take blue instead of red.",
+        r#"paint(color: "blue")"#,
+        "The last wall is blue.",
+        "finish reason: stop",
+    ];
+    check(&mut example("steering"), &expected);
+}
+
+#[test]
+fn ask_user() {
+    let expected = [
+        r#"ask_user(question: "For how many people?")"#,
+        r#"asks: "For how many people?""#,
+        "the program may end here",
+        "book(people: 4)",
+        "Booked: a table for four.",
+    ];
+    check(&mut example("ask_user"), &expected);
+}
+
 #[cfg(unix)]
 #[test]
 fn interrupt_by_ctrl_c() {

@@ -14,6 +14,10 @@
 //! - [`Turn::next_action`] with [`Turn::answer`], [`Turn::decide`] and their like borrow what they need, for drivers that
 //!   hand out text while it is generated.
 //!
+//! A turn can be changed while it runs. [`Turn::steer`] queues messages that enter before the next request.
+//! [`Options::plan_steps`] hands out each request to be planned: another model, fewer tools, the end. Calls of
+//! [external tools](Turn::set_external_tools) end the turn until their results are added.
+//!
 //! A turn survives its process in two ways. Its outcomes are taken again in the same order, from a journal;
 //! or it leaves as a [`TurnSnapshot`] and is restored. Either way [`Turn::call_key`] names a call wherever it runs.
 //!

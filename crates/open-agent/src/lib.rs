@@ -37,6 +37,7 @@
 //! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
 //! - [`guide::small_models`]: models without function calling, and small contexts
 //! - [`guide::doctor`]: what a server and a model can do
+//! - [`guide::steps`]: requests planned one by one, messages while it works, calls answered from outside
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
@@ -74,10 +75,10 @@ pub use oa_chat::{
 #[cfg(feature = "schemars")]
 pub use oa_client::query_for;
 pub use oa_client::{
-    AgentEvent, AgentOptions, AgentOptionsBuilder, BlockStream, CallDenied, Client, ClientStream,
-    Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply, ResponseFormat, SendFor,
-    SteerHandle, StepContext, Structured, StructuredStream, TerminalPrompt, TurnMetadata, query,
-    query_for_format, stop_when,
+    AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
+    ClientStream, Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply,
+    ResponseFormat, SendFor, SteerHandle, StepContext, Structured, StructuredStream,
+    TerminalPrompt, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
@@ -101,6 +102,7 @@ pub use oa_macros::tool;
 pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
+pub use oa_turn::SteerAfterEnd;
 pub use oa_types::wire::ToolChoice;
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
@@ -168,6 +170,9 @@ pub mod guide {
 
     #[doc = include_str!("guide/small_models.md")]
     pub mod small_models {}
+
+    #[doc = include_str!("guide/steps.md")]
+    pub mod steps {}
 
     #[cfg(feature = "schemars")]
     #[doc = include_str!("guide/structured_output.md")]
