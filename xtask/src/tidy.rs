@@ -20,7 +20,7 @@ use crate::workspace::Workspace;
 use tree::Tree;
 
 /// One broken rule, at a place to go to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Finding {
     path: String,
     /// From 1; 0 is the whole file.

@@ -21,10 +21,6 @@ const MOST: usize = 3;
 /// Circles that stay, each with its reason. `ARCHITECTURE.md` names their files, too.
 const ALLOWED: &[Allowed] = &[];
 
-/// Temporary: crates that are being taken apart, in which nothing is refused yet. A crate goes from this list with its
-/// last circle.
-const UNFINISHED: &[&str] = &[];
-
 struct Allowed {
     krate: &'static str,
     /// From `src` on, in order.
@@ -33,21 +29,16 @@ struct Allowed {
 }
 
 pub(super) fn circles(tree: &Tree<'_>) -> Result<Vec<Finding>> {
-    judge(tree, ALLOWED, UNFINISHED)
+    judge(tree, ALLOWED)
 }
 
-fn judge(tree: &Tree<'_>, allowed: &[Allowed], unfinished: &[&str]) -> Result<Vec<Finding>> {
+fn judge(tree: &Tree<'_>, allowed: &[Allowed]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let mut met = BTreeSet::new();
     let map = tree.file("ARCHITECTURE.md").map_or("", |file| file.text.as_str());
     for package in tree.workspace.crates() {
         let imports = Imports::of(tree, package)?;
         let root = format!("{}/src/", tree.workspace.relative(&package.dir));
-        let is_unfinished = unfinished.contains(&package.name.as_str());
-        if is_unfinished && imports.circles().is_empty() {
-            let message = format!("{} has no circles: take it off the list", package.name);
-            findings.push(Finding::file(TABLE, message));
-        }
         for circle in imports.circles() {
             let names: Vec<&str> =
                 circle.iter().map(|file| file.strip_prefix(&root).unwrap_or(file)).collect();
@@ -62,7 +53,7 @@ fn judge(tree: &Tree<'_>, allowed: &[Allowed], unfinished: &[&str]) -> Result<Ve
                     );
                     Finding::file("ARCHITECTURE.md", message)
                 }));
-            } else if !is_unfinished {
+            } else {
                 let message = format!(
                     "imports itself by way of {}: move what they share into a file of its own, or hand it in \
                      (`cargo xtask circles {}` shows each import)",
@@ -260,7 +251,7 @@ mod tests {
         ("b.rs", "pub struct B(crate::a::A);"),
     ];
 
-    fn messages(files: &[(&str, &str)], allowed: &[Allowed], unfinished: &[&str]) -> Vec<String> {
+    fn messages(files: &[(&str, &str)], allowed: &[Allowed]) -> Vec<String> {
         let package =
             Package { name: "oa-a".into(), dir: "crates/oa-a".into(), ..Package::default() };
         let workspace =
@@ -269,7 +260,7 @@ mod tests {
             if name.ends_with(".md") { name.to_owned() } else { format!("crates/oa-a/src/{name}") }
         };
         let files = files.iter().map(|(name, text)| File::new(path(name), *text)).collect();
-        let found = judge(&Tree { workspace: &workspace, files }, allowed, unfinished).unwrap();
+        let found = judge(&Tree { workspace: &workspace, files }, allowed).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -277,7 +268,7 @@ mod tests {
     fn check(a: &str, b: &str, in_circle: bool) {
         let lib = "mod a; mod b; pub use crate::a::A; pub use crate::b::B;";
         let files = [("lib.rs", lib), ("a.rs", a), ("b.rs", b)];
-        assert_eq!(messages(&files, &[], &[]).len(), usize::from(in_circle), "{a} | {b}");
+        assert_eq!(messages(&files, &[]).len(), usize::from(in_circle), "{a} | {b}");
     }
 
     #[test]
@@ -309,15 +300,15 @@ mod tests {
     fn a_parent_and_its_child_can_be_a_circle() {
         let files =
             |a| [("lib.rs", "mod a;"), ("a.rs", a), ("a/c.rs", "use super::A; pub fn c() {}")];
-        assert_eq!(messages(&files("mod c; struct A;"), &[], &[]), [""; 0]);
-        assert_eq!(messages(&files("mod c; pub use self::c::c; struct A;"), &[], &[]), [""; 0]);
-        assert_eq!(messages(&files("mod c; struct A; fn a() { c::c() }"), &[], &[]).len(), 1);
+        assert_eq!(messages(&files("mod c; struct A;"), &[]), [""; 0]);
+        assert_eq!(messages(&files("mod c; pub use self::c::c; struct A;"), &[]), [""; 0]);
+        assert_eq!(messages(&files("mod c; struct A; fn a() { c::c() }"), &[]).len(), 1);
     }
 
     #[test]
     fn a_circle_is_told_with_its_files() {
         assert_eq!(
-            messages(&TWO, &[], &[]),
+            messages(&TWO, &[]),
             [
                 "crates/oa-a/src/a.rs: imports itself by way of b.rs: move what they share into a file of its own, or \
               hand it in (`cargo xtask circles oa-a` shows each import)"
@@ -330,24 +321,15 @@ mod tests {
         let entry = |files| Allowed { krate: "oa-a", files, reason: "they are one" };
         let map = |text| [("ARCHITECTURE.md", text), TWO[0], TWO[1], TWO[2]];
         let ok = entry(&["a.rs", "b.rs"]);
-        assert_eq!(messages(&map("`a.rs` and `b.rs`"), &[ok], &[]), [""; 0]);
+        assert_eq!(messages(&map("`a.rs` and `b.rs`"), &[ok]), [""; 0]);
         let ok = entry(&["a.rs", "b.rs"]);
         assert_eq!(
-            messages(&map("`a.rs`"), &[ok], &[]),
+            messages(&map("`a.rs`"), &[ok]),
             ["ARCHITECTURE.md: does not name b.rs of oa-a, in a circle because they are one"]
         );
         let other = entry(&["a.rs", "c.rs"]);
-        assert_eq!(messages(&TWO, &[other], &[]).len(), 2);
+        assert_eq!(messages(&TWO, &[other]).len(), 2);
         let long = entry(&["a.rs", "b.rs", "c.rs", "d.rs"]);
-        assert_eq!(messages(&TWO, &[long], &[]).len(), 3);
-    }
-
-    #[test]
-    fn unfinished_crates_are_let_through_until_they_are_done() {
-        assert_eq!(messages(&TWO, &[], &["oa-a"]), [""; 0]);
-        assert_eq!(
-            messages(&[("lib.rs", "")], &[], &["oa-a"]),
-            ["xtask/src/tidy/circles.rs: oa-a has no circles: take it off the list"]
-        );
+        assert_eq!(messages(&TWO, &[long]).len(), 3);
     }
 }

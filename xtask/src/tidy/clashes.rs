@@ -14,22 +14,18 @@ const ROOT: &str = "open_agent";
 /// Names that each crate may have: a reader writes `sse::Error`.
 const SHARED: [&str; 5] = ["Error", "ErrorKind", "Limits", "Options", "Result"];
 
-/// Temporary: names that are being changed, and how many types have each.
-const UNCHANGED: &[(&str, usize)] = &[];
-
 pub(super) fn clashes(tree: &Tree<'_>) -> Result<Vec<Finding>> {
-    judge(tree, ROOT, UNCHANGED)
+    judge(tree, ROOT)
 }
 
-fn judge(tree: &Tree<'_>, root: &str, unchanged: &[(&str, usize)]) -> Result<Vec<Finding>> {
+fn judge(tree: &Tree<'_>, root: &str) -> Result<Vec<Finding>> {
     let files = tree.rust().map(|(file, _)| (file.path.as_str(), file.text.as_str()));
     let sources = Sources::read(files);
     let surface = Surface::of(tree.workspace, &sources)?;
     let mut findings = Vec::new();
     let types = types(&surface, root);
     for (name, paths) in &types {
-        let allowed = unchanged.iter().find(|(of, _)| of == name).map_or(1, |(_, count)| *count);
-        if paths.len() > allowed && !SHARED.contains(&name.as_str()) {
+        if paths.len() > 1 && !SHARED.contains(&name.as_str()) {
             let paths: Vec<&str> = paths.keys().map(String::as_str).collect();
             let message = format!(
                 "one word for one thing: {name} is {}; rename all but one",
@@ -37,16 +33,6 @@ fn judge(tree: &Tree<'_>, root: &str, unchanged: &[(&str, usize)]) -> Result<Vec
             );
             let file = paths.last().and_then(|path| types[name].get(*path)).cloned();
             findings.push(Finding::file(file.unwrap_or_default(), message));
-        }
-    }
-    for (name, count) in unchanged {
-        let left = types.get(*name).map_or(0, BTreeMap::len);
-        if left < *count {
-            let message = match left {
-                0 | 1 => format!("{name} is one type: take it off the list"),
-                _ => format!("{name} are {left} types: write that instead of {count}"),
-            };
-            findings.push(Finding::file("xtask/src/tidy/clashes.rs", message));
         }
     }
     Ok(findings)
@@ -89,7 +75,7 @@ mod tests {
     use super::*;
     use crate::workspace::{Package, Workspace};
 
-    fn found(low: &str, high: &str, unchanged: &[(&str, usize)]) -> Vec<String> {
+    fn found(low: &str, high: &str) -> Vec<String> {
         let package = |name: &str| Package {
             name: name.to_owned(),
             dir: format!("crates/{name}").into(),
@@ -103,7 +89,7 @@ mod tests {
             File::new("crates/oa-high/src/lib.rs", high),
             File::new("crates/oa-other/src/lib.rs", "pub struct Answer;"),
         ];
-        let found = judge(&Tree { workspace: &workspace, files }, "top", unchanged).unwrap();
+        let found = judge(&Tree { workspace: &workspace, files }, "top").unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -111,35 +97,22 @@ mod tests {
     fn two_types_of_one_name_are_found() {
         let low = "pub struct Answer; pub struct X;";
         assert_eq!(
-            found(low, "pub use oa_low::X; pub enum Answer {}", &[]),
+            found(low, "pub use oa_low::X; pub enum Answer {}"),
             [
                 "crates/oa-low/src/lib.rs: one word for one thing: Answer is oa_high::Answer and oa_low::Answer; \
               rename all but one"
             ]
         );
-        assert_eq!(found("pub struct A; pub mod b { pub trait A {} }", "", &[]).len(), 1);
+        assert_eq!(found("pub struct A; pub mod b { pub trait A {} }", "").len(), 1);
     }
 
     #[test]
     fn one_type_may_have_many_paths() {
         let low = "mod a { pub struct Answer; } pub use a::Answer; pub mod b { pub use super::a::Answer; }";
+        assert_eq!(found(low, "pub use oa_low::Answer; struct Private; fn answer() {}"), [""; 0]);
         assert_eq!(
-            found(low, "pub use oa_low::Answer; struct Private; fn answer() {}", &[]),
+            found("pub struct Error; struct A;", "pub struct Error; pub struct A;"),
             [""; 0]
-        );
-        assert_eq!(
-            found("pub struct Error; struct A;", "pub struct Error; pub struct A;", &[]),
-            [""; 0]
-        );
-    }
-
-    #[test]
-    fn a_list_of_names_only_shrinks() {
-        let low = "pub struct Answer;";
-        assert_eq!(found(low, "pub enum Answer {}", &[("Answer", 2)]), [""; 0]);
-        assert_eq!(
-            found(low, "", &[("Answer", 2)]),
-            ["xtask/src/tidy/clashes.rs: Answer is one type: take it off the list"]
         );
     }
 }

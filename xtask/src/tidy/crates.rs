@@ -7,14 +7,7 @@ use crate::Result;
 /// The most lines of source in one crate: what one can have in mind.
 const LARGEST: usize = 7_000;
 
-/// Temporary: crates that are being taken apart.
-const TOO_LARGE: &[&str] = &[];
-
 pub(super) fn size(tree: &Tree<'_>) -> Result<Vec<Finding>> {
-    Ok(sizes(tree, TOO_LARGE))
-}
-
-fn sizes(tree: &Tree<'_>, too_large: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in tree.workspace.crates() {
         let path = tree.workspace.relative(&package.dir.join("src"));
@@ -22,21 +15,14 @@ fn sizes(tree: &Tree<'_>, too_large: &[&str]) -> Vec<Finding> {
             |path_of: &str| path_of.strip_prefix(&path).is_some_and(|rest| rest.starts_with('/'));
         let files = tree.rust().filter(|(file, _)| is_source(&file.path));
         let lines: usize = files.map(|(file, _)| file.text.lines().count()).sum();
-        match (lines > LARGEST, too_large.contains(&package.name.as_str())) {
-            (true, false) => {
-                let message = format!(
-                    "has {lines} lines, and {LARGEST} are the most: make what has a reader of its own a crate"
-                );
-                findings.push(Finding::file(path, message));
-            }
-            (false, true) => {
-                let message = format!("{} is small enough: take it off TOO_LARGE", package.name);
-                findings.push(Finding::file("xtask/src/tidy/crates.rs", message));
-            }
-            (true, true) | (false, false) => {}
+        if lines > LARGEST {
+            let message = format!(
+                "has {lines} lines, and {LARGEST} are the most: make what has a reader of its own a crate"
+            );
+            findings.push(Finding::file(path, message));
         }
     }
-    findings
+    Ok(findings)
 }
 
 /// `grep` and rename just work where a crate's folder is its name, one level down.
@@ -111,7 +97,7 @@ mod tests {
             Package { name: "oa-a".into(), dir: "crates/oa-a".into(), ..Package::default() };
         let workspace =
             Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: vec![package] };
-        let found = |lines: usize, too_large: &[&str]| {
+        let found = |lines: usize| {
             let files = vec![
                 File::new("crates/oa-a/src/lib.rs", "\n".repeat(lines)),
                 File::new("crates/oa-a/src/a/b.rs", "\n".repeat(1_000)),
@@ -119,13 +105,11 @@ mod tests {
                 File::new("crates/oa-a/src/page.md", "\n".repeat(9_000)),
                 File::new("crates/oa-a2/src/lib.rs", "\n".repeat(9_000)),
             ];
-            let found = sizes(&Tree { workspace: &workspace, files }, too_large);
+            let found = size(&Tree { workspace: &workspace, files }).unwrap();
             found.into_iter().map(|finding| finding.path).collect::<Vec<_>>()
         };
-        assert_eq!(found(6_000, &[]), [""; 0]);
-        assert_eq!(found(6_001, &[]), ["crates/oa-a/src"]);
-        assert_eq!(found(6_001, &["oa-a"]), [""; 0]);
-        assert_eq!(found(6_000, &["oa-a"]), ["xtask/src/tidy/crates.rs"]);
+        assert_eq!(found(6_000), [""; 0]);
+        assert_eq!(found(6_001), ["crates/oa-a/src"]);
     }
 
     #[test]

@@ -7,16 +7,8 @@ use super::tree::Tree;
 use crate::Result;
 use crate::rust::lexer::{self, Kind, Token};
 
-const TABLE: &str = "xtask/src/tidy/wording.rs";
-
 /// The words that no doc begins with: a statement is wanted, and they ask a question.
 const RIDDLES: [&str; 5] = ["How", "What", "What's", "Whether", "Who"];
-
-/// Temporary: folders whose docs are being rewritten, and how many such lines they may still have. Lower them as you go.
-const UNWRITTEN: &[(&str, usize)] = &[];
-
-/// Temporary: folders whose names are being changed, and how many such identifiers they may still have. Lower them as you go.
-const UNSPELLED: &[(&str, usize)] = &[];
 
 /// Words that end in `-ise` in American English, too, beside those in `-wise`.
 const ISE: &[&str] = &[
@@ -137,10 +129,6 @@ const OTHERS: &[(&str, &str)] = &[
 
 /// Docs say what an item is or does.
 pub(super) fn first_lines(tree: &Tree<'_>) -> Result<Vec<Finding>> {
-    Ok(held(riddles(tree), UNWRITTEN))
-}
-
-fn riddles(tree: &Tree<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, _) in tree.rust() {
         let mut before: Option<Kind> = None;
@@ -158,7 +146,7 @@ fn riddles(tree: &Tree<'_>) -> Vec<Finding> {
             before = Some(token.kind);
         }
     }
-    findings
+    Ok(findings)
 }
 
 /// The word with which a doc should not begin.
@@ -170,10 +158,6 @@ fn riddle(doc: &str) -> Option<&str> {
 
 /// Identifiers and names of files are American, as std's are.
 pub(super) fn spelling(tree: &Tree<'_>) -> Result<Vec<Finding>> {
-    Ok(held(misspellings(tree), UNSPELLED))
-}
-
-fn misspellings(tree: &Tree<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, _) in tree.rust() {
         let stems = file.path.split('/').map(|part| part.strip_suffix(".rs").unwrap_or(part));
@@ -195,29 +179,7 @@ fn misspellings(tree: &Tree<'_>) -> Vec<Finding> {
         }
     }
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
-    findings
-}
-
-/// Leaves out the findings of folders that are allowed as many.
-fn held(findings: Vec<Finding>, allowed: &[(&str, usize)]) -> Vec<Finding> {
-    let is_in = |finding: &Finding, folder: &str| {
-        finding.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
-    };
-    let mut kept = Vec::new();
-    for (folder, most) in allowed {
-        let count = findings.iter().filter(|finding| is_in(finding, folder)).count();
-        if count > *most {
-            let message = format!("{count} of these lines, and {most} were the most: below");
-            kept.push(Finding::file(*folder, message));
-            kept.extend(findings.iter().filter(|finding| is_in(finding, folder)).cloned());
-        } else if count == 0 {
-            let message = format!("{folder} has none left: take it off the list");
-            kept.push(Finding::file(TABLE, message));
-        }
-    }
-    let is_free = |finding: &Finding| !allowed.iter().any(|(folder, _)| is_in(finding, folder));
-    kept.extend(findings.into_iter().filter(is_free));
-    kept
+    Ok(findings)
 }
 
 /// The British words in a name of either case, each with its American spelling.
@@ -293,36 +255,36 @@ mod tests {
     use crate::workspace::Workspace;
 
     #[track_caller]
-    fn check(rule: fn(&Tree<'_>) -> Vec<Finding>, path: &str, text: &str, lines: &[usize]) {
+    fn check(rule: fn(&Tree<'_>) -> Result<Vec<Finding>>, path: &str, text: &str, lines: &[usize]) {
         let workspace =
             Workspace { root: PathBuf::new(), target: PathBuf::new(), packages: Vec::new() };
         let tree = Tree { workspace: &workspace, files: vec![File::new(path, text)] };
-        let found: Vec<usize> = rule(&tree).iter().map(|finding| finding.line).collect();
+        let found: Vec<usize> = rule(&tree).unwrap().iter().map(|finding| finding.line).collect();
         assert_eq!(found, lines, "{text}");
     }
 
     #[test]
     fn docs_that_begin_with_a_riddle_are_found() {
-        check(riddles, "a.rs", "//! What a is.\n\n/// Who calls.\nfn b() {}\n", &[1, 3]);
-        check(riddles, "a.rs", "struct A {\n    /// Whether it is.\n    b: bool,\n}\n", &[2]);
-        check(riddles, "a.rs", "/** What's this */\nfn a() {}", &[1]);
+        check(first_lines, "a.rs", "//! What a is.\n\n/// Who calls.\nfn b() {}\n", &[1, 3]);
+        check(first_lines, "a.rs", "struct A {\n    /// Whether it is.\n    b: bool,\n}\n", &[2]);
+        check(first_lines, "a.rs", "/** What's this */\nfn a() {}", &[1]);
     }
 
     #[test]
     fn other_lines_may_begin_as_they_like() {
         let text = "/// Returns a.\n///\n/// What it costs, and who pays.\n// What a comment says.\nfn a() {}\n";
-        check(riddles, "a.rs", text, &[]);
-        check(riddles, "a.rs", "/// Whatever it is.\nfn a() { \"/// What\" }", &[]);
-        check(riddles, "a.md", "/// What a page shows.", &[]);
+        check(first_lines, "a.rs", text, &[]);
+        check(first_lines, "a.rs", "/// Whatever it is.\nfn a() { \"/// What\" }", &[]);
+        check(first_lines, "a.md", "/// What a page shows.", &[]);
     }
 
     #[test]
     fn british_parts_of_names_are_found() {
         let all = "fn memorise_calls() {}\nstruct ColourMap;\nlet SERIALISER = 1;\nlet behaviours = centred;\n\
                    fn labelled() {}\nfn grey() {}\nfn normalisation() {}\n";
-        check(misspellings, "a.rs", all, &[1, 2, 3, 4, 4, 5, 6, 7]);
-        check(misspellings, "crates/a/src/favourites.rs", "", &[0]);
-        check(misspellings, "a.rs", "fn initialise() { initialise() }", &[1]);
+        check(spelling, "a.rs", all, &[1, 2, 3, 4, 4, 5, 6, 7]);
+        check(spelling, "crates/a/src/favourites.rs", "", &[0]);
+        check(spelling, "a.rs", "fn initialise() { initialise() }", &[1]);
     }
 
     #[test]
@@ -330,8 +292,8 @@ mod tests {
         let text = "fn raised_noise_otherwise() {}\nfn four_hours() {}\nfn cancelled() { \"colour\" } // colour\n\
                     fn promises() {}\nfn labeled_meter() {}\nlet advertised = precise + our + bytewise + rising + calibrations + analyses + programmer;\n\
                     fn modeling() {}\nfn fulfilled() {}\nfn dialogue() {}\nfn centers() {}";
-        check(misspellings, "a.rs", text, &[]);
-        check(misspellings, "colour.md", "colour", &[]);
+        check(spelling, "a.rs", text, &[]);
+        check(spelling, "colour.md", "colour", &[]);
     }
 
     #[test]
@@ -344,22 +306,5 @@ mod tests {
         assert_eq!(told("signalling"), ["`signaling`"]);
         assert_eq!(told("summarisation"), ["`summarization`"]);
         assert_eq!(told("fulfil"), ["`fulfill`"]);
-    }
-
-    #[test]
-    fn counts_of_unfinished_folders_only_fall() {
-        let findings =
-            |count: usize| (0..count).map(|line| Finding::line("a/b.rs", line + 1, "x")).collect();
-        let told = |count, allowed: &[(&str, usize)]| {
-            held(findings(count), allowed).iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(told(2, &[("a", 2)]), [""; 0]);
-        assert_eq!(told(1, &[]), ["a/b.rs:1: x"]);
-        assert_eq!(told(2, &[("a", 1)]).len(), 3);
-        assert_eq!(told(1, &[("a", 2)]), [""; 0]);
-        assert_eq!(
-            told(0, &[("a", 2)]),
-            [format!("{TABLE}: a has none left: take it off the list")]
-        );
     }
 }
