@@ -30,7 +30,8 @@ use crate::structured::{DriverHandle, SendFor};
 ///
 /// Dropping the future closes the connection, and the server stops.
 pub async fn query(prompt: &str, options: &AgentOptions) -> Result<BlockStream> {
-    let mut driver = Driver::new(Arc::clone(&options.0), oa_turn::Options::default());
+    let turn = options.0.config.single_turn();
+    let mut driver = Driver::new(Arc::clone(&options.0), turn);
     driver.submit(Message::user(prompt)).await?;
     Ok(BlockStream::new(driver))
 }
@@ -80,7 +81,7 @@ where
     T: DeserializeOwned + Send + 'static,
 {
     let settings = Arc::clone(&options.0);
-    let turn = oa_turn::Options::default();
+    let turn = settings.config.single_turn();
     let mode = turn.mode;
     let driver = DriverHandle::Owned(Driver::new(Arc::clone(&settings), turn));
     SendFor::new(driver, mode, settings, Message::user(prompt), format)

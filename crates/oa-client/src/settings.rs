@@ -48,6 +48,13 @@ impl AgentConfig {
         turn
     }
 
+    /// Returns the options of a turn for a single prompt, in manual mode.
+    pub(crate) fn single_turn(&self) -> oa_turn::Options {
+        let mut options = oa_turn::Options::default();
+        options.plan_steps = self.turn.plan_steps;
+        options
+    }
+
     pub(crate) fn external_tools(&self) -> impl Iterator<Item = String> {
         let external = self.tools.iter().filter(|tool| tool.is_external());
         external.map(|tool| tool.name().to_owned())

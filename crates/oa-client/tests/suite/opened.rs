@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, stop_when};
+use oa_client::{
+    AgentEvent, AgentOptions, AgentOptionsBuilder, Client, ErrorKind, query, stop_when,
+};
 use oa_hooks::{HookDecision, Hooks};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 use oa_tools::{FnTool, tool};
@@ -70,6 +72,15 @@ async fn each_step_is_planned() {
     assert!(names(&requests[2]).is_empty());
     assert_eq!(*seen.lock().unwrap(), ["1 [] 1", r#"2 ["search"] 3"#, r#"3 ["add"] 5"#]);
     server.verify();
+}
+
+#[tokio::test]
+async fn single_prompts_are_planned_too() {
+    let server = strict([Reply::text("Hello.")]);
+    let options = agent(&server).before_step(|step| async move { step.instructions("Be brief.") });
+    let stream = query("Hi.", &options.build().unwrap()).await.unwrap();
+    assert_eq!(stream.text().await.unwrap(), "Hello.");
+    assert_eq!(server.requests()[0].messages()[0]["content"], "Be kind.\n\nBe brief.");
 }
 
 #[tokio::test]

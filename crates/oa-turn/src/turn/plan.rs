@@ -13,8 +13,15 @@ use crate::step::PlanStep;
 impl Turn {
     /// Sets the plan of the next request, after [`Action::Plan`](crate::Action::Plan). If it [ends](StepPlan::end) the
     /// turn, no request is sent; everything so far stays in history.
-    pub fn plan(&mut self, plan: StepPlan) {
+    ///
+    /// The [output tool](Self::set_output_tool) is always offered: without it the model could not answer.
+    pub fn plan(&mut self, mut plan: StepPlan) {
         let Phase::Planning { handed: true, prompt } = self.phase else { return };
+        if let (Some(names), Some(output)) = (&mut plan.only_tools, &self.output_tool)
+            && !names.iter().any(|name| **name == **output)
+        {
+            names.push(output.to_string());
+        }
         if let Some(reason) = plan.end {
             self.phase = Phase::ending(reason);
             return;

@@ -156,6 +156,21 @@ fn each_request_is_planned() {
 }
 
 #[test]
+fn the_output_tool_is_always_offered() {
+    let mut turn = planned();
+    turn.set_output_tool(Some("answer".to_owned()));
+    assert_eq!(turn.next_action(), Some(Action::Plan { step: 1 }));
+    let mut plan = StepPlan::default();
+    plan.only_tools = Some(vec!["search".to_owned()]);
+    turn.plan(plan);
+    assert!(turn.step_plan().is_some_and(|plan| plan.offers("answer") && plan.offers("search")));
+    assert_eq!(turn.next_action(), Some(Action::Request { tools: true }));
+    answer(&mut turn, vec![call("1", "answer")]);
+    assert_eq!(perform(&mut turn), Action::Plan { step: 2 });
+    assert_eq!(told(&turn)[2], r#"tool: 1="ok""#);
+}
+
+#[test]
 fn a_plan_can_end_the_turn() {
     let mut turn = planned();
     let mut plan = StepPlan::default();
