@@ -78,7 +78,7 @@ async fn each_step_is_planned() {
 async fn single_prompts_are_planned_too() {
     let server = strict([Reply::text("Hello.")]);
     let options = agent(&server).before_step(|step| async move { step.instructions("Be brief.") });
-    let stream = query("Hi.", &options.build().unwrap()).await.unwrap();
+    let mut stream = query("Hi.", &options.build().unwrap()).await.unwrap();
     assert_eq!(stream.text().await.unwrap(), "Hello.");
     assert_eq!(server.requests()[0].messages()[0]["content"], "Be kind.\n\nBe brief.");
 }
