@@ -34,7 +34,7 @@ impl Client {
 
     /// Returns the calls that wait for a result from the caller, with the input that they are to run with: in manual
     /// mode every open call, in auto mode those of [external](oa_tools::ToolBuilder::external) tools, after a turn
-    /// ended with [`FinishReason::WaitsForResults`].
+    /// ended with [`FinishReason::WaitsForResults`](oa_types::FinishReason::WaitsForResults).
     #[must_use]
     pub fn pending_calls(&self) -> Vec<ToolUseBlock> {
         let is_manual = !self.options.auto_execute_tools();
@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// Returns the calls that wait for approval, with the input they would run with. There are some after a turn
-    /// ended with [`FinishReason::ApprovalPending`].
+    /// ended with [`FinishReason::ApprovalPending`](oa_types::FinishReason::ApprovalPending).
     #[must_use]
     pub fn pending_approvals(&self) -> Vec<ToolUseBlock> {
         let waiting = self.driver.turn.calls().iter().filter(|call| call.is_waiting());
@@ -53,8 +53,8 @@ impl Client {
     /// Approves a waiting call. When none waits any more, [`continue_turn`](Self::continue_turn) runs the
     /// approved calls.
     ///
-    /// Rules and the mode are checked again before the call runs: a deny rule and [`PermissionMode::Plan`]
-    /// override an approval.
+    /// Rules and the mode are checked again before the call runs: a deny rule and
+    /// [`PermissionMode::Plan`](oa_hooks::PermissionMode::Plan) override an approval.
     ///
     /// # Errors
     ///

@@ -8,8 +8,8 @@ use crate::call::Call;
 use crate::options::Mode;
 
 impl Turn {
-    /// Returns true if the driver should hold back text after a call, because [`Action::Show`] shows it once the call
-    /// has a result.
+    /// Returns true if the driver should hold back text after a call, because
+    /// [`Action::Show`](crate::Action::Show) shows it once the call has a result.
     #[must_use]
     pub fn inlines_results(&self) -> bool {
         self.options.inline_results && self.options.mode == Mode::Auto
