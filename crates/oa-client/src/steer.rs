@@ -14,7 +14,8 @@ use crate::error::{self, Result};
 /// like a prompt; it does not count as one. [`AgentEvent::Steered`](crate::AgentEvent::Steered) says when it has
 /// entered. If the turn ends first, it continues for one more request, unless a limit or an interrupt ended it, or
 /// [`steer_after_end`](crate::AgentOptionsBuilder::steer_after_end) says otherwise. While no turn runs, and after a
-/// turn that failed or was interrupted, messages wait for the next one.
+/// turn that failed or was interrupted, messages wait for the next one. A message that has entered stays: if the request
+/// after it fails, the prompt before it stays too, and sending that prompt again is a retry.
 ///
 /// Clones are the same handle.
 #[derive(Clone, Default)]

@@ -29,9 +29,9 @@ use crate::step::planned;
 /// data to data, so that a journal can record its outcome and a replay can skip it. Wrap it in your own [`Perform`]
 /// and call the methods of this one where nothing is recorded yet; or pass it to [`drive`](oa_turn::drive) as it is.
 ///
-/// Use one for each turn: the executor's caps count what it has run. Two things need more than one step, so they are up
-/// to the driver: [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), and finding out that a server cut the
-/// prompt.
+/// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
+/// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), structured output with its retries, finding out that a
+/// server cut the prompt, and the events of steered messages.
 ///
 /// ```
 /// use oa_client::AgentOptions;

@@ -341,3 +341,16 @@ async fn a_driver_of_ones_own_plans_and_waits() {
     assert!(server.requests().iter().all(|request| request.json()["tool_choice"] == "required"));
     server.verify();
 }
+
+/// A message that has entered is not lost with the prompt before it.
+#[tokio::test]
+async fn a_failed_request_keeps_what_was_steered_before_it() {
+    let server = strict([Reply::error(400, "not today"), Reply::text("Done.")]);
+    let mut client = Client::new(agent(&server).build().unwrap()).unwrap();
+    client.steer_handle().steer("Also this.").unwrap();
+    assert_eq!(client.send("Go.").await.unwrap_err().status(), Some(400));
+    client.ask("Go.").await.unwrap();
+    let texts: Vec<String> = client.history().iter().map(Message::text).collect();
+    assert_eq!(texts, ["Go.", "Also this.", "Done."]);
+    server.verify();
+}
