@@ -135,6 +135,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[Limit { features: Features::Default, most: 4 }],
     },
     Row {
+        name: "oa-output",
+        place: Place::Layer(2),
+        ours: &["oa-json", "oa-tools", "oa-types"],
+        external: Some(&["schemars", "serde", "serde_json"]),
+        limits: &[Limit { features: Features::Default, most: 15 }],
+    },
+    Row {
         name: "oa-session-sqlite",
         place: Place::Layer(2),
         ours: &["oa-session", "oa-types"],
@@ -154,6 +161,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-aggregate",
             "oa-fallback",
+            "oa-output",
             "oa-redact",
             "oa-sse",
             "oa-tools",
@@ -175,7 +183,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-executor",
             "oa-fallback",
             "oa-hooks",
-            "oa-json",
+            "oa-output",
             "oa-redact",
             "oa-sse",
             "oa-tools",

@@ -12,8 +12,8 @@ use oa_transport::{TimeoutKind, Watch, retry_after};
 use oa_types::Permanent;
 use oa_types::wire::ServerError;
 
-use crate::format_fallback::refuses_format;
 use crate::pipeline::PipelineError;
+use oa_output::refuses_format;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -5,9 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oa_aggregate::TemplateCache;
 
-use crate::format_fallback::FormatRequest;
 use crate::negotiation::Lessons;
 use crate::server_traits::KnownModel;
+use oa_output::FormatRequest;
 
 /// The facts learned about a server, shared by all its users.
 #[derive(Debug, Default)]

@@ -139,7 +139,6 @@ mod answer_outcome;
 mod deltas;
 
 mod dialect;
-mod format_fallback;
 mod options;
 mod prepared;
 mod provider;
@@ -171,6 +170,7 @@ mod scan;
 
 mod error;
 
+pub use oa_output::{FormatFallback, FormatRequest};
 pub use oa_transport::{RequestBody, TimeoutKind};
 
 pub use crate::answer::{AnswerStream, Concluded};
@@ -182,7 +182,6 @@ pub use crate::deltas::AnswerDelta;
 pub use crate::dialect::ToolMode;
 pub use crate::endpoint::{Endpoint, EndpointBuilder};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::format_fallback::{FormatFallback, FormatRequest};
 pub use crate::inspect::{RawChat, RawResponse, Target};
 pub use crate::models::model_names;
 pub use crate::negotiation::Refusal;

@@ -3,7 +3,7 @@
 use std::mem;
 
 use crate::error::Error;
-use crate::format_fallback::FormatRequest;
+use oa_output::FormatRequest;
 
 /// The form of a request, as far as servers differ in what they accept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

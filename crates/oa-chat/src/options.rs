@@ -7,9 +7,9 @@ use oa_transport::Timeouts;
 use oa_types::wire::ChatParameters;
 
 use crate::dialect::ToolMode;
-use crate::format_fallback::FormatFallback;
 use crate::pipeline::OnBadChunk;
 use crate::thinking::Thinking;
+use oa_output::FormatFallback;
 
 /// Limits on the memory that a server's answer may take.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -12,11 +12,11 @@ use crate::dialect::TextDialect;
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Offer};
 use crate::error::{Error, Result};
-use crate::format_fallback::FormatRequest;
 use crate::negotiation::Way;
 use crate::options::{ChatOptions, SystemRole};
 use crate::server_traits::ServerTraits;
 use crate::wire_format::WireFormat;
+use oa_output::FormatRequest;
 
 /// [`ChatOptions`] shared by many requests, with the bytes they have in common. Cheap to clone.
 ///

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
 use oa_executor::ToolEvent;
+use oa_output::Validation;
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
@@ -23,7 +24,7 @@ use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
 use crate::step;
-use crate::structured::{Output, Validation};
+use crate::structured::Output;
 use crate::trace::Trace;
 use crate::work::{Done, Work};
 
@@ -254,7 +255,7 @@ impl Driver {
         let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
         let validation = match failure {
-            Some(_) => Validation::AsItIs,
+            Some(_) => Validation::Unchanged,
             None => self.validate(&mut message),
         };
         let answer = Answer::from(&message);

@@ -25,9 +25,16 @@ pub(crate) fn turn(error: oa_turn::Error) -> Error {
     Error::new(kind, error.to_string()).with_cause(error)
 }
 
-/// Creates the error for missing structured output. The message may quote the model.
-pub(crate) fn output(kind: ErrorKind, message: &str, model_output: Option<String>) -> Error {
-    let error = Error::new(kind, strip_invisible(message));
+/// Converts an error of structured output. Its message may quote the model.
+pub(crate) fn output(error: oa_output::Error) -> Error {
+    let kind = match error.kind {
+        oa_output::ErrorKind::Config => ErrorKind::Config,
+        oa_output::ErrorKind::Interrupted => ErrorKind::Interrupted,
+        _ => ErrorKind::Output,
+    };
+    let message = strip_invisible(&error.message);
+    let model_output = error.model_output;
+    let error = Error::new(kind, message);
     match model_output {
         Some(output) => error.with_model_output(output),
         None => error,

@@ -48,7 +48,6 @@ mod step;
 mod steps;
 pub mod stop_when;
 
-mod response_format;
 mod structured;
 
 mod decision;
@@ -76,13 +75,13 @@ pub use crate::options::AgentOptions;
 pub use crate::query::query_for;
 pub use crate::query::{query, query_for_format};
 pub use crate::reply::Reply;
-pub use crate::response_format::ResponseFormat;
 pub use crate::steer::SteerHandle;
 pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
 pub use crate::terminal::TerminalPrompt;
+pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

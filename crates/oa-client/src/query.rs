@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::driver::Driver;
 use crate::error::Result;
 use crate::options::AgentOptions;
-use crate::response_format::ResponseFormat;
 use crate::stream::BlockStream;
 use crate::structured::{DriverHandle, SendFor};
+use oa_output::ResponseFormat;
 
 /// Sends one prompt and streams the answer; keeps no history and runs no tools.
 ///

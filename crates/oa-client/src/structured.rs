@@ -1,8 +1,6 @@
 //! Structured output: request, validation, retries.
 
 mod conversation;
-mod output;
-mod reader;
 mod stream;
 mod validation;
 
@@ -10,21 +8,21 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oa_chat::FormatRequest;
+use oa_output::{FormatRequest, OutputOptions, OutputValidator};
 use oa_turn::Mode;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
+use oa_output::ResponseFormat;
 
 pub use crate::structured::conversation::Structured;
 
 pub(crate) use crate::structured::conversation::DriverHandle;
-pub(crate) use crate::structured::output::{Output, Validation};
 pub use crate::structured::stream::{Partial, StructuredStream};
+pub(crate) use crate::structured::validation::Output;
 
 /// The way structured output is requested from the model.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -164,9 +162,13 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
         let is_vain = tool.is_some() && matches!(output, OutputMode::Format | OutputMode::Prompt);
         let tool = by_tool.then(|| tool.unwrap_or_else(|| "final_answer".to_owned()));
         let first = first.filter(|_| !by_tool);
-        let held_bytes = base.chat.limits.answer.held_bytes;
-        let output = Output::new(format, tool, first, mode, tries, held_bytes, Box::new(validator));
-        let stream = StructuredStream::new(driver, base, prompt, Box::new(output), found);
+        let mut options = OutputOptions::default();
+        options.held_bytes = base.chat.limits.answer.held_bytes;
+        options.runs_calls = mode == Mode::Auto;
+        (options.tool, options.first, options.tries) = (tool, first, tries);
+        let validator = OutputValidator::new(format, options, Box::new(validator));
+        let output = Box::new(Output::new(validator));
+        let stream = StructuredStream::new(driver, base, prompt, output, found);
         if is_vain {
             let message = "tool_name has no effect where there is no output tool";
             return stream.refused(Error::config(message));

@@ -129,6 +129,8 @@ pub use oa_hooks as hooks;
 #[doc(inline)]
 pub use oa_json as json;
 #[doc(inline)]
+pub use oa_output as output;
+#[doc(inline)]
 pub use oa_redact as redact;
 #[cfg(feature = "router")]
 #[doc(inline)]

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
-use crate::response_format::ResponseFormat;
 use crate::structured::{DriverHandle, SendFor};
+use oa_output::ResponseFormat;
 
 impl Client {
     /// Sends a prompt and returns a value of type `T`; await it for the whole answer.

@@ -2,10 +2,10 @@
 
 use oa_types::{AssistantMessage, FinishReason, Usage};
 
-use super::output::Output;
 use crate::driver::Driver;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::settings::Settings;
+use oa_output::OutputValidator;
 
 /// A typed answer, returned by [`Client::send_for`](crate::Client::send_for).
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +51,7 @@ impl std::ops::DerefMut for DriverHandle<'_> {
 
 impl Settings {
     /// Returns these settings, changed for structured output.
-    pub(super) fn for_output(&self, output: &Output) -> Result<Self> {
+    pub(super) fn for_output(&self, output: &OutputValidator) -> Result<Self> {
         let mut settings = self.clone();
         let format = output.format();
         if self.config.turn.inline_results {
@@ -68,7 +68,7 @@ impl Settings {
             return Err(Error::config(message));
         }
         let mut parameters = settings.chat.parameters.clone();
-        output.offer(&settings.config.tools, &mut parameters)?;
+        output.offer(&settings.config.tools, &mut parameters).map_err(error::output)?;
         settings.change_chat(|chat| {
             chat.parameters = parameters;
             chat.format_fallback = output.fallback();

@@ -3,17 +3,16 @@ use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oa_types::{FinishReason, Message};
+use oa_types::{ContentBlock, FinishReason, Message};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::conversation::{DriverHandle, Structured};
-use super::output::Output;
-use super::reader::Reader;
-use crate::error::{Error, Result};
+use super::validation::Output;
+use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
-use crate::response_format::ResponseFormat;
 use crate::settings::Settings;
+use oa_output::{OutputReader, ResponseFormat};
 
 /// A stream of partial values of a typed answer, returned by [`SendFor::stream`](crate::SendFor::stream).
 ///
@@ -37,7 +36,7 @@ pub struct StructuredStream<'a, T> {
     found: Arc<Mutex<Option<T>>>,
     format: ResponseFormat,
     tool: Option<String>,
-    reader: Reader,
+    reader: OutputReader,
 }
 
 enum Stage {
@@ -71,10 +70,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         output: Box<Output>,
         found: Arc<Mutex<Option<T>>>,
     ) -> Self {
-        let format = output.format().clone();
-        let tool = output.tool().map(str::to_owned);
+        let format = output.validator.format().clone();
+        let tool = output.validator.tool().map(str::to_owned);
         let stage = Stage::New { prompt, output };
-        let (is_begun, reader) = (false, Reader::new(base.chat.limits.answer.held_bytes));
+        let (is_begun, reader) = (false, OutputReader::new(base.chat.limits.answer.held_bytes));
         Self { driver, base, stage, is_begun, found, format, tool, reader }
     }
 
@@ -200,7 +199,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         };
         let value = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = self.driver.output.as_mut();
-        let tries = output.as_ref().map_or(0, |output| output.tries());
+        let tries = output.as_ref().map_or(0, |output| output.validator.tries());
         match (value, output) {
             (Some(value), _) => Ok(Structured {
                 value,
@@ -209,7 +208,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 usage: self.driver.metadata.usage,
                 finish_reason: reason,
             }),
-            (None, Some(output)) => Err(output.error(&reason)),
+            (None, Some(output)) => Err(error::output(output.validator.error(&reason))),
             (None, None) => Err(Error::config("nothing was asked for")),
         }
     }
@@ -229,17 +228,33 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
         }
     }
 
+    /// Reads the part of the answer that an event has, and returns true if more of the value can be seen.
+    fn read(&mut self, event: &AgentEvent) -> bool {
+        match (event, &self.tool) {
+            (AgentEvent::AnswerStart, _) => self.reader.begin_answer(),
+            (AgentEvent::Block(ContentBlock::Text(text)), None) => {
+                self.reader.push_text(&text.text);
+            }
+            (AgentEvent::ToolUseDelta(delta), Some(tool)) => {
+                let is_output = delta.name.as_ref() == Some(tool);
+                self.reader.push_call(delta.call, is_output, &delta.arguments);
+            }
+            _ => {}
+        }
+        self.reader.has_grown()
+    }
+
     /// Takes one step.
     async fn step(&mut self) -> Result<Step> {
         match &self.stage {
             Stage::Over(_) | Stage::Failed(_) => return Ok(Step::Over),
             Stage::New { output, .. } => {
-                let settings = self.base.for_output(output)?;
+                let settings = self.base.for_output(&output.validator)?;
                 self.driver.settings = Arc::new(settings);
                 if let Stage::New { prompt, output } =
                     std::mem::replace(&mut self.stage, Stage::Reading)
                 {
-                    self.driver.turn.set_output_tool(output.tool().map(str::to_owned));
+                    self.driver.turn.set_output_tool(output.validator.tool().map(str::to_owned));
                     self.driver.output = Some(output);
                     self.stage = Stage::Sending(prompt);
                 }
@@ -257,7 +272,7 @@ impl<'a, T: DeserializeOwned + Send + 'static> StructuredStream<'a, T> {
                 if let AgentEvent::TurnEnd(reason) = &event {
                     self.stage = Stage::Over(reason.clone());
                 }
-                let grows = self.reader.take(&event, self.tool.as_deref());
+                let grows = self.read(&event);
                 return Ok(Step::Event { event, grows });
             }
         }

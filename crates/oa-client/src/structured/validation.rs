@@ -1,22 +1,39 @@
 //! The driver's part of structured output: validates answers before the turn takes them.
 
+use std::ops::Range;
+
+use oa_output::{OutputValidator, Validation};
 use oa_turn::{Answer, AskOutcome, StepOutcome};
 use oa_types::{AssistantMessage, Message, MessageRole};
 
-use super::output::Validation;
 use crate::driver::Driver;
+
+/// Structured output of the turn in progress.
+pub(crate) struct Output {
+    pub(super) validator: OutputValidator,
+    /// Ranges in history of invalid answers and their corrections.
+    failed: Vec<Range<usize>>,
+}
+
+impl Output {
+    pub(super) fn new(validator: OutputValidator) -> Self {
+        Self { validator, failed: Vec::new() }
+    }
+}
 
 impl Driver {
     /// Validates an answer, if structured output is wanted.
     pub(crate) fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
-        self.output.as_mut().map_or(Validation::AsItIs, |output| output.validate(message))
+        self.output
+            .as_mut()
+            .map_or(Validation::Unchanged, |output| output.validator.validate(message))
     }
 
     /// Passes an answer to the turn, with its correction.
     pub(crate) fn take_answer(&mut self, answer: Answer, validation: Validation) {
         let begin = self.turn.history().len();
         let (is_failed, correction) = match validation {
-            Validation::AsItIs => (false, None),
+            Validation::Unchanged => (false, None),
             Validation::Failed => (true, None),
             Validation::Correct(words) => (false, Some(words)),
         };

@@ -3,5 +3,4 @@
 
 mod keys;
 mod opened;
-mod response_format;
 mod steps;

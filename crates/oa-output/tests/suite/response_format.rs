@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use oa_client::ResponseFormat;
+use oa_output::ResponseFormat;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 

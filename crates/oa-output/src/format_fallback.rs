@@ -57,8 +57,8 @@ impl FormatRequest {
         }
     }
 
-    /// Sets the response format of a request.
-    pub(crate) fn apply(self, parameters: &mut ChatParameters) {
+    /// Changes a request to be sent this way.
+    pub fn apply(self, parameters: &mut ChatParameters) {
         match self {
             Self::Schema => {}
             Self::Object => parameters.response_format = Some(json!({ "type": "json_object" })),
@@ -67,9 +67,10 @@ impl FormatRequest {
     }
 }
 
-/// Returns `true` if an error message says that the server, or its model, does not support the response format. A
-/// message about the schema itself does not count.
-pub(crate) fn refuses_format(status: u16, message: &str) -> bool {
+/// Returns true if an error response says that the server, or its model, does not support the response format. An
+/// error about the schema itself does not count.
+#[must_use]
+pub fn refuses_format(status: u16, message: &str) -> bool {
     // 500: llama.cpp before it knew schemas; 405: a gateway.
     if !matches!(status, 400 | 404 | 405 | 422 | 500 | 501) {
         return false;

@@ -7,20 +7,15 @@ use serde_json::{Value, json};
 
 /// A response format: a name and a JSON Schema of an object.
 ///
-/// For [`response_format`](crate::AgentOptionsBuilder::response_format);
-/// [`Client::send_for`](crate::Client::send_for) makes its own.
+/// In `oa-client`, `AgentOptionsBuilder::response_format` takes one; `Client::send_for` makes its own.
 ///
 /// ```
-/// use oa_client::{AgentOptions, ResponseFormat};
-/// use serde_json::json;
+/// use oa_output::ResponseFormat;
+/// use serde_json::{Value, json};
 ///
 /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
-/// let options = AgentOptions::builder()
-///     .model("any")
-///     .response_format(ResponseFormat::new("place", schema))
-///     .build()?;
-/// assert_eq!(options.response_format().unwrap()["json_schema"]["name"], "place");
-/// # Ok::<(), oa_client::Error>(())
+/// let format = Value::from(ResponseFormat::new("place", schema));
+/// assert_eq!(format["json_schema"]["name"], "place");
 /// ```
 #[derive(Clone, PartialEq)]
 pub struct ResponseFormat {
@@ -68,7 +63,7 @@ impl ResponseFormat {
     /// Declare a member for reasoning before the members that depend on it.
     ///
     /// ```
-    /// use oa_client::ResponseFormat;
+    /// use oa_output::ResponseFormat;
     /// use schemars::JsonSchema;
     /// use serde_json::{Value, json};
     ///
@@ -131,7 +126,8 @@ impl ResponseFormat {
     }
 
     /// Returns the wanted value of an incomplete object, with defaults added.
-    pub(crate) fn complete(&self, object: &Value) -> Value {
+    #[must_use]
+    pub fn complete(&self, object: &Value) -> Value {
         self.unwrapped(complete_arguments(&self.schema, object.clone()))
     }
 
@@ -142,13 +138,15 @@ impl ResponseFormat {
         }
     }
 
-    /// Returns the wanted part of a partial object.
-    pub(crate) fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+    /// Returns the wanted part of an incomplete object; `None` if it has not begun.
+    #[must_use]
+    pub fn wanted<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         if self.is_wrapped { object.get(wrapped::MEMBER) } else { Some(object) }
     }
 
-    /// True if the schema is one of an object.
-    pub(crate) fn is_of_object(&self) -> bool {
+    /// Returns true if the schema describes an object.
+    #[must_use]
+    pub fn is_of_object(&self) -> bool {
         self.schema.get("type").is_some_and(|of| of == "object")
     }
 }

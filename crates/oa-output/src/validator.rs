@@ -1,41 +1,78 @@
-//! Validates the answers of a turn with structured output.
+use std::fmt;
 
-use std::ops::Range;
-
-use oa_chat::{FormatFallback, FormatRequest};
 use oa_json::{ErrorKind as JsonErrorKind, Limits, find_object};
 use oa_tools::{Registry, tool};
-use oa_turn::Mode;
 use oa_types::wire::{ChatParameters, ToolChoice};
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, TextBlock, ToolUseBlock, ToolUseError,
 };
 use serde_json::Value;
 
-use crate::error::{self, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
+use crate::format_fallback::{FormatFallback, FormatRequest};
 use crate::response_format::ResponseFormat;
 
 /// Validates the answers of a turn until one matches.
-pub(crate) struct Output {
+///
+/// Without I/O: give it each answer, and act on the [`Validation`] that it returns.
+///
+/// ```
+/// use oa_output::{OutputOptions, OutputValidator, ResponseFormat, Validation};
+/// use oa_types::{AssistantMessage, TextBlock};
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+/// let format = ResponseFormat::new("count", schema);
+/// let check = format.clone();
+/// let check = move |value| check.check(value).map(drop).map_err(|error| error.to_string());
+/// let mut validator = OutputValidator::new(format, OutputOptions::default(), Box::new(check));
+///
+/// let mut answer = AssistantMessage::new([TextBlock::new("There are three.").into()]);
+/// let Validation::Correct(words) = validator.validate(&mut answer) else { panic!() };
+/// assert!(words.starts_with("No answer yet: there is no JSON object in the answer."));
+///
+/// let mut answer = AssistantMessage::new([TextBlock::new(r#"{"n": 3}"#).into()]);
+/// assert_eq!(validator.validate(&mut answer), Validation::Unchanged);
+/// assert_eq!(validator.tries(), 2);
+/// ```
+pub struct OutputValidator {
     format: ResponseFormat,
     /// The output tool, if the model answers by one.
-    tool: Option<String>,
-    /// The first form of the request, if there is a fallback.
-    first: Option<FormatRequest>,
-    mode: Mode,
-    validator: Box<Validator>,
-    most: u32,
+    options: OutputOptions,
+    check: Box<OutputCheck>,
     limits: Limits,
     tries: u32,
-    /// Ranges in history of invalid answers and their corrections.
-    pub(super) failed: Vec<Range<usize>>,
-    is_found: bool,
     /// True if an answer was cut off before, so that the model was told to be brief.
     was_cut: bool,
     problem: Option<Problem>,
 }
 
-pub(crate) type Validator = dyn Fn(Value) -> Result<(), String> + Send + Sync;
+/// A check of a value; its error is what the model reads.
+pub type OutputCheck = dyn Fn(Value) -> Result<(), String> + Send + Sync;
+
+/// Options of an [`OutputValidator`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct OutputOptions {
+    /// The name of the output tool, if the model answers by a call.
+    pub tool: Option<String>,
+    /// The way the format is requested first, if weaker ways may follow.
+    pub first: Option<FormatRequest>,
+    /// True if calls run by themselves, so that the model reads an error as the result of its call. False if the
+    /// caller answers them.
+    pub runs_calls: bool,
+    /// The number of answers that are validated before it gives up; at least 1, and 3 by default.
+    pub tries: u32,
+    /// The memory that a value may take, in bytes.
+    pub held_bytes: usize,
+}
+
+impl Default for OutputOptions {
+    fn default() -> Self {
+        let held_bytes = Limits::default().held_bytes;
+        Self { tool: None, first: None, runs_calls: false, tries: 3, held_bytes }
+    }
+}
 
 /// Why the last answer is invalid.
 struct Problem {
@@ -54,13 +91,15 @@ enum ProblemKind {
     Unfit,
 }
 
-/// The next step after an answer.
-pub(crate) enum Validation {
-    /// The usual step.
-    AsItIs,
-    /// The model reads the error as the result of its call.
+/// What follows an answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[must_use]
+pub enum Validation {
+    /// The answer matches, or nothing more can be done about it: the turn goes on as without structured output.
+    Unchanged,
+    /// The answer does not match: the model reads the error as the result of its call.
     Failed,
-    /// The model reads the error as a user message.
+    /// The answer does not match: the model reads this as a user message.
     Correct(String),
 }
 
@@ -79,57 +118,49 @@ const KEPT: usize = 2000;
 const TOO_LONG: &str = "the answer was too long and was cut off before its end; be brief: write short texts and \
                         short lists";
 
-impl Output {
-    pub(crate) fn new(
-        format: ResponseFormat,
-        tool: Option<String>,
-        first: Option<FormatRequest>,
-        mode: Mode,
-        most: u32,
-        held_bytes: usize,
-        validator: Box<Validator>,
-    ) -> Self {
+impl OutputValidator {
+    /// Creates a validator of answers in a format.
+    #[must_use]
+    pub fn new(format: ResponseFormat, options: OutputOptions, check: Box<OutputCheck>) -> Self {
         let mut limits = Limits::default();
-        limits.held_bytes = held_bytes;
-        Self {
-            format,
-            tool,
-            first,
-            mode,
-            validator,
-            most,
-            limits,
-            tries: 0,
-            failed: Vec::new(),
-            is_found: false,
-            was_cut: false,
-            problem: None,
-        }
+        limits.held_bytes = options.held_bytes;
+        Self { format, options, check, limits, tries: 0, was_cut: false, problem: None }
     }
 
-    pub(crate) fn format(&self) -> &ResponseFormat {
+    /// Returns the format.
+    #[must_use]
+    pub fn format(&self) -> &ResponseFormat {
         &self.format
     }
 
-    pub(crate) fn tool(&self) -> Option<&str> {
-        self.tool.as_deref()
+    /// Returns the name of the output tool, if the model answers by a call.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        self.options.tool.as_deref()
     }
 
     /// Returns the fallback for servers that reject the format.
-    pub(crate) fn fallback(&self) -> Option<FormatFallback> {
-        self.first.map(|first| FormatFallback::new(first, self.format.schema()))
+    #[must_use]
+    pub fn fallback(&self) -> Option<FormatFallback> {
+        self.options.first.map(|first| FormatFallback::new(first, self.format.schema()))
     }
 
-    pub(crate) fn tries(&self) -> u32 {
+    /// Returns the number of answers that were validated.
+    #[must_use]
+    pub fn tries(&self) -> u32 {
         self.tries
     }
 
-    /// Adds the form of the answer to a request.
-    pub(crate) fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<()> {
-        if self.most == 0 {
+    /// Adds the format, or the output tool, to a request that offers `tools`.
+    ///
+    /// # Errors
+    ///
+    /// `Config` if no tries are allowed, or if the output tool cannot be offered.
+    pub fn offer(&self, tools: &Registry, request: &mut ChatParameters) -> Result<(), Error> {
+        if self.options.tries == 0 {
             return Err(Error::config("no answer is one of 0 tries"));
         }
-        let Some(name) = &self.tool else {
+        let Some(name) = self.tool() else {
             request.response_format = Some(self.format.clone().into());
             return Ok(());
         };
@@ -142,7 +173,7 @@ impl Output {
         // Only what is told of it is needed: its calls are answers, and never run.
         let tool = tool(name, description).schema(self.format.schema().clone());
         let tool = tool.build(|_| async { Ok(Value::Null) });
-        tool.check()?;
+        tool.check().map_err(|error| Error::config(error.to_string()))?;
         request.tools.push(tool.spec());
         request.response_format = None;
         if request.tool_choice != Some(ToolChoice::Auto) {
@@ -152,8 +183,8 @@ impl Output {
     }
 
     /// Validates an answer. A call of the output tool is replaced by the answer as text.
-    pub(super) fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
-        let (tool, is_auto) = (self.tool.clone(), self.mode == Mode::Auto);
+    pub fn validate(&mut self, message: &mut AssistantMessage) -> Validation {
+        let (tool, is_auto) = (self.options.tool.clone(), self.options.runs_calls);
         let is_own = |block: &ContentBlock| tool.is_some() && name_of(block) == tool.as_deref();
         let is_call = |block: &&ContentBlock| match block {
             ContentBlock::ToolUse(_) => true,
@@ -170,7 +201,7 @@ impl Output {
             let words = "the model called tools, which are not run here: answer its calls and go \
                          on, or set auto_execute_tools";
             self.fails(ProblemKind::Calls, words.to_owned(), message.text());
-            return Validation::AsItIs;
+            return Validation::Unchanged;
         }
         self.tries += 1;
         let own: Vec<&ContentBlock> =
@@ -182,14 +213,13 @@ impl Output {
         let (error, raw) = match candidate {
             Candidate::Object(object) => {
                 let raw = object.to_string();
-                match (self.validator)(object) {
+                match (self.check)(object) {
                     Ok(()) => {
-                        self.is_found = true;
                         self.problem = None;
                         if !is_text {
                             stand_for(message, raw);
                         }
-                        return Validation::AsItIs;
+                        return Validation::Unchanged;
                     }
                     Err(error) => (error, raw),
                 }
@@ -214,7 +244,7 @@ impl Output {
             ProblemKind::Unfit => false,
             ProblemKind::Calls | ProblemKind::Refused => true,
         };
-        let is_over = is_hopeless || self.tries >= self.most;
+        let is_over = is_hopeless || self.tries >= self.options.tries;
         if !is_text && !is_over && is_auto {
             let mut own = message.content.iter_mut().filter(|block| name_of(block).is_some());
             if let Some(block) = own.next() {
@@ -227,14 +257,14 @@ impl Output {
         if !is_text {
             stand_for(message, raw);
         }
-        if is_over { Validation::AsItIs } else { Validation::Correct(self.correction(&error)) }
+        if is_over { Validation::Unchanged } else { Validation::Correct(self.correction(&error)) }
     }
 
     /// Returns the correction that the model is sent.
     fn correction(&self, error: &str) -> String {
         let error = error.trim_end_matches('.');
         let schema = self.format.schema();
-        match &self.tool {
+        match self.tool() {
             Some(tool) => format!("No answer yet: {error}. Call {tool} with the answer."),
             None if schema.to_string().len() > SCHEMA => {
                 format!("No answer yet: {error}. Answer with one JSON object and nothing else.")
@@ -248,11 +278,11 @@ impl Output {
     }
 
     /// Returns why there is no answer, at the end of a turn.
-    pub(crate) fn error(&mut self, reason: &FinishReason) -> Error {
+    pub fn error(&mut self, reason: &FinishReason) -> Error {
         let (message, said) = match self.problem.take() {
             _ if *reason == FinishReason::Interrupted => {
                 let message = "interrupted before there was an answer";
-                return error::output(ErrorKind::Interrupted, message, None);
+                return Error::new(ErrorKind::Interrupted, message);
             }
             Some(Problem { kind: ProblemKind::CutOff, said, .. }) => {
                 let message = "the answer was cut off by the limit of tokens: bound the texts and lists of its \
@@ -262,9 +292,7 @@ impl Output {
             Some(Problem { kind: ProblemKind::Refused, said, .. }) => {
                 ("the model refused to answer".to_owned(), Some(said))
             }
-            Some(Problem { kind: ProblemKind::Calls, words, said })
-                if self.mode == Mode::Manual =>
-            {
+            Some(Problem { kind: ProblemKind::Calls, words, said }) if !self.options.runs_calls => {
                 (words, Some(said))
             }
             problem if *reason == FinishReason::ApprovalPending => {
@@ -286,7 +314,17 @@ impl Output {
             None => (format!("the turn ended before there was an answer: {reason}"), None),
         };
         let said = said.filter(|said| !said.is_empty()).map(|said| bounded(&said, KEPT));
-        error::output(ErrorKind::Output, &message, said)
+        Error { model_output: said, ..Error::new(ErrorKind::Output, message) }
+    }
+}
+
+impl fmt::Debug for OutputValidator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputValidator")
+            .field("format", &self.format)
+            .field("options", &self.options)
+            .field("tries", &self.tries)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,84 @@
+use oa_json::{Limits, ObjectFinder, PartialReader};
+
+/// Reads structured output as it arrives, from text or from the arguments of a call.
+///
+/// ```
+/// use oa_output::OutputReader;
+/// use serde_json::json;
+///
+/// let mut reader = OutputReader::new(1 << 20);
+/// reader.begin_answer();
+/// reader.push_text("It is {\"city\": \"Os");
+/// assert!(reader.has_grown());
+/// assert_eq!(reader.json().value(), Some(&json!({"city": "Os"})));
+/// ```
+#[derive(Debug)]
+pub struct OutputReader {
+    limits: Limits,
+    text: ObjectFinder,
+    call: PartialReader,
+    /// The index of the call to read.
+    place: Option<usize>,
+    answers: u32,
+    shown: u64,
+}
+
+impl OutputReader {
+    /// Creates a reader of answers whose value takes at most `held_bytes` of memory.
+    #[must_use]
+    pub fn new(held_bytes: usize) -> Self {
+        let mut limits = Limits::default();
+        limits.held_bytes = held_bytes;
+        Self::of_answer(0, limits)
+    }
+
+    fn of_answer(answers: u32, limits: Limits) -> Self {
+        Self {
+            limits,
+            text: ObjectFinder::with_limits(limits),
+            call: PartialReader::with_limits(limits),
+            place: None,
+            answers,
+            shown: 0,
+        }
+    }
+
+    /// Notes that an answer begins. The value starts over.
+    pub fn begin_answer(&mut self) {
+        *self = Self::of_answer(self.answers + 1, self.limits);
+    }
+
+    /// Reads more of the answer's text.
+    pub fn push_text(&mut self, text: &str) {
+        self.text.push(text);
+    }
+
+    /// Reads more of a call: the index of the call in its answer, and a fragment of its arguments. Once
+    /// `is_output` is true for a call, the value is read from that call.
+    pub fn push_call(&mut self, call: usize, is_output: bool, fragment: &str) {
+        if self.place.is_none() && is_output {
+            self.place = Some(call);
+        }
+        if self.place == Some(call) {
+            self.call.push(fragment);
+        }
+    }
+
+    /// Returns true if more of the value can be seen than at the last call.
+    pub fn has_grown(&mut self) -> bool {
+        let revision = self.json().revision();
+        std::mem::replace(&mut self.shown, revision) != revision
+    }
+
+    /// Returns the JSON reader, which has the value so far.
+    #[must_use]
+    pub fn json(&self) -> &PartialReader {
+        if self.place.is_some() { &self.call } else { self.text.object() }
+    }
+
+    /// Returns the number of the answer, counted from 1.
+    #[must_use]
+    pub fn answer(&self) -> u32 {
+        self.answers
+    }
+}
