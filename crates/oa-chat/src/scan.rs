@@ -101,11 +101,7 @@ impl Scan {
                 self.arguments = None;
                 continue;
             }
-            return Some(Delta::CallStart {
-                call: self.calls - 1,
-                id: &self.id,
-                name: &self.told,
-            });
+            return Some(Delta::CallStart { call: self.calls - 1, id: &self.id, name: &self.told });
         }
     }
 

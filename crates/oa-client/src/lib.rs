@@ -67,7 +67,7 @@ mod error;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::event::{AgentEvent, CallDenied, ToolUseDelta};
+pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::options::AgentOptions;

@@ -8,6 +8,7 @@ use oa_aggregate::{
     ThinkTags,
 };
 use oa_types::ContentBlock;
+use serde_json::json;
 
 use crate::{Outcome, Told, delta, finish, fragment, run, text};
 
