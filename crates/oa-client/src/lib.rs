@@ -42,6 +42,7 @@ mod client;
 mod event;
 mod interrupt;
 mod metadata;
+mod nested;
 mod reply;
 mod steer;
 mod step;
@@ -70,6 +71,7 @@ pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
+pub use crate::nested::ParentAgent;
 pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;

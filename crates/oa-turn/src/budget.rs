@@ -23,6 +23,12 @@ impl Spent {
         Self { calls, tokens, cost }
     }
 
+    /// Returns true if nothing was spent.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
@@ -41,6 +47,40 @@ impl Spent {
             tokens: self.tokens.saturating_sub(earlier.tokens),
             cost: self.cost.saturating_sub(earlier.cost),
         }
+    }
+}
+
+/// A budget that several turns use up: what was left of it, and what they have spent since.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct BudgetLedger {
+    left: BudgetLeft,
+    spent: Spent,
+    taken: Spent,
+}
+
+impl BudgetLedger {
+    /// Opens a ledger of what is left of a budget.
+    #[must_use]
+    pub fn new(left: BudgetLeft) -> Self {
+        Self { left, ..Self::default() }
+    }
+
+    /// Enters what one of the turns has spent.
+    pub fn charge(&mut self, spent: Spent) {
+        self.spent = self.spent.plus(spent);
+    }
+
+    /// Returns what is left now.
+    #[must_use]
+    pub fn left(&self) -> BudgetLeft {
+        self.left.after(self.spent)
+    }
+
+    /// Returns what was spent since this was called last, for [`Turn::charge`](crate::Turn::charge).
+    pub fn take(&mut self) -> Spent {
+        let new = self.spent.since(self.taken);
+        self.taken = self.spent;
+        new
     }
 }
 
@@ -65,6 +105,12 @@ impl BudgetLeft {
     #[must_use]
     pub fn new(calls: Option<u32>, tokens: Option<u64>, cost: Option<Cost>) -> Self {
         Self { calls, tokens, cost }
+    }
+
+    /// Returns true if nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
     }
 
     /// Returns what is left after more was spent.

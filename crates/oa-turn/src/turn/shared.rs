@@ -26,7 +26,7 @@ impl Turn {
     /// Uses up the budgets of this turn for what one of its sub-agents has spent. If nothing is left of the tokens or
     /// the money, the turn ends by that limit, without another request.
     pub fn charge(&mut self, spent: Spent) {
-        if spent != Spent::default() {
+        if !spent.is_zero() {
             self.progress.shared.get_or_insert_default();
             self.spend(spent);
         }
