@@ -47,6 +47,7 @@ impl Turn {
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
             StepOutcome::Run(outcome) => {
+                self.charge(outcome.spent);
                 self.take_results(outcome);
                 Ok(())
             }
@@ -215,7 +216,7 @@ impl Turn {
             }
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
-                Step::Run(RunStep { calls: calls.collect() })
+                Step::Run(RunStep { calls: calls.collect(), left: self.left() })
             }
             Action::Show { block } => Step::Show { block },
             Action::Submit { prompt, steered } => {
