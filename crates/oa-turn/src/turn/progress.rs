@@ -12,6 +12,13 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
+    /// The index of the prompt, or of the last user message of a conversation that is continued without one. Known if
+    /// conversations are shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) prompt: Option<usize>,
+    /// True if the request in progress was refused as too long before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_overflow: bool,
 }
 
 /// The budget used so far.
