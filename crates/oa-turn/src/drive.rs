@@ -9,6 +9,7 @@ use crate::action::Decision;
 use crate::call::Fit;
 use crate::plan::StepPlan;
 use crate::repair::unanswered;
+use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
     PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
@@ -119,6 +120,16 @@ pub trait Perform {
         async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
     }
 
+    /// Shortens the conversation if it is too long for the model. It is called before each request if
+    /// [`shorten`](crate::Options::shorten) is set, and once more if [`ask`](Self::ask) failed with the kind
+    /// `context_overflow`. By default, it is sent as it is.
+    fn shorten(
+        &self,
+        _step: ShortenStep,
+    ) -> impl Future<Output = Result<ShortenOutcome, Self::Error>> {
+        async { Ok(ShortenOutcome::Keep) }
+    }
+
     /// Asks the model.
     fn ask(&self, step: AskStep) -> impl Future<Output = Result<AskOutcome, Self::Error>>;
 
@@ -224,6 +235,7 @@ pub async fn drive<P: Perform>(
             Step::Plan(step) => perform.plan(step).await.map(StepOutcome::Plan),
             Step::Review(step) => perform.review(step).await.map(StepOutcome::Review),
             Step::Run(step) => perform.run(step).await.map(StepOutcome::Run),
+            Step::Shorten(step) => perform.shorten(step).await.map(StepOutcome::Shorten),
             Step::SubmitPrompt(step) => {
                 perform.submit_prompt(step).await.map(StepOutcome::SubmitPrompt)
             }

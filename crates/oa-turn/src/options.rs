@@ -44,6 +44,10 @@ pub struct Options {
     /// True if each request is planned first, by [`Action::Plan`](crate::Action::Plan). False by default.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub plan_steps: bool,
+    /// True if the conversation may be shortened before each request, by [`Action::Shorten`](crate::Action::Shorten),
+    /// and once more if a server refuses it as too long. False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shorten: bool,
     /// The use of messages that were [steered](crate::Turn::steer) into a turn after its last request.
     /// [`SteerAfterEnd::Continue`] by default.
     #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
@@ -90,6 +94,7 @@ impl Default for Options {
             final_text_only: false,
             inline_results: false,
             plan_steps: false,
+            shorten: false,
             steer_after_end: SteerAfterEnd::Continue,
         }
     }

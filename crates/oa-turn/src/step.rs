@@ -10,6 +10,7 @@ use crate::budget::{BudgetLeft, Spent};
 use crate::call::{Call, Fit};
 use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
+use crate::shorten::{ShortenOutcome, ShortenStep};
 
 /// The next step to perform: an [`Action`](crate::Action) with all the data that it needs, so that another process can
 /// perform it.
@@ -36,6 +37,8 @@ pub enum Step {
     Review(ReviewStep),
     /// Run calls.
     Run(RunStep),
+    /// Shorten the conversation if it is too long for the model.
+    Shorten(ShortenStep),
     /// Show a block to the caller. This step has no outcome.
     Show {
         /// A call or its error, a result, or the final text.
@@ -62,6 +65,8 @@ pub enum StepOutcome {
     Review(ReviewOutcome),
     /// The outcome of [`Step::Run`].
     Run(RunOutcome),
+    /// The outcome of [`Step::Shorten`].
+    Shorten(ShortenOutcome),
     /// The outcome of [`Step::SubmitPrompt`].
     SubmitPrompt(PromptOutcome),
 }

@@ -29,7 +29,9 @@ pub(crate) enum Event {
     Prompt(&'static str),
     RefuseSteered,
     Resume,
+    RetryShorter,
     Review(usize, bool),
+    Shorten(u8),
     Steer(&'static str),
     Stop,
     Submit(&'static str),
@@ -74,6 +76,8 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         2 => (0..4_u8).prop_map(Event::Plan),
         1 => Just(Event::RefuseSteered),
         1 => Just(Event::Resume),
+        1 => Just(Event::RetryShorter),
+        4 => (0..8_u8).prop_map(Event::Shorten),
         2 => prop::sample::select(vec!["Also.", ""]).prop_map(Event::Steer),
         1 => Just(Event::Stop),
         3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
@@ -92,7 +96,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         proptest::option::of(1..6_u32),
-        (any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>()),
     )
         .prop_map(
             |(
@@ -104,7 +108,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 final_text,
                 inline_results,
                 max_cost,
-                (plan_steps, keeps_steered),
+                (plan_steps, keeps_steered, shorten),
             )| {
                 let mut options = if auto { Options::auto() } else { Options::default() };
                 options.max_rounds = max_rounds;
@@ -114,6 +118,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 options.final_text_only = auto && final_text;
                 options.inline_results = inline_results;
                 options.plan_steps = plan_steps;
+                options.shorten = shorten;
                 if keeps_steered {
                     options.steer_after_end = SteerAfterEnd::Keep;
                 }

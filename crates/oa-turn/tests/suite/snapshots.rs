@@ -79,6 +79,8 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
             turn.refuse_steered();
             String::new()
         }
+        Event::RetryShorter => format!("{:?}", turn.retry_shorter()),
+        Event::Shorten(choice) => crate::shorten::shorten(turn, *choice),
         Event::Steer(words) => format!("{:?}", turn.steer(Message::user(*words))),
         Event::Submit(prompt) => format!("{:?}", turn.submit(Message::user(*prompt))),
     }
