@@ -21,6 +21,9 @@ pub(super) enum Phase {
     /// The calls of an answer are decided, run and reviewed. `continues` is true if the caller, in manual mode, asked
     /// to continue once the last of them is answered.
     Calling { started: bool, continues: bool, reason: FinishReason },
+    /// An answer without calls awaits review. `place` is its index in history, or the length of history if the answer
+    /// was empty.
+    Answered { reason: FinishReason, place: usize, handed: bool },
     /// The end has not been reported yet.
     Ending { reason: FinishReason, rest: Rest },
 }

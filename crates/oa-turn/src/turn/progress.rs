@@ -12,6 +12,9 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
+    /// The number of answers that were refused and asked for again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) retries: u32,
 }
 
 /// The budget used so far.

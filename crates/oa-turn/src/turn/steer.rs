@@ -73,6 +73,7 @@ impl Turn {
     /// Continues a turn that is about to end, if a message has been steered into it.
     pub(super) fn goes_on_with_steered(&mut self) -> bool {
         let goes_on = !self.steered.is_empty()
+            && matches!(self.phase, Phase::Ending { .. })
             && self.options.steer_after_end == SteerAfterEnd::Continue
             && self.may_go_on();
         if goes_on {

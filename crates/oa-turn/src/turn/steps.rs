@@ -37,7 +37,7 @@ impl Turn {
     /// # Errors
     ///
     /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
-    /// - `blocked` if the outcome blocks a prompt.
+    /// - `blocked` if the outcome blocks a prompt or an answer, also by a retry when none is left.
     /// - `invalid_input` if the outcome makes a prompt invalid, or decides on a call that does not wait for approval.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
@@ -46,6 +46,7 @@ impl Turn {
             StepOutcome::Decide(outcome) => self.take_decision(outcome),
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
+            StepOutcome::ReviewAnswer(outcome) => self.take_answer_review(outcome),
             StepOutcome::Run(outcome) => {
                 self.take_results(outcome);
                 Ok(())
@@ -180,7 +181,7 @@ impl Turn {
         }
     }
 
-    fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
+    pub(super) fn take_cut(&mut self, by: CutBy) -> Result<(), Box<ErrorRecord>> {
         match by {
             CutBy::User => self.interrupt(Vec::new()),
             CutBy::Budget { reason } => self.stop(reason, Vec::new()),
@@ -188,7 +189,7 @@ impl Turn {
         Ok(())
     }
 
-    fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
+    pub(super) fn fails(&mut self, error: Box<ErrorRecord>) -> Result<(), Box<ErrorRecord>> {
         self.fail();
         Err(error)
     }
@@ -213,6 +214,7 @@ impl Turn {
                 let call = self.step_call(call, false);
                 Step::Review(ReviewStep { call, history: history() })
             }
+            Action::ReviewAnswer => Step::ReviewAnswer(self.answer_review()),
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
                 Step::Run(RunStep { calls: calls.collect() })
