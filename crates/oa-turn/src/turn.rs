@@ -484,7 +484,7 @@ impl Turn {
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
         self.phase = if !self.steered.is_empty() {
-            Phase::Steering { handed: false, prompt }
+            Phase::Steering { handed: false, prompt, ended: None }
         } else if self.options.plan_steps && self.progress.last.is_none() {
             Phase::Planning { handed: false, prompt }
         } else {

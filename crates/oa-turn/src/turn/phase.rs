@@ -11,8 +11,14 @@ pub(super) enum Phase {
     Prompting { prompt: Box<Message>, handed: bool, rest: Rest },
     /// Results are reviewed, then a request follows.
     Continuing { prompt: Option<usize> },
-    /// The first steered message awaits review, before the next request.
-    Steering { handed: bool, prompt: Option<usize> },
+    /// The first steered message awaits review, before the next request. `ended` is the reason for which the turn was
+    /// about to end before it.
+    Steering {
+        handed: bool,
+        prompt: Option<usize>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<FinishReason>,
+    },
     /// The next request is being planned.
     Planning { handed: bool, prompt: Option<usize> },
     /// The turn waits for an answer. `prompt` is the index of the prompt in history until the answer begins: until
