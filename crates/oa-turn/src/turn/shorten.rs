@@ -5,6 +5,7 @@ use oa_types::{ErrorRecord, Message, MessageRole};
 use super::Turn;
 use super::phase::Phase;
 use crate::action::Action;
+use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
@@ -20,7 +21,7 @@ impl Turn {
             prompt,
             keep_from,
             reported: self.conversation.reported(),
-            can_ask: self.spent().is_none(),
+            can_ask: self.exhausted().is_none(),
             is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
         }
     }
@@ -57,9 +58,7 @@ impl Turn {
                 Ok(())
             }
             ShortenOutcome::Replace { history, tokens, cost } => {
-                let budget = &mut self.progress.budget;
-                budget.tokens = budget.tokens.saturating_add(tokens);
-                budget.cost += cost;
+                self.spend(Spent::new(0, tokens, cost));
                 if let Err(error) = self.shorten_to(history) {
                     return self.fails(super::steps::invalid(&error));
                 }
@@ -114,7 +113,9 @@ impl Turn {
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
         let prompt = self.progress.prompt.filter(|prompt| *prompt < history.len());
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
-        let answers = [of(MessageRole::Assistant), self.round.answer_place()];
+        // Answers that were refused leave at the end of the turn, with what was said about them.
+        let refused = self.refused.first().map(|refused| refused.start);
+        let answers = [of(MessageRole::Assistant), self.round.answer_place(), refused];
         let answer = answers.into_iter().flatten().filter(after_prompt).min();
         (prompt, answer.or(prompt).unwrap_or_default())
     }
@@ -160,6 +161,9 @@ impl Turn {
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
             *prompt = messages.len().saturating_sub(1);
+        }
+        for refused in &mut self.refused {
+            *refused = refused.start - keep_from + start..refused.end - keep_from + start;
         }
         if !self.round.shift(keep_from, start) {
             self.round = Round::new(Vec::new(), Default::default(), 0, self.answers);
