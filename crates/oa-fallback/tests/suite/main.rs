@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oa_fallback::{Dialect, Limits, Markers, React, Scanned, Scanner, TaggedJson};
+use oa_fallback::{Constrained, Dialect, Limits, Markers, React, Scanned, Scanner, TaggedJson};
 use oa_types::ToolSpec;
 use serde_json::{Value, json};
 
@@ -93,6 +93,8 @@ fn dialects() -> Vec<Arc<dyn Dialect>> {
         Arc::new(Markers::new()),
         Arc::new(Markers::inline()),
         Arc::new(TaggedJson::new()),
+        Arc::new(Constrained::new()),
+        Arc::new(Constrained::new().with_parallel_calls(true)),
     ]
 }
 
