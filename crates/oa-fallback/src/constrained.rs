@@ -120,7 +120,7 @@ impl Dialect for Constrained {
         Some(match (&*text, &*written) {
             ("", _) => written,
             // An answer of a type is an object itself.
-            (json, "") if json.parse::<Map<String, Value>>().is_ok() => {
+            (json, "") if is_object(json) => {
                 format!("{{\"answer\": {json}}}")
             }
             (text, "") => format!("{{\"answer\": {}}}", Value::from(text)),
@@ -131,4 +131,11 @@ impl Dialect for Constrained {
     fn stop(&self) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// True for the JSON of an object, and nothing around it.
+fn is_object(text: &str) -> bool {
+    text.starts_with('{')
+        && text.ends_with('}')
+        && text.parse().is_ok_and(|it: Value| it.is_object())
 }

@@ -90,7 +90,9 @@ mod refusal;
 pub use crate::call::{MalformedCall, Scanned, TextCall};
 pub use crate::constrained::Constrained;
 pub use crate::dialect::Dialect;
-pub use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody};
+pub use crate::grammar::{
+    AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
+};
 pub use crate::head::{CallHead, NoMatch};
 pub use crate::inline::inline_results;
 pub use crate::markers::Markers;

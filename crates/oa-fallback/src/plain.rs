@@ -82,9 +82,8 @@ pub fn plain_message<'a>(
 
 /// Returns a message with another text, which has its calls.
 fn with_text(message: &Message, text: String) -> Message {
-    let is_other = |block: &&ContentBlock| {
-        !matches!(block, ContentBlock::Text(_) | ContentBlock::ToolUse(_))
-    };
+    let is_other =
+        |block: &&ContentBlock| !matches!(block, ContentBlock::Text(_) | ContentBlock::ToolUse(_));
     let mut content: Vec<ContentBlock> = message.content.iter().filter(is_other).cloned().collect();
     if !text.is_empty() {
         content.push(TextBlock::new(text).into());

@@ -4,7 +4,9 @@ use std::mem;
 use oa_json::{LenientValue, held};
 
 use crate::call::{MalformedCall, Scanned, TextCall};
-use crate::grammar::{AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody};
+use crate::grammar::{
+    AfterCall, BodyEnd, CallBody, Grammar, Match, ParsedCall, Position, TextBody,
+};
 use crate::head::{CallHead, NoMatch};
 
 /// The maximum white space before a call that is held back and removed with it, in bytes.
@@ -334,7 +336,9 @@ impl Scanner {
         let found = match self.grammar.begin(&mut head, position) {
             Err(NoMatch::Incomplete) if is_cut || to_come != Rest::Some => Err(NoMatch::Mismatch),
             // A match of length 0 would be found again forever.
-            Ok(Match::Skip | Match::Answer | Match::Encoded(_)) if head.at() == 0 => Err(NoMatch::Mismatch),
+            Ok(Match::Skip | Match::Answer | Match::Encoded(_)) if head.at() == 0 => {
+                Err(NoMatch::Mismatch)
+            }
             found => found,
         };
         (found, head.at())

@@ -69,15 +69,13 @@ impl Definitions {
                 "properties" => {
                     let Some(members) = value.as_object() else { continue };
                     let members = members.iter();
-                    let members = members.map(|(name, member)| {
-                        (name.clone(), self.rewritten(member, part, depth))
-                    });
+                    let members = members
+                        .map(|(name, member)| (name.clone(), self.rewritten(member, part, depth)));
                     Value::Object(members.collect())
                 }
                 "required" => {
                     let is_member = |name: &&Value| {
-                        name.as_str()
-                            .is_some_and(|name| schema["properties"].get(name).is_some())
+                        name.as_str().is_some_and(|name| schema["properties"].get(name).is_some())
                     };
                     value.as_array().into_iter().flatten().filter(is_member).cloned().collect()
                 }

@@ -7,6 +7,7 @@ use oa_types::ToolSpec;
 use serde_json::{Value, json};
 
 mod bounds;
+mod constrained;
 mod instructions;
 mod laws;
 mod messages;
