@@ -6,7 +6,7 @@ use crate::head::{CallHead, NoMatch};
 
 /// The syntax of calls in text: where they begin, and how they are parsed.
 ///
-/// A [`Scanner`](crate::Scanner) drives it and does the rest: it splits, holds back, bounds and queues. Two rules
+/// A [`Scanner`](crate::Scanner) drives it: the scanner buffers text, enforces limits and queues items. Two rules
 /// ensure that the result does not depend on how the answer was split: the result of [`begin`](Self::begin) depends
 /// only on the text that it read through its [`CallHead`], and a [`CallBody`] reads one byte after the other.
 pub trait Grammar: fmt::Debug + Send + Sync {

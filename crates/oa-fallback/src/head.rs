@@ -26,9 +26,9 @@ pub struct CallHead<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "a text either can go on to match or cannot")]
 pub enum NoMatch {
-    /// More text decides.
+    /// More text is needed to decide.
     Incomplete,
-    /// The text is no call.
+    /// The text is not a call.
     Mismatch,
 }
 

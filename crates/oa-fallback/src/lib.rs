@@ -102,7 +102,7 @@ pub use crate::refusal::says_no_tools;
 pub use crate::scanner::{Limits, Scanner};
 pub use crate::tagged::{TaggedJson, recognize};
 
-/// Compiles the example of the README.
+/// Compiles the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
