@@ -235,7 +235,7 @@ impl State {
         self.budget.release(copies);
         if let Some(rare) = &choice.rare {
             let known = self.opaque.as_deref();
-            let has_details = known.is_some_and(|known| !known.details.list.is_empty());
+            let has_details = known.is_some_and(|known| !known.details.is_empty());
             let details = if has_details { &[][..] } else { &rare.details[..] };
             let is_signed = known.is_some_and(|known| !known.signed.is_empty());
             let signed = if is_signed { &[][..] } else { &rare.thinking_blocks[..] };

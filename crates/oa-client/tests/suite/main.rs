@@ -2,6 +2,7 @@
 #![cfg(feature = "schemars")]
 
 mod events;
+mod constrained;
 mod keys;
 mod opened;
 mod steps;
