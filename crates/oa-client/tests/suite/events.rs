@@ -83,7 +83,7 @@ impl Maker<'_> {
         if let Some(only) = schema.get("const") {
             return only.clone();
         }
-        if let Some(list) = schema["enum"].as_array().or(schema["examples"].as_array()) {
+        if let Some(list) = schema["enum"].as_array().or_else(|| schema["examples"].as_array()) {
             return self.pick(list);
         }
         if let Some(list) = schema["oneOf"].as_array() {

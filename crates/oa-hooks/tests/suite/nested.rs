@@ -21,7 +21,10 @@ fn decide(permissions: &Permissions, tool: &str) -> Permission {
 fn asking(asked: &Arc<Mutex<Vec<String>>>, who: &'static str) -> Permissions {
     let asked = Arc::clone(asked);
     Permissions::new().can_use_tool(move |request| {
-        asked.lock().unwrap().push(format!("{who}: {}", request.agents.join(" > ")));
+        asked
+            .lock()
+            .expect("no test panics")
+            .push(format!("{who}: {}", request.agents.join(" > ")));
         async { Permission::Allow }
     })
 }
