@@ -20,7 +20,7 @@ impl Turn {
         let wanted = self.round.open().len() as u32;
         let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
-        let shared = self.progress.shared.and_then(|shared| shared.calls);
+        let shared = self.progress.shared.as_ref().and_then(|shared| shared.calls);
         let (reason, error) = if let Some(last) = &self.progress.last {
             // The last answer was requested without tools, but has calls anyway.
             (last.reason.clone(), "not run: this was the last answer")

@@ -13,13 +13,14 @@ pub(super) struct Progress {
     pub(super) last: Option<Last>,
     /// True if a prompt began the turn, so that the turn counts towards `max_turns`.
     pub(super) counts: bool,
-    /// What is left of the budgets that are shared with others, if any are. It outlives the turn.
+    /// What is left of the budgets that are shared with others, if any are. It outlives the turn. Boxed, because most
+    /// agents share nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) shared: Option<BudgetLeft>,
+    pub(super) shared: Option<Box<BudgetLeft>>,
     /// The index of the prompt, or of the last user message of a conversation that is continued without one. Known if
     /// conversations are shortened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) prompt: Option<usize>,
+    pub(super) prompt: Option<u32>,
     /// True if the request in progress was refused as too long before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_overflow: bool,
@@ -31,7 +32,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Returns the counters of a turn that begins, with a prompt that counts or without one.
     pub(super) fn next(&self, counts: bool) -> Self {
-        Self { counts, shared: self.shared, ..Self::default() }
+        Self { counts, shared: self.shared.clone(), ..Self::default() }
     }
 }
 

@@ -20,7 +20,7 @@ impl Turn {
         let options = &self.options;
         let limits = BudgetLeft::new(options.max_calls, options.max_tokens, options.max_cost);
         let own = limits.after(self.spent());
-        self.progress.shared.map_or(own, |shared| own.and(shared))
+        self.progress.shared.as_deref().map_or(own, |shared| own.and(*shared))
     }
 
     /// Uses up the budgets of this turn for what one of its sub-agents has spent. If nothing is left of the tokens or
@@ -37,14 +37,16 @@ impl Turn {
     ///
     /// What this turn spends from now on is taken off. Set it again whenever others may have spent some of it.
     pub fn set_outer_budget(&mut self, left: BudgetLeft) {
-        self.progress.shared = Some(left);
+        **self.progress.shared.get_or_insert_default() = left;
     }
 
     pub(super) fn spend(&mut self, spent: Spent) {
         let Spent { calls, tokens, cost } = self.spent().plus(spent);
         let budget = &mut self.progress.budget;
         (budget.calls, budget.tokens, budget.cost) = (calls, tokens, cost);
-        self.progress.shared = self.progress.shared.map(|shared| shared.after(spent));
+        if let Some(shared) = &mut self.progress.shared {
+            **shared = shared.after(spent);
+        }
     }
 
     /// Ends the turn instead of sending a request, if others have used up what was left.
@@ -60,7 +62,7 @@ impl Turn {
 
     /// Returns the budget from outside that is used up.
     pub(super) fn exhausted_outside(&self) -> Option<(FinishReason, &'static str)> {
-        let shared = self.progress.shared?;
+        let shared = self.progress.shared.as_deref()?;
         if shared.tokens == Some(0) {
             Some((FinishReason::MaxRunTokens, "not run: token limit"))
         } else if shared.cost == Some(Cost::ZERO) {

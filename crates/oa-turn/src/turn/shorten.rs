@@ -77,7 +77,8 @@ impl Turn {
         let is_user = |message: &Message| message.role == MessageRole::User;
         let asked = self.asked.as_ref().map(|asked| asked.place);
         let asked = asked.filter(|place| history.get(*place).is_some_and(is_user));
-        self.progress.prompt = asked.or_else(|| history.iter().rposition(is_user));
+        let prompt = asked.or_else(|| history.iter().rposition(is_user));
+        self.progress.prompt = prompt.and_then(|place| u32::try_from(place).ok());
     }
 
     /// Begins the phase of the next request, after steered messages have entered.
@@ -111,7 +112,8 @@ impl Turn {
     fn must_stay(&self) -> (Option<usize>, usize) {
         let history = self.history();
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
-        let prompt = self.progress.prompt.filter(|prompt| *prompt < history.len());
+        let prompt = self.progress.prompt.map(|place| place as usize);
+        let prompt = prompt.filter(|prompt| *prompt < history.len());
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
         // Answers that were refused leave at the end of the turn, with what was said about them.
         let refused = self.refused.first().map(|refused| refused.start);
@@ -156,7 +158,7 @@ impl Turn {
         self.asked = self.asked.take().and_then(|asked| {
             prompt_now.map(|place| super::failed::SubmittedPrompt { place, ..asked })
         });
-        self.progress.prompt = prompt_now;
+        self.progress.prompt = prompt_now.and_then(|place| u32::try_from(place).ok());
         // What it would take back may be gone.
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
