@@ -209,6 +209,11 @@ impl RunningBatch {
 }
 
 impl AgentConfig {
+    /// Returns true if one of the tools runs an agent.
+    pub(crate) fn has_agents(&self) -> bool {
+        self.tools.names().any(|name| self.is_agent(name))
+    }
+
     fn is_agent(&self, name: &str) -> bool {
         let tool = self.tools.get(name);
         tool.is_some_and(|tool| contain(|| tool.is_agent()).unwrap_or(false))

@@ -130,6 +130,10 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
+        // Sub-agents have prices and tools of their own.
+        if self.config.has_agents() {
+            return self.config.permissions.check().map_err(Error::config);
+        }
         if self.config.turn.max_cost.is_some()
             && self.config.price.is_none_or(|price| price.is_free())
         {

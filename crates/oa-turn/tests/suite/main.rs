@@ -11,6 +11,7 @@ mod laws;
 mod opened;
 mod rules;
 mod shapes;
+mod shared;
 mod shorten;
 mod snapshots;
 
