@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::{Change, HookOutcome};
+use oa_hooks::{Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(crate) enum Done {
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     /// Of a result.
-    Review(Result<Option<Change<Value>>, oa_hooks::Error>),
+    Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
     Tool(ToolEvent),
 }
 

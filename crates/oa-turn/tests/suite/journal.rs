@@ -241,7 +241,7 @@ impl Perform for Worker<'_> {
         self.entry(name.clone(), || match choice {
             0 => ReviewOutcome::Failed { error: Self::error(&name) },
             1 => ReviewOutcome::Cut { by: CutBy::User },
-            2 => ReviewOutcome::Replace { content: json!("****") },
+            2 => ReviewOutcome::Replace { content: json!("****"), images: Vec::new() },
             _ => ReviewOutcome::Keep,
         })
     }
