@@ -9,7 +9,6 @@ use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::{Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
-use serde_json::Value;
 
 use crate::decision::Decided;
 use crate::error::Result;

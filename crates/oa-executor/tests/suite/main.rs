@@ -5,6 +5,7 @@ mod cancel;
 mod dependencies;
 mod emissions;
 mod events;
+mod images;
 mod failures;
 mod laws;
 mod limits;

@@ -226,6 +226,10 @@ impl Perform for Worker<'_> {
                 0 => None,
                 1 => Some(CallResult::new(call.place, json!({ "error": "x" }), Outcome::Failed)),
                 2 => Some(CallResult::lost(call)),
+                3 => {
+                    let result = CallResult::new(call.place, json!("ok"), Outcome::Ok);
+                    Some(result.with_images(vec![crate::image()]))
+                }
                 _ => Some(CallResult::new(call.place, json!("ok"), Outcome::Ok)),
             })?;
             outcome.results.extend(result);
