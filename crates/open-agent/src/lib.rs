@@ -108,7 +108,7 @@ pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
 pub use oa_turn::SteerAfterEnd;
-pub use oa_types::wire::ToolChoice;
+pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
     MessageRole, Price, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
