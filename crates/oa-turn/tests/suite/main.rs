@@ -1,5 +1,6 @@
 //! The rules of a turn, as laws and one by one.
 
+mod answers;
 mod approvals;
 mod cuts;
 mod events;
@@ -10,6 +11,7 @@ mod laws;
 mod opened;
 mod rules;
 mod shapes;
+mod shorten;
 mod snapshots;
 
 use oa_turn::{Action, Answer, Decision, Turn};
