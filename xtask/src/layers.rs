@@ -149,6 +149,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-terminal",
+        place: Place::Layer(2),
+        ours: &["oa-hooks", "oa-redact"],
+        external: Some(&["serde", "serde_json", "tokio"]),
+        limits: &[],
+    },
+    Row {
         name: "oa-transport",
         place: Place::Layer(2),
         ours: &["oa-types"],

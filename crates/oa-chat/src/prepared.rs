@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use oa_aggregate::{Quirks, ThinkTags};
 use oa_types::ModelName;
+use oa_types::wire::ResultImages;
 
 use crate::destination::Destination;
 use crate::dialect::{TextDialect, ToolMode};
@@ -129,8 +130,12 @@ impl PreparedOptions {
         };
         let is_said = self.system_role == SystemRole::User;
         let opening = || self.0.with_instructions(system_prompt(), way.format);
+        let mut messages = traits.format;
+        if self.result_images == ResultImages::Inline {
+            messages.result_images = ResultImages::Inline;
+        }
         WireFormat {
-            messages: traits.format,
+            messages,
             bridges_tool_and_user: traits.bridges_tool_and_user && dialect.is_none(),
             lets_assistant_begin: traits.lets_assistant_begin,
             user_instructs: is_said,

@@ -20,7 +20,7 @@ use oa_tools::Tool;
 use oa_transport::RequestBody;
 use oa_turn::Mode;
 use oa_types::Temperature;
-use oa_types::wire::ToolChoice;
+use oa_types::wire::{ResultImages, ToolChoice};
 use serde_json::Value;
 use tower::Service;
 
@@ -102,6 +102,13 @@ impl AgentOptionsBuilder {
     /// support.
     pub fn system_role(mut self, role: SystemRole) -> Self {
         self.chat.system_role = role;
+        self
+    }
+
+    /// Sets where the images of tool results are sent: by default in a user message after the results, which every
+    /// server accepts; in the results themselves if your server and its model take that.
+    pub fn result_images(mut self, place: ResultImages) -> Self {
+        self.chat.result_images = place;
         self
     }
 

@@ -235,7 +235,8 @@ impl Driver {
                 if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event {
                     let mut calls = self.turn.calls().iter();
                     if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
-                        self.turn.finish_call(call, result.result.clone(), result.outcome);
+                        let (content, images) = (result.result.clone(), result.images.clone());
+                        self.turn.finish_call_with_images(call, content, images, result.outcome);
                     }
                 }
                 return Ok(Some(event));

@@ -59,7 +59,6 @@ mod prompt_cut;
 mod run;
 mod settings;
 mod submit;
-mod terminal;
 mod trace;
 mod work;
 
@@ -82,7 +81,6 @@ pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
-pub use crate::terminal::TerminalPrompt;
 pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.

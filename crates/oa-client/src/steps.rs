@@ -289,7 +289,8 @@ impl Perform for AgentSteps {
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
             {
                 let (content, outcome) = (result.result.clone(), result.outcome);
-                results.push(CallResult::new(call.place, content, outcome));
+                let made = CallResult::new(call.place, content, outcome);
+                results.push(made.with_images(result.images.clone()));
             }
             self.tell(event);
         }

@@ -6,9 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
-use oa_hooks::{Change, HookOutcome};
+use oa_hooks::{Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
-use serde_json::Value;
 
 use crate::decision::Decided;
 use crate::error::Result;
@@ -39,7 +38,7 @@ pub(crate) enum Done {
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
     /// Of a result.
-    Review(Result<Option<Change<Value>>, oa_hooks::Error>),
+    Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
     /// Of a tool or a sub-agent.
     Tool(AgentEvent),
 }

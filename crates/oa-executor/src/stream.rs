@@ -353,7 +353,7 @@ impl BatchStream {
         let result = match ended.result {
             Ok(full) => {
                 if let (Some(cache), Some(key)) = (&options.cache, call.key.take()) {
-                    cache.insert(key, &full);
+                    cache.insert(key, &full, &ended.images);
                 }
                 match options.truncation.cut(&full) {
                     Some(cut) => {
@@ -382,6 +382,7 @@ impl BatchStream {
             input: call.block.input.clone(),
             outcome: ended.outcome,
             result,
+            images: ended.images,
             truncated,
             full_result,
             duration: micros::whole(ended.duration),

@@ -1,4 +1,4 @@
-//! The dialect of answers that are one JSON object, held to a schema by the server.
+//! The dialect of answers that are one JSON object, constrained to a schema by the server.
 
 mod alternatives;
 mod definitions;
@@ -15,19 +15,18 @@ use crate::dialect::Dialect;
 use crate::grammar::Grammar;
 use crate::prompt;
 
-/// Answers that are one JSON object, a call or an answer, for servers that hold an answer to a JSON Schema.
+/// Calls and answers as one JSON object, for servers that constrain an answer to a JSON Schema.
 ///
 /// The model writes `{"tool": "add", "arguments": {"a": 1, "b": 2}}` or `{"answer": "It is 3."}`. The schema of these
-/// alternatives is sent as the response format, so that each call is well-formed and of a tool that is offered,
-/// however small the model is. `tool_choice` narrows the alternatives: `required` leaves the answer out, the name of a
-/// tool leaves its call, and `none` leaves the answer. With a response format of the caller's, the answer is a value of
-/// its schema instead of text.
+/// alternatives is sent as the response format, so even the smallest model writes only well-formed calls of offered
+/// tools. `tool_choice` limits the alternatives: `required` allows only calls, a tool name only calls of that tool, and
+/// `none` only an answer. If the request has a response format, the answer is a value of its schema instead of text.
 ///
-/// One answer is one call, because small models do better with one. After
-/// [`with_parallel_calls`](Self::with_parallel_calls) it is a list: `{"calls": [{"tool": .., "arguments": ..}]}`.
+/// By default an answer has one call, because small models do better with one. With
+/// [`with_parallel_calls`](Self::with_parallel_calls), calls are a list: `{"calls": [{"tool": .., "arguments": ..}]}`.
 ///
-/// The text of the answer is decoded and emitted while it arrives. Where the server does not hold the answer to the
-/// schema, prose is text, and calls in the formats of [`TaggedJson`](crate::TaggedJson) are read as well.
+/// The text of the answer is decoded and emitted while it arrives. If the server does not enforce the schema, prose is
+/// text, and calls in the formats of [`TaggedJson`](crate::TaggedJson) are read too.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,13 +55,13 @@ pub struct Constrained {
 }
 
 impl Constrained {
-    /// Creates the dialect, with one call in an answer.
+    /// Creates the dialect with at most one call per answer.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets whether an answer may hold several calls.
+    /// Allows several calls in one answer if `is_parallel` is true.
     #[must_use]
     pub fn with_parallel_calls(self, is_parallel: bool) -> Self {
         Self { is_parallel }

@@ -88,14 +88,15 @@ pub trait Dialect: fmt::Debug + Send + Sync {
     /// Returns the result of a call of the tool `tool` as text, without surrounding line breaks.
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
 
-    /// Returns an answer of the model as it should have written it. `None`, the default, stands for its text, and each
-    /// call on a line of its own.
+    /// Returns an answer as the model should have written it. With `None`, the default, its text and each call are
+    /// written on lines of their own.
     fn write_answer(&self, _answer: &Message) -> Option<String> {
         None
     }
 
-    /// Returns the response format that holds an answer to this dialect, for a request with these tools, tool choice
-    /// and response format of the caller's. `None`, the default, leaves the caller's, and the tool choice has no effect.
+    /// Returns the response format that constrains answers to this dialect, given the tools, tool choice and response
+    /// format of the request. With `None`, the default, the request keeps its response format, and its tool choice has
+    /// no effect.
     fn response_format(&self, _parameters: &ChatParameters) -> Option<Value> {
         None
     }

@@ -40,8 +40,8 @@ pub trait CallBody: fmt::Debug + Send + Sync {
 
 /// A decoder of text for the user.
 pub trait TextBody: fmt::Debug + Send + Sync {
-    /// Reads more of the answer, and appends what it stands for to `shown`. Returns the offset at which the text ends,
-    /// if it ends in this piece. An end that never comes is the end of the answer.
+    /// Reads more of the answer, and appends the decoded text to `shown`. Returns the offset at which the text ends, if
+    /// it ends in this piece. A text without an end continues to the end of the answer.
     fn push(&mut self, text: &str, shown: &mut String) -> Option<usize>;
 }
 
@@ -65,7 +65,7 @@ pub enum Match {
     Answer,
     /// The head of a call. Its body comes next.
     Call(Box<dyn CallBody>),
-    /// The start of text for the user that is encoded, such as a JSON string. What follows it is read as after a call.
+    /// The start of encoded text for the user, such as a JSON string. The text after it is treated as after a call.
     Encoded(Box<dyn TextBody>),
     /// Text that belongs to a call and is not shown, such as a closing tag.
     Skip,

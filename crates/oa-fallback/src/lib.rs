@@ -1,8 +1,8 @@
 //! Tool calls as text, for models and servers without function calling.
 //!
 //! A [`Dialect`] writes the instructions for the system prompt, finds calls in the text of an answer, and writes calls
-//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are built in; implement
-//! the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
+//! and results as text when the conversation is sent. [`React`], [`Markers`], [`TaggedJson`] and [`Constrained`] are built
+//! in; implement the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use oa_types::ImageBlock;
 use serde_json::Value;
 
 use crate::event::{
@@ -128,9 +129,19 @@ impl HookDecision<PreToolUseEvent> {
 }
 
 impl HookDecision<PostToolUseEvent> {
-    /// Shows the model a different result. Later hooks are not asked.
+    /// Shows the model a different result, without images. Later hooks are not asked.
     pub fn modify_result(result: Value, reason: impl Into<String>) -> Self {
-        Self::modify(result, reason)
+        Self::modify(result.into(), reason)
+    }
+
+    /// Shows the model a different result with these images, such as those of
+    /// [the event](PostToolUseEvent::images). Later hooks are not asked.
+    pub fn modify_result_with_images(
+        result: Value,
+        images: Vec<ImageBlock>,
+        reason: impl Into<String>,
+    ) -> Self {
+        Self::modify(ChangedResult { content: result, images }, reason)
     }
 }
 
@@ -184,6 +195,23 @@ pub struct Change<T> {
     pub reason: String,
 }
 
+/// The replacement for a result.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ChangedResult {
+    /// The content of the result.
+    pub content: Value,
+    /// The images that the model sees with it.
+    pub images: Vec<ImageBlock>,
+}
+
+/// A result without images.
+impl From<Value> for ChangedResult {
+    fn from(content: Value) -> Self {
+        Self { content, images: Vec::new() }
+    }
+}
+
 /// An event that hooks decide about. Sealed.
 pub trait HookEvent: sealed::Sealed + Clone + Send + 'static {
     /// The value that a decision can replace.
@@ -209,7 +237,7 @@ impl HookEvent for PreToolUseEvent {
 impl Blockable for PreToolUseEvent {}
 
 impl HookEvent for PostToolUseEvent {
-    type Changed = Value;
+    type Changed = ChangedResult;
 
     const NAME: &'static str = HOOK_POST_TOOL_USE;
 }

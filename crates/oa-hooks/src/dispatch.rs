@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::decision::{Change, HookEvent, HookOutcome};
+use crate::decision::{Change, ChangedResult, HookEvent, HookOutcome};
 use crate::error::Error;
 use crate::event::{PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent};
 use crate::handler::Handler;
@@ -79,7 +79,7 @@ impl Hooks {
         &self,
         event: PostToolUseEvent,
         sleep: S,
-    ) -> Result<Option<Change<Value>>, Error>
+    ) -> Result<Option<Change<ChangedResult>>, Error>
     where
         S: Fn(Duration) -> F + Send + Sync,
         F: Future<Output = ()> + Send,

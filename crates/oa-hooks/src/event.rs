@@ -1,4 +1,4 @@
-use oa_types::{History, Outcome};
+use oa_types::{History, ImageBlock, Outcome};
 use serde_json::Value;
 
 /// The name of the hook point before a tool runs.
@@ -53,6 +53,8 @@ pub struct PostToolUseEvent {
     pub tool_use_id: String,
     /// The result, as the model will see it unless a hook changes it.
     pub tool_result: Value,
+    /// The images that the model will see with the result.
+    pub images: Vec<ImageBlock>,
     /// The outcome of the call.
     pub outcome: Outcome,
     /// The conversation, including the result.
@@ -60,7 +62,7 @@ pub struct PostToolUseEvent {
 }
 
 impl PostToolUseEvent {
-    /// Creates an event for one call and its result.
+    /// Creates an event for one call and its result, without images.
     #[must_use]
     pub fn new(
         tool_name: impl Into<String>,
@@ -75,6 +77,7 @@ impl PostToolUseEvent {
             tool_input,
             tool_use_id: tool_use_id.into(),
             tool_result,
+            images: Vec::new(),
             outcome,
             history: history.into(),
         }

@@ -76,7 +76,7 @@ mod error;
 
 pub use oa_types::{History, Message, MessageRole, Outcome};
 
-pub use crate::decision::{Blockable, Change, HookDecision, HookEvent, HookOutcome};
+pub use crate::decision::{Blockable, Change, ChangedResult, HookDecision, HookEvent, HookOutcome};
 pub use crate::error::{Error, ErrorKind, HookError};
 pub use crate::event::{
     HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, PostToolUseEvent,

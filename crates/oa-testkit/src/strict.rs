@@ -66,6 +66,7 @@ pub struct Strict {
     nameless_results: bool,
     nine_letters: bool,
     repeated_ids: bool,
+    result_images: bool,
     repeated_roles: bool,
     text_parts: bool,
     word_between: bool,
@@ -111,6 +112,12 @@ impl Strict {
     /// Allows later assistant messages to reuse earlier ids.
     pub fn allow_repeated_ids(mut self) -> Self {
         self.repeated_ids = true;
+        self
+    }
+
+    /// Allows images in tool messages (QUIRKS row 97).
+    pub fn allow_result_images(mut self) -> Self {
+        self.result_images = true;
         self
     }
 

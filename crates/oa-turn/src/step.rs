@@ -1,6 +1,8 @@
 //! The steps of a turn and their outcomes, as data.
 
-use oa_types::{ContentBlock, Cost, ErrorRecord, FinishReason, History, Message, Outcome};
+use oa_types::{
+    ContentBlock, Cost, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -325,6 +327,9 @@ pub struct CallResult {
     pub content: Value,
     /// The outcome of the call.
     pub outcome: Outcome,
+    /// The images that the model sees with the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageBlock>,
 }
 
 /// A result to review.
@@ -358,6 +363,9 @@ pub enum ReviewOutcome {
     Replace {
         /// The new content of the result.
         content: Value,
+        /// The new images of the result; none unless they are given here.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ImageBlock>,
     },
 }
 
@@ -421,7 +429,14 @@ impl CallResult {
     /// Creates the result of a call.
     #[must_use]
     pub fn new(place: usize, content: Value, outcome: Outcome) -> Self {
-        Self { place, content, outcome }
+        Self { place, content, outcome, images: Vec::new() }
+    }
+
+    /// Sets the images of the result.
+    #[must_use]
+    pub fn with_images(mut self, images: Vec<ImageBlock>) -> Self {
+        self.images = images;
+        self
     }
 
     /// Creates the result of a call that had started and whose own result was lost. The model reads that it may have

@@ -28,7 +28,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use oa_types::{
-    ContentBlock, Cost, FinishReason, History, Message, Outcome, TextBlock, ToolUseError,
+    ContentBlock, Cost, FinishReason, History, ImageBlock, Message, Outcome, TextBlock,
+    ToolUseError,
 };
 use serde_json::{Value, json};
 
@@ -219,10 +220,22 @@ impl Turn {
     /// Records the result of a call, after [`Action::Run`]. Returns false, and changes nothing, if the call already
     /// has a result or is not running.
     pub fn finish_call(&mut self, call: usize, content: Value, outcome: Outcome) -> bool {
+        self.finish_call_with_images(call, content, Vec::new(), outcome)
+    }
+
+    /// Records the result of a call with images that the model sees with it; otherwise like
+    /// [`finish_call`](Self::finish_call).
+    pub fn finish_call_with_images(
+        &mut self,
+        call: usize,
+        content: Value,
+        images: Vec<ImageBlock>,
+        outcome: Outcome,
+    ) -> bool {
         let running = matches!(self.phase, Phase::Calling { started: true, .. })
             && self.round.calls.get(call).is_some_and(|call| call.is_open() && !call.is_external);
         if running {
-            self.record(call, content, outcome);
+            self.record(call, content, images, outcome);
         }
         running
     }
@@ -235,15 +248,24 @@ impl Turn {
         self.finish_call(call, content, Outcome::Unknown)
     }
 
-    /// Sets the final result of a call, after [`Action::Review`].
+    /// Sets the final result of a call, after [`Action::Review`]. Its images stay.
     pub fn review(&mut self, call: usize, content: Value) {
+        self.review_with(call, content, None);
+    }
+
+    /// Sets the final result of a call and its images, after [`Action::Review`].
+    pub fn review_with_images(&mut self, call: usize, content: Value, images: Vec<ImageBlock>) {
+        self.review_with(call, content, Some(images));
+    }
+
+    fn review_with(&mut self, call: usize, content: Value, images: Option<Vec<ImageBlock>>) {
         let handed = self.round.handed == Some(call);
         if !handed || !self.round.calls[call].awaits_review() {
             return;
         }
         self.round.handed = None;
-        let content = self.guarded(call, content);
-        self.round.reviewed(&mut self.conversation, call, content);
+        let content = self.guarded(call, content, images.as_deref());
+        self.round.reviewed(&mut self.conversation, call, content, images);
         if matches!(self.phase, Phase::Calling { .. }) {
             self.round.show_results(&mut self.out);
         }
@@ -256,6 +278,22 @@ impl Turn {
     ///
     /// `UnknownCall` if no call of the last answer has this id, `AlreadyAnswered` if it does not wait for a result.
     pub fn add_result(&mut self, id: &str, content: Value, outcome: Outcome) -> Result<(), Error> {
+        self.add_result_with_images(id, content, Vec::new(), outcome)
+    }
+
+    /// Answers a call on behalf of the caller, with images that the model sees with the result; otherwise like
+    /// [`add_result`](Self::add_result).
+    ///
+    /// # Errors
+    ///
+    /// As [`add_result`](Self::add_result).
+    pub fn add_result_with_images(
+        &mut self,
+        id: &str,
+        content: Value,
+        images: Vec<ImageBlock>,
+        outcome: Outcome,
+    ) -> Result<(), Error> {
         let Some(call) = self.round.calls.iter().position(|call| call.block.id == id) else {
             let message = format!("no call of the last answer has the id {id:?}");
             return Err(Error::new(ErrorKind::UnknownCall, message));
@@ -275,7 +313,7 @@ impl Turn {
             // Nobody needs to decide about it any more.
             self.round.handed = None;
         }
-        self.record(call, content, outcome);
+        self.record(call, content, images, outcome);
         self.round.record_refused(&mut self.conversation);
         if self.phase == (Phase::Idle { rest: Rest::Results }) && !self.round.has_open() {
             self.begin(None);
@@ -535,8 +573,8 @@ impl Turn {
     }
 
     /// Records a result in history.
-    fn record(&mut self, call: usize, content: Value, outcome: Outcome) {
-        self.round.record(&mut self.conversation, call, content, outcome);
+    fn record(&mut self, call: usize, content: Value, images: Vec<ImageBlock>, outcome: Outcome) {
+        self.round.record(&mut self.conversation, call, content, images, outcome);
     }
 
     fn answer_open_calls(&mut self, error: &str, outcome: Outcome) {

@@ -4,6 +4,7 @@
 //! the messages; [`write_message`] encodes each message once, however often it is sent.
 
 mod error;
+mod images;
 mod message;
 mod overflow;
 mod request;
@@ -11,6 +12,7 @@ mod retry_words;
 mod tool_name;
 
 pub use self::error::ServerError;
+pub use self::images::{ResultImages, images_apart};
 pub use self::message::{
     CallIds, EmptyContent, MessageFormat, ThinkingReplay, instructions, write_message,
 };

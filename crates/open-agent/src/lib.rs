@@ -83,7 +83,7 @@ pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
     ClientStream, Compaction, HistoryMut, InterruptHandle, NestedEvent, OutputMode, ParentAgent,
     Partial, Reply, ResponseFormat, SendFor, SteerHandle, StepContext, Structured,
-    StructuredStream, TerminalPrompt, TurnMetadata, query, query_for_format, stop_when,
+    StructuredStream, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
@@ -102,13 +102,14 @@ pub use oa_hooks::{
 };
 #[cfg(feature = "macros")]
 pub use oa_macros::tool;
+pub use oa_terminal::TerminalPrompt;
 #[cfg(feature = "macros")]
 #[doc(hidden)]
 pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
 pub use oa_turn::SteerAfterEnd;
-pub use oa_types::wire::ToolChoice;
+pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
     MessageRole, Price, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,

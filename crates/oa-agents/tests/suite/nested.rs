@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oa_agents::AgentTool;
-use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client, TerminalPrompt};
+use oa_client::{AgentEvent, AgentOptions, AgentOptionsBuilder, Client};
 use oa_executor::ToolEvent;
 use oa_hooks::{Permission, ToolRule};
+use oa_terminal::TerminalPrompt;
 use oa_testkit::{MemoryServer, Reply, Script};
 use oa_tools::{Tool, tool};
 use oa_types::{ContentBlock, FinishReason, Message, Outcome};

@@ -6,6 +6,7 @@ mod dependencies;
 mod emissions;
 mod events;
 mod failures;
+mod images;
 mod laws;
 mod limits;
 mod modes;

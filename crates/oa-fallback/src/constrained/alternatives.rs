@@ -1,4 +1,4 @@
-//! The schema of what an answer may be.
+//! The schema that constrains an answer.
 
 use oa_types::ToolSpec;
 use oa_types::wire::{ChatParameters, ToolChoice};

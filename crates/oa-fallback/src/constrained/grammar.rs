@@ -14,7 +14,7 @@ use crate::tagged::TaggedJson;
 
 #[derive(Debug)]
 pub(super) struct ConstrainedGrammar {
-    /// The syntax of models whose server does not hold them to the schema.
+    /// The syntax used if the server does not enforce the schema.
     others: Box<dyn Grammar>,
 }
 

@@ -1,6 +1,6 @@
 //! The limits of a turn.
 
-use oa_types::{FinishReason, Outcome};
+use oa_types::{FinishReason, ImageBlock, Outcome};
 use serde_json::{Value, json};
 
 use super::Turn;
@@ -54,7 +54,12 @@ impl Turn {
 
     /// Returns the result with a warning to the model if it has been repeated too often. An answer without the call
     /// restarts the count.
-    pub(super) fn guarded(&mut self, call: usize, content: Value) -> Value {
+    pub(super) fn guarded(
+        &mut self,
+        call: usize,
+        content: Value,
+        images: Option<&[ImageBlock]>,
+    ) -> Value {
         let asked = &self.round.calls[call];
         // Inputs are compared after defaults are filled in, so `{}` and the written-out default are the same call.
         let (name, input) = (&asked.block.name, &asked.input);
@@ -64,7 +69,12 @@ impl Turn {
         let (Some(limit), true) = (self.options.repeat_guard, ran && !is_text) else {
             return content;
         };
-        let count = self.progress.guard.count(name, input, &content);
+        // Two screenshots with the same words are not the same result.
+        let images = images.unwrap_or(&asked.images);
+        let count = match images.is_empty() {
+            true => self.progress.guard.count(name, input, &content),
+            false => self.progress.guard.count(name, input, &json!([content, images])),
+        };
         if count > limit {
             self.progress.last =
                 Some(Last { reason: FinishReason::RepeatedToolCall, asked: false });

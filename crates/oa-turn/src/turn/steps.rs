@@ -8,9 +8,9 @@ use crate::action::{Action, Decision};
 use crate::call::{Call, CallState};
 use crate::error::Error;
 use crate::step::{
-    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CutBy, DecideOutcome, DecideStep,
-    PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
-    StepCall, StepOutcome,
+    ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome,
+    DecideStep, PlanOutcome, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome,
+    RunStep, Step, StepCall, StepOutcome,
 };
 
 impl Turn {
@@ -153,7 +153,8 @@ impl Turn {
     fn take_results(&mut self, outcome: RunOutcome) {
         let calls = self.running();
         for result in outcome.results {
-            self.finish_call(result.place, result.content, result.outcome);
+            let CallResult { place, content, outcome, images } = result;
+            self.finish_call_with_images(place, content, images, outcome);
         }
         match outcome.cut {
             Some(CutBy::User) => self.interrupt(Vec::new()),
@@ -180,8 +181,8 @@ impl Turn {
                 self.review(call, content);
                 Ok(())
             }
-            ReviewOutcome::Replace { content } => {
-                self.review(call, content);
+            ReviewOutcome::Replace { content, images } => {
+                self.review_with_images(call, content, images);
                 Ok(())
             }
         }

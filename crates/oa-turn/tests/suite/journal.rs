@@ -240,6 +240,10 @@ impl Perform for Worker<'_> {
                 0 => None,
                 1 => Some(CallResult::new(call.place, json!({ "error": "x" }), Outcome::Failed)),
                 2 => Some(CallResult::lost(call)),
+                3 => {
+                    let result = CallResult::new(call.place, json!("ok"), Outcome::Ok);
+                    Some(result.with_images(vec![crate::image()]))
+                }
                 _ => Some(CallResult::new(call.place, json!("ok"), Outcome::Ok)),
             })?;
             outcome.results.extend(result);
@@ -255,7 +259,7 @@ impl Perform for Worker<'_> {
         self.entry(name.clone(), || match choice {
             0 => ReviewOutcome::Failed { error: Self::error(&name) },
             1 => ReviewOutcome::Cut { by: CutBy::User },
-            2 => ReviewOutcome::Replace { content: json!("****") },
+            2 => ReviewOutcome::Replace { content: json!("****"), images: Vec::new() },
             _ => ReviewOutcome::Keep,
         })
     }

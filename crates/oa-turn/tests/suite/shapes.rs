@@ -269,7 +269,7 @@ fn outcomes_of_steps() {
         StepOutcome::Decide(DecideOutcome::Decided { decision, fit: Fit::Fits }),
         StepOutcome::Decide(DecideOutcome::Failed { error: error() }),
         StepOutcome::Review(ReviewOutcome::Keep),
-        StepOutcome::Review(ReviewOutcome::Replace { content: json!("****") }),
+        StepOutcome::Review(ReviewOutcome::Replace { content: json!("****"), images: Vec::new() }),
         StepOutcome::Run(RunOutcome::default()),
         StepOutcome::Run(run),
         StepOutcome::SubmitPrompt(PromptOutcome::Allow),

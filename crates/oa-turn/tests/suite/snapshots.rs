@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::events::{Event, blocks, decision, event, options, outcome, reviewed};
-use crate::{answer, call, malformed, perform, text};
+use crate::{answer, call, image, malformed, perform, text};
 
 /// The same turn, through JSON.
 fn carried(turn: &Turn) -> Turn {
@@ -55,7 +55,9 @@ fn happen(turn: &mut Turn, event: &Event, number: usize) -> String {
         Event::Decide(call, choice) => format!("{:?}", turn.decide(*call, decision(*choice))),
         Event::Fail => format!("{:?}", turn.fail()),
         Event::FinishCall(call, is_error) => {
-            format!("{:?}", turn.finish_call(*call, json!("same"), outcome(*is_error)))
+            let images = vec![image(); call % 2];
+            let outcome = outcome(*is_error);
+            format!("{:?}", turn.finish_call_with_images(*call, json!("same"), images, outcome))
         }
         Event::Interrupt(pieces) => format!("{:?}", turn.interrupt(blocks(pieces, number))),
         Event::Next => format!("{:?}", turn.next_action()),

@@ -10,19 +10,19 @@ use tokio::task::spawn_blocking;
 
 /// Asks a person at a terminal whether a call may run.
 ///
-/// ```no_run
-/// use oa_client::{AgentOptions, TerminalPrompt};
-/// use oa_hooks::PermissionMode;
+/// ```
+/// use std::io;
 ///
-/// # fn main() -> oa_client::Result<()> {
-/// let person = TerminalPrompt::stdio();
-/// let options = AgentOptions::builder()
-///     .model("qwen3:8b")
-///     .auto_execute_tools(true)
-///     .permission_mode(PermissionMode::AllowReads)
-///     .can_use_tool(move |request| person.ask(request))
-///     .build()?;
-/// # Ok(())
+/// use oa_hooks::{Permission, PermissionRequest};
+/// use oa_terminal::TerminalPrompt;
+/// use serde_json::json;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // TerminalPrompt::stdio() reads standard input.
+/// let person = TerminalPrompt::new(io::Cursor::new("no, not that one\n"), io::sink());
+/// let request = PermissionRequest::new("remove", json!({"path": "notes.txt"}), "call_1", vec![]);
+/// assert!(matches!(person.ask(request).await, Permission::Deny(_)));
 /// # }
 /// ```
 ///

@@ -1,0 +1,34 @@
+use std::sync::{Mutex, PoisonError};
+
+use oa_types::ImageBlock;
+
+use crate::cancel::Cancel;
+use crate::context::ToolContext;
+use crate::tool_error::ToolError;
+
+/// The images that a call has attached.
+#[derive(Default)]
+pub(crate) struct Images(Mutex<Vec<ImageBlock>>);
+
+impl Images {
+    pub(crate) fn add(&self, image: ImageBlock, cancel: &Cancel) -> Result<(), ToolError> {
+        let mut images = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let size: usize = images.iter().map(|image| image.url.len()).sum();
+        // Under the lock: an attempt that timed out may still run, and must not add to the images of the next one.
+        let why = if cancel.is_cancelled() {
+            "the call was canceled".to_owned()
+        } else if images.len() >= ToolContext::MAX_IMAGES {
+            format!("a result has at most {} images", ToolContext::MAX_IMAGES)
+        } else if size.saturating_add(image.url.len()) > ToolContext::MAX_IMAGE_BYTES {
+            format!("the images of a result have at most {} bytes", ToolContext::MAX_IMAGE_BYTES)
+        } else {
+            images.push(image);
+            return Ok(());
+        };
+        Err(ToolError::new(format!("the image cannot be attached: {why}")).retryable(false))
+    }
+
+    pub(crate) fn take(&self) -> Vec<ImageBlock> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
