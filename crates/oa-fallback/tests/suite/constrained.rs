@@ -38,7 +38,7 @@ fn alternatives(choice: Option<ToolChoice>) -> Vec<String> {
     let name = |one: &Value| match &one["properties"]["tool"]["const"] {
         Value::String(name) => name.clone(),
         _ => {
-            assert_eq!(one["properties"]["answer"], json!({"type": "string"}));
+            assert_eq!(one["properties"]["answer"], json!({"type": "string", "minLength": 1}));
             "answer".to_owned()
         }
     };
@@ -89,7 +89,7 @@ fn the_schema_of_a_request() {
             },
             {
                 "type": "object",
-                "properties": {"answer": {"type": "string"}},
+                "properties": {"answer": {"type": "string", "minLength": 1}},
                 "required": ["answer"],
                 "additionalProperties": false,
             },
