@@ -1,8 +1,8 @@
 //! Tool calls as text, for models and servers without function calling.
 //!
 //! A [`Dialect`] writes the instructions for the system prompt, finds calls in the text of an answer, and writes calls
-//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are built in; implement
-//! the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
+//! and results as text when the conversation is sent. [`React`], [`Markers`] and [`TaggedJson`] are built in, and
+//! [`Constrained`] for servers that hold an answer to a JSON Schema; implement the trait for your own. The rest of a program sees ordinary [`ToolUseBlock`](oa_types::ToolUseBlock)s.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -41,7 +41,7 @@
 //! # Guarantees of every dialect
 //!
 //! - Calls and text do not depend on how the answer was split into pieces.
-//! - Text outside calls is emitted unchanged, once, and immediately. Only text that may be the start of a call is held
+//! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] decoded. Only text that may be the start of a call is held
 //!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
 //!   label `Final Answer:` of [`React`].
 //! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.

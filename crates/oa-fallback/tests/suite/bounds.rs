@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use allocation_counter::measure;
 use oa_fallback::{
-    AfterCall, BodyEnd, CallBody, CallHead, Dialect, Grammar, Limits, Markers, Match, NoMatch,
-    ParsedCall, Position, React, Scanner, TaggedJson,
+    AfterCall, BodyEnd, CallBody, CallHead, Constrained, Dialect, Grammar, Limits, Markers, Match,
+    NoMatch, ParsedCall, Position, React, Scanned, Scanner, TaggedJson,
 };
 
 use crate::{Written, bounded, dialects, read, scanner, tools};
