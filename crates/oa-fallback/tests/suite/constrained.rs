@@ -116,11 +116,12 @@ fn several_calls_are_a_list_only_where_they_are_allowed() {
 }
 
 fn names(found: &Found) -> Vec<&str> {
-    let name = |call| match call {
-        &Written::Call { ref name, .. } => &**name,
+    let calls = found.calls.iter();
+    let names = calls.map(|call| match call {
+        Written::Call { name, .. } => name.as_str(),
         Written::Malformed { error, .. } => panic!("{error}"),
-    };
-    found.calls.iter().map(name).collect()
+    });
+    names.collect()
 }
 
 /// All targets of references in a schema.
