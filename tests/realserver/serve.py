@@ -54,7 +54,9 @@ def parameters(args, model):
     p.n_batch = args.batch
     p.n_gpu_layers = 0
     p.fit_params = False
-    p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 2 if args.package else 1
+    # Two threads wait for each other, and on a busy machine they do little else.
+    p.cpuparams.n_threads = 1
+    p.cpuparams_batch.n_threads = 1
     p.n_threads_http = 4 + args.slots
     # Of the made-up model each request computes its whole prompt, so that one seed gives one answer.
     p.cache_prompt = bool(args.package)

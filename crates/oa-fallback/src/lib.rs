@@ -41,7 +41,7 @@
 //! # Guarantees of every dialect
 //!
 //! - Calls and text do not depend on how the answer was split into pieces.
-//! - Text outside calls is emitted unchanged, once, and immediately. Only text that may be the start of a call is held
+//! - Text outside calls is emitted unchanged, once, and immediately; text in an answer of [`Constrained`] decoded. Only text that may be the start of a call is held
 //!   back, at most [`Scanner::MOST_HELD`] bytes. White space before a call is removed with the call, and so is the
 //!   label `Final Answer:` of [`React`].
 //! - All calls in a row are read. Text after them is dropped, because the model wrote it without the results.

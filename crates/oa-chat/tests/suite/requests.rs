@@ -197,8 +197,11 @@ proptest! {
             options.parameters.tools = vec![spec("look")];
             options.system_prompt = Some("Be brief.".into());
             if in_text {
-                options.tool_mode = ToolMode::TaggedJson;
-            } else if chosen {
+                // The choice is a part of what answers are held to.
+                options.tool_mode =
+                    if chosen { ToolMode::Constrained } else { ToolMode::TaggedJson };
+            }
+            if chosen {
                 options.parameters.tool_choice = Some(ToolChoice::Tool("look".into()));
             }
             if as_user {

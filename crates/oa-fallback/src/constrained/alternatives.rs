@@ -36,7 +36,7 @@ pub(super) fn response_format(parameters: &ChatParameters, is_parallel: bool) ->
     let must_call = matches!(tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)));
     // A choice of a tool that is not offered is none.
     if !must_call || calls.is_empty() {
-        let text = json!({ "type": "string" });
+        let text = json!({ "type": "string", "minLength": 1 });
         let answer = match response_format {
             None => text,
             Some(format) => match format["type"].as_str()? {

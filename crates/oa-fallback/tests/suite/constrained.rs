@@ -38,7 +38,7 @@ fn alternatives(choice: Option<ToolChoice>) -> Vec<String> {
     let name = |one: &Value| match &one["properties"]["tool"]["const"] {
         Value::String(name) => name.clone(),
         _ => {
-            assert_eq!(one["properties"]["answer"], json!({"type": "string"}));
+            assert_eq!(one["properties"]["answer"], json!({"type": "string", "minLength": 1}));
             "answer".to_owned()
         }
     };
@@ -89,7 +89,7 @@ fn the_schema_of_a_request() {
             },
             {
                 "type": "object",
-                "properties": {"answer": {"type": "string"}},
+                "properties": {"answer": {"type": "string", "minLength": 1}},
                 "required": ["answer"],
                 "additionalProperties": false,
             },
@@ -116,11 +116,12 @@ fn several_calls_are_a_list_only_where_they_are_allowed() {
 }
 
 fn names(found: &Found) -> Vec<&str> {
-    let name = |call| match call {
-        &Written::Call { ref name, .. } => &**name,
+    let calls = found.calls.iter();
+    let names = calls.map(|call| match call {
+        Written::Call { name, .. } => name.as_str(),
         Written::Malformed { error, .. } => panic!("{error}"),
-    };
-    found.calls.iter().map(name).collect()
+    });
+    names.collect()
 }
 
 /// All targets of references in a schema.
