@@ -11,8 +11,11 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// An answer of the model has ended and is in history.
+    /// An answer of the model has ended and is in history. If it has no calls, hooks may refuse it next.
     AnswerEnd(Arc<AssistantMessage>),
+    /// A hook refused the answer that has just ended, for this reason; the model reads it and answers again. The
+    /// refused answer leaves history when the turn is over.
+    AnswerRetry(String),
     /// An answer begins: the head of the response has arrived.
     AnswerStart,
     /// A block, as [`Client::receive`](crate::Client::receive) returns it: text and thinking as they are

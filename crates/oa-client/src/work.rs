@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
 use oa_executor::{BatchStream, ToolEvent};
-use oa_hooks::{Change, HookOutcome};
+use oa_hooks::{AnswerDecision, Change, HookOutcome};
 use oa_turn::StepPlan;
 use serde_json::Value;
 
@@ -31,6 +31,8 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// An answer has ended and can be concluded.
     Answer(AnswerStream),
+    /// The hooks' decision about an answer.
+    AnswerReview(Result<AnswerDecision, oa_hooks::Error>),
     /// Decisions on calls, by index and in order; the first is for the call that was emitted.
     Decisions(Result<VecDeque<(usize, Decided)>, oa_hooks::Error>),
     /// The plan of a request.

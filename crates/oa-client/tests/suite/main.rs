@@ -1,6 +1,9 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod answers;
+#[cfg(feature = "session")]
+mod follow;
 mod keys;
 mod opened;
 mod steps;
