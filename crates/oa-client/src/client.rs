@@ -246,6 +246,24 @@ impl Client {
     /// be received.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
+        self.collect_reply().await
+    }
+
+    /// Collects the rest of the turn: the answer after [`send_message`](Self::send_message) or
+    /// [`continue_turn`](Self::continue_turn).
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ask`](Self::ask).
+    pub async fn collect_reply(&mut self) -> Result<Reply> {
         let mut text = String::new();
         while let Some(block) = self.receive().await? {
             if let ContentBlock::Text(block) = block {
@@ -493,7 +511,10 @@ impl Client {
         debug_assert!(idle.is_ok(), "a turn in progress was ended before");
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<()> {
+    pub(crate) fn change(
+        &mut self,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<()> {
         let mut settings = (**self.options.settings()).clone();
         change(&mut settings)?;
         self.options = AgentOptions(Arc::new(settings));

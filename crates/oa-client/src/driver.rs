@@ -14,6 +14,7 @@ use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
+use crate::cache_miss::CacheMissCheck;
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
@@ -49,6 +50,7 @@ pub(crate) struct Driver {
     pub(crate) work: Work,
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
+    pub(crate) cache: Option<Box<CacheMissCheck>>,
     pub(crate) checkpoints: Option<Box<Checkpoints>>,
 }
 
@@ -70,6 +72,7 @@ impl Driver {
             trace: None,
             work: Work::default(),
             prompt_cut: PromptCutCheck::default(),
+            cache: None,
             checkpoints: None,
             conversation: Conversation::new(),
         })
@@ -125,7 +128,7 @@ impl Driver {
                 && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
                 && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
             {
-                return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
+                return Poll::Ready(Ok(Some(event)));
             }
             self.steer.enter(&mut self.turn);
             // After a cut the run is over, and only its end is left to be told.
@@ -133,7 +136,12 @@ impl Driver {
                 return Poll::Ready(Ok(None));
             }
             // While an answer arrives nothing is to be done but to read it.
-            let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
+            let action = if self.work.answer.is_some() {
+                None
+            } else {
+                self.share_budgets();
+                self.turn.next_action()
+            };
             match action {
                 Some(Action::Decide { call }) => {
                     if let Some(denied) = self.decide(call) {
@@ -202,7 +210,7 @@ impl Driver {
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
             (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
-            (AgentEvent::Problem(_), None) => {}
+            (AgentEvent::Problem(_), None) | (AgentEvent::PromptProgress(_), _) => {}
             _ => self.turn.begin_answer(),
         }
     }
@@ -238,16 +246,16 @@ impl Driver {
                 }
             }
             Done::Tool(event) => {
-                if let Some(trace) = &mut self.trace {
-                    trace.tool(&event);
+                if let (Some(trace), AgentEvent::Tool(event)) = (&mut self.trace, &event) {
+                    trace.tool(event);
                 }
-                if let ToolEvent::CallComplete(result) = &event {
+                if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event {
                     let mut calls = self.turn.calls().iter();
                     if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
                         self.turn.finish_call(call, result.result.clone(), result.outcome);
                     }
                 }
-                return Ok(Some(AgentEvent::Tool(event)));
+                return Ok(Some(event));
             }
         }
         Ok(None)
@@ -268,6 +276,7 @@ impl Driver {
         let usage = message.usage.unwrap_or_default();
         let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
+        let miss = self.check_cache(&usage);
         let validation = match failure {
             Some(_) => Validation::Unchanged,
             None => self.validate(&mut message),
@@ -282,7 +291,9 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
+                self.share_budgets();
                 self.take_answer(answer, validation);
+                self.share_budgets();
                 self.prepare_open_calls();
             }
         }
@@ -291,6 +302,12 @@ impl Driver {
                 trace.prompt_cut(cut);
             }
             self.events.push_back(AgentEvent::PromptCut(cut));
+        }
+        if let Some(miss) = miss {
+            if let Some(trace) = &mut self.trace {
+                trace.cache_miss(miss);
+            }
+            self.events.push_back(AgentEvent::CacheMiss(miss));
         }
         Ok(event)
     }

@@ -42,6 +42,7 @@ mod client;
 mod event;
 mod interrupt;
 mod metadata;
+mod nested;
 mod reply;
 mod steer;
 mod step;
@@ -51,6 +52,7 @@ pub mod stop_when;
 mod structured;
 
 mod answer_review;
+mod cache_miss;
 mod checkpoint;
 mod decision;
 mod driver;
@@ -69,9 +71,10 @@ mod error;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::event::{AgentEvent, CallDenied, ToolUseDelta};
+pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
+pub use crate::nested::ParentAgent;
 pub use crate::options::AgentOptions;
 #[cfg(feature = "schemars")]
 pub use crate::query::query_for;

@@ -402,6 +402,12 @@ impl AgentOptions {
         self.0.chat.thinking.as_ref()
     }
 
+    /// Returns `true` if the server is asked to report how far it has read the prompt.
+    #[must_use]
+    pub fn prompt_progress(&self) -> bool {
+        self.0.chat.prompt_progress
+    }
+
     /// Returns how think tags in the text are read.
     #[must_use]
     pub fn think_tags(&self) -> ThinkTags {

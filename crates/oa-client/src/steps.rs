@@ -21,6 +21,7 @@ use crate::answer_review;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::event::AgentEvent;
 use crate::hooks;
+use crate::nested::RunningBatch;
 use crate::settings::Settings;
 use crate::step::planned;
 
@@ -32,7 +33,7 @@ use crate::step::planned;
 ///
 /// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
 /// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), structured output with its retries, finding out that a
-/// server cut the prompt, and the events of steered messages and refused answers.
+/// server cut the prompt or lost its cache, and the events of steered messages and refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -191,7 +192,8 @@ impl AgentSteps {
                 None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
                 Some(None) => break,
                 Some(Some(event)) => {
-                    has_begun |= !matches!(event, AgentEvent::Problem(_));
+                    has_begun |=
+                        !matches!(event, AgentEvent::Problem(_) | AgentEvent::PromptProgress(_));
                     self.tell(event);
                 }
             }
@@ -267,7 +269,7 @@ impl Perform for AgentSteps {
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
-        let Settings { config, executor, .. } = &*self.settings;
+        let config = &self.settings.config;
         let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
@@ -283,17 +285,18 @@ impl Perform for AgentSteps {
         if blocks.is_empty() {
             return Ok(RunOutcome::new(results));
         }
-        let mut events = executor.execute_batch_streaming(blocks, batch);
-        while let Some(event) = events.next().await {
-            if let ToolEvent::CallComplete(result) = &event
+        let mut events = RunningBatch::start(&self.settings, blocks, batch, || step.left);
+        while let Some(event) = poll_fn(|cx| events.poll(cx)).await {
+            if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
             {
                 let (content, outcome) = (result.result.clone(), result.outcome);
                 results.push(CallResult::new(call.place, content, outcome));
             }
-            self.tell(AgentEvent::Tool(event));
+            self.tell(event);
         }
         let mut outcome = RunOutcome::new(results);
+        outcome.spent = events.take_spent();
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }

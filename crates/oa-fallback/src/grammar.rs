@@ -38,6 +38,13 @@ pub trait CallBody: fmt::Debug + Send + Sync {
     fn read(&self, text: &str, end: BodyEnd) -> Vec<ParsedCall>;
 }
 
+/// A decoder of text for the user.
+pub trait TextBody: fmt::Debug + Send + Sync {
+    /// Reads more of the answer, and appends what it stands for to `shown`. Returns the offset at which the text ends,
+    /// if it ends in this piece. An end that never comes is the end of the answer.
+    fn push(&mut self, text: &str, shown: &mut String) -> Option<usize>;
+}
+
 /// The position in an answer at which a call may begin.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
@@ -58,6 +65,8 @@ pub enum Match {
     Answer,
     /// The head of a call. Its body comes next.
     Call(Box<dyn CallBody>),
+    /// The start of text for the user that is encoded, such as a JSON string. What follows it is read as after a call.
+    Encoded(Box<dyn TextBody>),
     /// Text that belongs to a call and is not shown, such as a closing tag.
     Skip,
 }

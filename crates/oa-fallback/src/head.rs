@@ -149,6 +149,27 @@ impl<'a> CallHead<'a> {
         Ok(name)
     }
 
+    /// Reads the name of a JSON member and the colon after it, if the member has this name. Returns true if it did.
+    pub(crate) fn key(&mut self, name: &str) -> Result<bool, NoMatch> {
+        let start = self.at;
+        let mut read = || {
+            self.literal("\"")?;
+            self.literal(name)?;
+            self.literal("\"")?;
+            self.spaces()?;
+            self.literal(":")?;
+            self.spaces()
+        };
+        match read() {
+            Ok(()) => Ok(true),
+            Err(NoMatch::Mismatch) => {
+                self.at = start;
+                Ok(false)
+            }
+            Err(more) => Err(more),
+        }
+    }
+
     /// Reads the opening line of a code fence, if one comes next.
     ///
     /// # Errors

@@ -83,7 +83,7 @@ pub use crate::append::Append;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::follow::{Follow, FollowError, FollowProgress, Following};
 pub use crate::id::SessionId;
-pub use crate::jsonl::JsonlStore;
+pub use crate::jsonl::{JsonlStore, LockedFile};
 pub use crate::limits::Limits;
 pub use crate::list::{Cursor, List, SessionPage, UnreadableSession};
 pub use crate::memory::MemoryStore;

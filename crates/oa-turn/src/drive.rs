@@ -9,6 +9,7 @@ use crate::action::Decision;
 use crate::call::Fit;
 use crate::plan::StepPlan;
 use crate::repair::unanswered;
+use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
     PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome,
@@ -117,6 +118,16 @@ pub trait Perform {
     /// default, requests are sent as they are.
     fn plan(&self, _step: PlanStep) -> impl Future<Output = Result<PlanOutcome, Self::Error>> {
         async { Ok(PlanOutcome::Planned { plan: StepPlan::default() }) }
+    }
+
+    /// Shortens the conversation if it is too long for the model. It is called before each request if
+    /// [`shorten`](crate::Options::shorten) is set, and once more if [`ask`](Self::ask) failed with the kind
+    /// `context_overflow`. By default, it is sent as it is.
+    fn shorten(
+        &self,
+        _step: ShortenStep,
+    ) -> impl Future<Output = Result<ShortenOutcome, Self::Error>> {
+        async { Ok(ShortenOutcome::Keep) }
     }
 
     /// Asks the model.
@@ -236,6 +247,7 @@ pub async fn drive<P: Perform>(
                 perform.review_answer(step).await.map(StepOutcome::ReviewAnswer)
             }
             Step::Run(step) => perform.run(step).await.map(StepOutcome::Run),
+            Step::Shorten(step) => perform.shorten(step).await.map(StepOutcome::Shorten),
             Step::SubmitPrompt(step) => {
                 perform.submit_prompt(step).await.map(StepOutcome::SubmitPrompt)
             }

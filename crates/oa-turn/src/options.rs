@@ -51,6 +51,10 @@ pub struct Options {
     /// The maximum number of answers per prompt that a review refuses and asks for again. 2 by default.
     #[serde(skip_serializing_if = "is_two")]
     pub max_answer_retries: u32,
+    /// True if the conversation may be shortened before each request, by [`Action::Shorten`](crate::Action::Shorten),
+    /// and once more if a server refuses it as too long. False by default.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shorten: bool,
     /// The use of messages that were [steered](crate::Turn::steer) into a turn after its last request.
     /// [`SteerAfterEnd::Continue`] by default.
     #[serde(skip_serializing_if = "SteerAfterEnd::is_default")]
@@ -101,6 +105,7 @@ impl Default for Options {
             final_text_only: false,
             inline_results: false,
             plan_steps: false,
+            shorten: false,
             review_answers: false,
             max_answer_retries: 2,
             steer_after_end: SteerAfterEnd::Continue,

@@ -241,9 +241,20 @@ impl Round {
         }
     }
 
-    /// Returns the index in history of the answer that made these calls.
-    pub(crate) fn answer_place(&self) -> usize {
-        self.results_at.saturating_sub(1)
+    /// Returns the index of the answer that made these calls.
+    pub(crate) fn answer_place(&self) -> Option<usize> {
+        self.results_at.checked_sub(1).filter(|_| !self.calls.is_empty())
+    }
+
+    /// Follows messages that have moved from the index `from` to the index `to`. Returns false if the calls are of an
+    /// earlier message.
+    pub(crate) fn shift(&mut self, from: usize, to: usize) -> bool {
+        if self.results_at > from {
+            self.results_at = self.results_at - from + to;
+            return true;
+        }
+        self.results_at = 0;
+        self.calls.is_empty()
     }
 
     /// Returns the answer that made these calls.

@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use crate::action::Decision;
 use crate::answer::Answer;
+use crate::budget::{BudgetLeft, Spent};
 use crate::call::{Call, Fit};
 use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
+use crate::shorten::{ShortenOutcome, ShortenStep};
 
 /// The next step to perform: an [`Action`](crate::Action) with all the data that it needs, so that another process can
 /// perform it.
@@ -37,6 +39,8 @@ pub enum Step {
     ReviewAnswer(ReviewAnswerStep),
     /// Run calls.
     Run(RunStep),
+    /// Shorten the conversation if it is too long for the model.
+    Shorten(ShortenStep),
     /// Show a block to the caller. This step has no outcome.
     Show {
         /// A call or its error, a result, or the final text.
@@ -65,6 +69,8 @@ pub enum StepOutcome {
     ReviewAnswer(ReviewAnswerOutcome),
     /// The outcome of [`Step::Run`].
     Run(RunOutcome),
+    /// The outcome of [`Step::Shorten`].
+    Shorten(ShortenOutcome),
     /// The outcome of [`Step::SubmitPrompt`].
     SubmitPrompt(PromptOutcome),
 }
@@ -288,6 +294,9 @@ pub enum ApprovalOutcome {
 pub struct RunStep {
     /// The calls, in call order. They may run concurrently.
     pub calls: Vec<StepCall>,
+    /// What is left of the budgets, for sub-agents among the calls.
+    #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
+    pub left: BudgetLeft,
 }
 
 /// The outcome of running calls.
@@ -301,6 +310,9 @@ pub struct RunOutcome {
     /// The early end of the turn that cut the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
+    /// What sub-agents among the calls have spent.
+    #[serde(default, skip_serializing_if = "Spent::is_zero")]
+    pub spent: Spent,
 }
 
 /// The result of one call.
@@ -424,7 +436,7 @@ impl RunOutcome {
     /// Creates the outcome of calls with these results.
     #[must_use]
     pub fn new(results: Vec<CallResult>) -> Self {
-        Self { results, cut: None }
+        Self { results, cut: None, spent: Spent::default() }
     }
 }
 

@@ -16,6 +16,8 @@ mod phase;
 mod plan;
 mod progress;
 mod prompt;
+mod shared;
+mod shorten;
 mod snapshot;
 mod steer;
 mod steps;
@@ -25,7 +27,9 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use oa_types::{ContentBlock, FinishReason, History, Message, Outcome, TextBlock, ToolUseError};
+use oa_types::{
+    ContentBlock, Cost, FinishReason, History, Message, Outcome, TextBlock, ToolUseError,
+};
 use serde_json::{Value, json};
 
 pub use self::checkpoint::Checkpoint;
@@ -35,6 +39,7 @@ use self::progress::Progress;
 pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, lost_call, recorded};
+use crate::budget::Spent;
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
@@ -110,21 +115,6 @@ impl Turn {
         }
     }
 
-    /// Sets the prefix of call keys; see [`call_key`](Self::call_key).
-    #[must_use]
-    pub fn with_key_seed(mut self, seed: impl Into<String>) -> Self {
-        self.set_key_seed(seed);
-        self
-    }
-
-    /// Sets the prefix of call keys from now on, and counts answers anew: the last one becomes number 0, the next one
-    /// number 1. Two turns with equal messages and equal seeds then give their open calls equal keys, whatever happened
-    /// before. See [`call_key`](Self::call_key).
-    pub fn set_key_seed(&mut self, seed: impl Into<String>) {
-        self.key_seed = seed.into().into();
-        (self.answers, self.round.number) = (0, 0);
-    }
-
     /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
     /// Their results are not reviewed: no [`Action::Review`] is returned for them.
     pub fn set_output_tool(&mut self, name: Option<String>) {
@@ -144,9 +134,8 @@ impl Turn {
             return;
         }
         self.failure = None;
-        let Answer { blocks, finish_reason, extra, tokens, cost } = answer;
-        self.progress.budget.tokens = self.progress.budget.tokens.saturating_add(tokens);
-        self.progress.budget.cost += cost;
+        let Answer { blocks, finish_reason, extra, tokens, context_tokens, cost } = answer;
+        self.spend(Spent::new(0, tokens, cost));
         let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
@@ -159,6 +148,7 @@ impl Turn {
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
+        self.conversation.report(context_tokens);
         self.answers = self.answers.saturating_add(u64::from(!calls.is_empty()));
         self.round = Round::new(calls, pieces, self.history().len(), self.answers);
         if self.options.final_text_only {
@@ -321,6 +311,7 @@ impl Turn {
                     }
                     return self.steered_action();
                 }
+                Phase::Shortening { .. } => return self.shorten_action(),
                 Phase::Planning { handed, .. } => {
                     if mem::replace(handed, true) {
                         return None;
@@ -372,8 +363,7 @@ impl Turn {
                         self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
                         let open = self.round.open().len() as u32;
-                        let budget = &mut self.progress.budget;
-                        budget.calls = budget.calls.saturating_add(open);
+                        self.spend(Spent::new(open, 0, Cost::ZERO));
                         let calls = self.round.to_run();
                         if !calls.is_empty() {
                             return Some(Action::Run { calls });
@@ -416,6 +406,9 @@ impl Turn {
                 Some(Action::Submit { prompt: Message::clone(prompt), steered: false })
             }
             Phase::Steering { handed: true, .. } => self.steered_action(),
+            &Phase::Shortening { handed: true, is_overflow, .. } => {
+                Some(Action::Shorten { is_overflow })
+            }
             Phase::Planning { handed: true, .. } => {
                 Some(Action::Plan { step: self.next_step_number() })
             }
@@ -480,16 +473,17 @@ impl Turn {
         }
     }
 
-    /// Begins a request: steered messages enter first, then it is planned.
+    /// Begins a request: steered messages enter first, then the conversation may be shortened and the request planned.
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
-        self.phase = if !self.steered.is_empty() {
-            Phase::Steering { handed: false, prompt, ended: None }
-        } else if self.options.plan_steps && self.progress.last.is_none() {
-            Phase::Planning { handed: false, prompt }
+        if self.is_used_up_by_others() {
+            return;
+        }
+        if self.steered.is_empty() {
+            self.before_request(prompt);
         } else {
-            Phase::Requesting { sent: false, prompt }
-        };
+            self.phase = Phase::Steering { handed: false, prompt, ended: None };
+        }
     }
 
     fn must_be_idle(&self) -> Result<(), Error> {
@@ -508,7 +502,8 @@ impl Turn {
     /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
-        self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
+        self.progress = self.progress.next(prompt.is_some());
+        self.note_prompt();
     }
 
     /// Returns the next call whose result needs a review.

@@ -2,8 +2,11 @@
 #![cfg(feature = "schemars")]
 
 mod answers;
+mod constrained;
+mod events;
 #[cfg(feature = "session")]
 mod follow;
 mod keys;
 mod opened;
+mod signals;
 mod steps;

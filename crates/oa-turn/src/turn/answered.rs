@@ -34,7 +34,7 @@ impl Turn {
             return false;
         };
         let (ended, place) = (ended.clone(), *place);
-        if self.progress.retries >= self.options.max_answer_retries || self.spent().is_some() {
+        if self.progress.retries >= self.options.max_answer_retries || self.exhausted().is_some() {
             return false;
         }
         if ended.is_limit() {

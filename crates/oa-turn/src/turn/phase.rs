@@ -19,6 +19,9 @@ pub(super) enum Phase {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended: Option<FinishReason>,
     },
+    /// The conversation may be shortened before the next request. `is_overflow` is true if the server has refused it
+    /// as too long.
+    Shortening { handed: bool, prompt: Option<usize>, is_overflow: bool },
     /// The next request is being planned.
     Planning { handed: bool, prompt: Option<usize> },
     /// The turn waits for an answer. `prompt` is the index of the prompt in history until the answer begins: until
@@ -74,6 +77,7 @@ impl Phase {
             Self::Continuing { prompt }
             | Self::Planning { prompt, .. }
             | Self::Requesting { prompt, .. }
+            | Self::Shortening { prompt, .. }
             | Self::Steering { prompt, .. } => *prompt,
             _ => None,
         }

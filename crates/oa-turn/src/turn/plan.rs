@@ -56,6 +56,15 @@ impl Turn {
         if self.steps() == 0 { &[] } else { self.calls() }
     }
 
+    /// Begins the planning of a request, or the request if it is not planned.
+    pub(super) fn plan_request(&mut self, prompt: Option<usize>) {
+        self.phase = if self.options.plan_steps && self.progress.last.is_none() {
+            Phase::Planning { handed: false, prompt }
+        } else {
+            Phase::Requesting { sent: false, prompt }
+        };
+    }
+
     pub(super) fn next_step_number(&self) -> u32 {
         self.progress.budget.steps.saturating_add(1)
     }

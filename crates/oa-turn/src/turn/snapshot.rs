@@ -261,9 +261,7 @@ impl State {
         let prompts = asked.iter().chain(failure.iter().map(|failure| &failure.asked));
         let mut taken: Vec<Range<usize>> =
             prompts.map(|asked| asked.place..asked.place.saturating_add(1)).collect();
-        if !round.calls.is_empty() {
-            taken.push(round.answer_place()..results_end);
-        }
+        taken.extend(round.answer_place().map(|answer| answer..results_end));
         for range in refused.iter().rev() {
             let is_free =
                 |taken: &Range<usize>| range.end <= taken.start || taken.end <= range.start;

@@ -38,7 +38,8 @@ impl Turn {
     ///
     /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
     /// - `blocked` if the outcome blocks a prompt or an answer, also by a retry when none is left.
-    /// - `invalid_input` if the outcome makes a prompt invalid, or decides on a call that does not wait for approval.
+    /// - `invalid_input` if the outcome makes a prompt invalid, decides on a call that does not wait for approval, or
+    ///   shortens the conversation to one that is not sound.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
         match outcome {
             StepOutcome::Approve(outcome) => self.take_approval(outcome),
@@ -48,9 +49,11 @@ impl Turn {
             StepOutcome::Review(outcome) => self.take_review(outcome),
             StepOutcome::ReviewAnswer(outcome) => self.take_answer_review(outcome),
             StepOutcome::Run(outcome) => {
+                self.charge(outcome.spent);
                 self.take_results(outcome);
                 Ok(())
             }
+            StepOutcome::Shorten(outcome) => self.take_shortened(outcome),
             StepOutcome::SubmitPrompt(outcome) => self.take_prompt(outcome),
         }
     }
@@ -106,6 +109,9 @@ impl Turn {
                 Ok(())
             }
             AskOutcome::Failed { error, has_begun, partial } => {
+                if error.kind == CONTEXT_OVERFLOW && !has_begun && self.retry_shorter() {
+                    return Ok(());
+                }
                 if has_begun {
                     self.begin_answer();
                 }
@@ -217,8 +223,9 @@ impl Turn {
             Action::ReviewAnswer => Step::ReviewAnswer(self.answer_review()),
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
-                Step::Run(RunStep { calls: calls.collect() })
+                Step::Run(RunStep { calls: calls.collect(), left: self.left() })
             }
+            Action::Shorten { .. } => Step::Shorten(self.shorten_step()),
             Action::Show { block } => Step::Show { block },
             Action::Submit { prompt, steered } => {
                 Step::SubmitPrompt(PromptStep { prompt, steered, history: history() })
@@ -233,6 +240,9 @@ impl Turn {
     }
 }
 
-fn invalid(error: &Error) -> Box<ErrorRecord> {
+/// The kind of an error of a request that is too long for the model.
+const CONTEXT_OVERFLOW: &str = "context_overflow";
+
+pub(super) fn invalid(error: &Error) -> Box<ErrorRecord> {
     Box::new(ErrorRecord::new("invalid_input", error.to_string()))
 }

@@ -29,8 +29,10 @@ pub(crate) enum Event {
     Prompt(&'static str),
     RefuseSteered,
     Resume,
+    RetryShorter,
     Review(usize, bool),
     ReviewAnswer(u8),
+    Shorten(u8),
     Steer(&'static str),
     Stop,
     Submit(&'static str),
@@ -76,6 +78,8 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         2 => (0..4_u8).prop_map(Event::Plan),
         1 => Just(Event::RefuseSteered),
         1 => Just(Event::Resume),
+        1 => Just(Event::RetryShorter),
+        4 => (0..8_u8).prop_map(Event::Shorten),
         2 => prop::sample::select(vec!["Also.", ""]).prop_map(Event::Steer),
         1 => Just(Event::Stop),
         3 => prop::sample::select(vec!["Go.", "", "On."]).prop_map(Event::Submit),
@@ -94,7 +98,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
         any::<bool>(),
         any::<bool>(),
         proptest::option::of(1..6_u32),
-        (any::<bool>(), any::<bool>(), proptest::option::of(0..3_u32)),
+        (any::<bool>(), any::<bool>(), any::<bool>(), proptest::option::of(0..3_u32)),
     )
         .prop_map(
             |(
@@ -106,7 +110,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 final_text,
                 inline_results,
                 max_cost,
-                (plan_steps, keeps_steered, reviews),
+                (plan_steps, keeps_steered, shorten, reviews),
             )| {
                 let mut options = if auto { Options::auto() } else { Options::default() };
                 options.max_rounds = max_rounds;
@@ -116,6 +120,7 @@ pub(crate) fn options() -> impl Strategy<Value = Options> {
                 options.final_text_only = auto && final_text;
                 options.inline_results = inline_results;
                 options.plan_steps = plan_steps;
+                options.shorten = shorten;
                 options.review_answers = reviews.is_some();
                 options.max_answer_retries = reviews.unwrap_or(2);
                 if keeps_steered {

@@ -10,7 +10,7 @@ use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
     PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, StepCall, Turn, TurnSnapshot, drive,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, StepCall, Turn, TurnSnapshot, drive,
 };
 use oa_types::{
     ContentBlock, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome, ToolUseBlock,
@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::events::{Piece, blocks, options, piece, plan, reviewed};
+use crate::shorten::shortened;
 use crate::{call, text, told};
 
 /// Runs a future that never waits.
@@ -49,6 +50,7 @@ enum Ask {
     Correct,
     Cut,
     Fail { has_begun: bool },
+    Overflow,
 }
 
 fn script() -> impl Strategy<Value = Script> {
@@ -57,6 +59,7 @@ fn script() -> impl Strategy<Value = Script> {
         1 => Just(Ask::Correct),
         1 => Just(Ask::Cut),
         2 => any::<bool>().prop_map(|has_begun| Ask::Fail { has_begun }),
+        1 => Just(Ask::Overflow),
     ];
     let prompts =
         prop::sample::select(vec![vec!["Go."], vec!["Go.", "On."], vec!["Go.", "Go.", "Off."]]);
@@ -159,6 +162,12 @@ impl Perform for Worker<'_> {
         })
     }
 
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("shorten {number} {}", step.is_overflow);
+        self.entry(name.clone(), || shortened(&step, self.choice(&name) % 8))
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Crash> {
         assert_eq!(step.history.len(), step.revisions.len());
         let number = step.number as usize;
@@ -169,6 +178,11 @@ impl Perform for Worker<'_> {
                 Ask::Correct => AskOutcome::Answered {
                     answer: Answer::new(vec![text("Five.")]),
                     correction: (!number.is_multiple_of(3)).then(|| "No.".to_owned()),
+                },
+                Ask::Overflow => AskOutcome::Failed {
+                    error: Box::new(ErrorRecord::new("context_overflow", "too long")),
+                    has_begun: false,
+                    partial: Vec::new(),
                 },
                 Ask::Cut => AskOutcome::Cut { by: CutBy::User, partial: vec![text("Half a")] },
                 Ask::Fail { has_begun } => AskOutcome::Failed {

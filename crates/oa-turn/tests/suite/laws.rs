@@ -167,6 +167,10 @@ proptest! {
                     let messages = turn.history().to_vec();
                     prop_assert_eq!(turn.resume(messages).is_ok(), !was_busy);
                 }
+                Event::RetryShorter => drop(turn.retry_shorter()),
+                Event::Shorten(choice) => {
+                    crate::shorten::shorten(&mut turn, choice);
+                }
                 Event::Fail => turn.fail(),
                 Event::FinishCall(call, is_error) => drop(turn.finish_call(call, json!("same"), outcome(is_error))),
                 Event::Interrupt(pieces) => turn.interrupt(blocks(&pieces, number)),
@@ -250,6 +254,10 @@ proptest! {
                     prop_assert!(options.plan_steps);
                     prop_assert_eq!(step, requests + 1);
                     turn.plan(plan(if change { 2 } else { 3 }));
+                }
+                Some(Action::Shorten { is_overflow }) => {
+                    prop_assert!(options.shorten && !is_overflow);
+                    crate::shorten::shorten(&mut turn, if change { 2 } else { 3 });
                 }
                 Some(Action::Request { .. }) => {
                     check_request(&turn)?;
@@ -384,7 +392,7 @@ proptest! {
     ) {
         let prompts = ["One.", "Two.", "Three."];
         let mut options = options;
-        options.plan_steps = false;
+        (options.plan_steps, options.shorten) = (false, false);
         let mut turn = Turn::new(options);
         for (place, pieces, end) in sends {
             let prompt = Message::user(prompts[place]);

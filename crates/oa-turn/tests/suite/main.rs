@@ -11,6 +11,7 @@ mod laws;
 mod opened;
 mod rules;
 mod shapes;
+mod shorten;
 mod snapshots;
 
 use oa_turn::{Action, Answer, Decision, Turn};

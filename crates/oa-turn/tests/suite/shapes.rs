@@ -118,7 +118,7 @@ fn an_answer_of_a_message() {
     message.usage = Some(usage);
     message.finish_reason = FinishReason::Length;
     message.extra.insert("x".to_owned(), json!(1));
-    assert_snapshot!(lines(&[Answer::from(&message)]), @r#"{"blocks":[{"type":"text","text":"Hi"}],"finish_reason":"length","extra":{"x":1},"tokens":5,"cost":0.5}"#);
+    assert_snapshot!(lines(&[Answer::from(&message)]), @r#"{"blocks":[{"type":"text","text":"Hi"}],"finish_reason":"length","extra":{"x":1},"tokens":5,"context_tokens":5,"cost":0.5}"#);
 }
 
 /// Calls in all states, each as it came about.
