@@ -192,6 +192,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-hooks",
             "oa-output",
             "oa-redact",
+            "oa-session",
             "oa-sse",
             "oa-tools",
             "oa-transport",

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use oa_types::ContentBlock;
+use oa_types::{ContentBlock, PromptProgress};
 
 use crate::budget::{Budget, COPIES};
 use crate::call::Call;
 use crate::delta::Delta;
 use crate::error::{Error, ErrorKind, Problem};
+use crate::prompt_progress::Packed;
 
 /// A part of the answer. Parts are in the order in which they began.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ enum Pending {
     CallArguments { call: usize, start: usize, end: usize },
     CallStart(usize),
     Problem(usize),
+    PromptProgress(Packed),
     Words { part: usize, start: usize, end: usize },
 }
 
@@ -204,6 +206,17 @@ impl Blocks {
         Ok(())
     }
 
+    /// Queues the progress of a server that reads the prompt.
+    pub(crate) fn progress(
+        &mut self,
+        progress: &PromptProgress,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        self.pending.reserve(budget)?;
+        self.pending.push(Pending::PromptProgress(progress.into()));
+        Ok(())
+    }
+
     /// Records the new position of a problem.
     pub(crate) fn problem_moved(&mut self, from: usize, to: usize) {
         for pending in self.pending.first.iter_mut().chain(&mut self.pending.behind) {
@@ -230,6 +243,7 @@ impl Blocks {
                 Delta::CallArguments { call, fragment: calls[call].arguments.slice(start, end) }
             }
             Pending::Problem(problem) => Delta::Problem(&problems[problem]),
+            Pending::PromptProgress(progress) => Delta::PromptProgress(progress.into()),
             Pending::Words { part, start, end } => {
                 let Part::Words(Words { voice, text }) = &self.parts[part] else { return None };
                 let words = &text[start..end];

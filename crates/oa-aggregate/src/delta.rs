@@ -1,3 +1,5 @@
+use oa_types::PromptProgress;
+
 use crate::error::Problem;
 
 /// One change to the answer, borrowed from the aggregator until the next call.
@@ -31,6 +33,8 @@ pub enum Delta<'a> {
         /// The fragment.
         fragment: &'a str,
     },
+    /// The server reads the prompt. It is no part of the answer, which has not begun (QUIRKS row 122).
+    PromptProgress(PromptProgress),
     /// A problem that did not end the stream.
     Problem(&'a Problem),
 }

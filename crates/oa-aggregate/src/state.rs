@@ -148,6 +148,9 @@ impl State {
         if self.model.is_none() {
             self.model = self.keep_word(chunk.model.as_deref())?;
         }
+        if let Some(progress) = &chunk.prompt_progress {
+            self.speech.blocks.progress(progress, &mut self.budget)?;
+        }
         for choice in chunk.choices() {
             self.take_choice(choice, chunk.detail_shape)?;
         }

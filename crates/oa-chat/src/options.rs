@@ -60,6 +60,8 @@ pub struct ChatOptions {
     pub think_tags: Option<ThinkTags>,
     /// The way broken argument JSON is repaired; by default, as the endpoint's quirks say.
     pub repair: Option<ArgumentRepair>,
+    /// True if servers that can are asked to report how far they have read the prompt.
+    pub prompt_progress: bool,
     /// The policy for a chunk that is not JSON.
     pub on_bad_chunk: OnBadChunk,
     /// Limits on the answer, as held in memory.

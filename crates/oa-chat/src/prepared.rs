@@ -219,6 +219,9 @@ impl Prepared {
         }
         parameters.include_usage = traits.asks_for_usage;
         parameters.token_limit = traits.token_limit;
+        if self.options.prompt_progress && traits.reports_prompt_progress {
+            parameters.extra_body.entry("return_progress").or_insert(true.into());
+        }
         if let Some(thinking) = &self.options.thinking {
             let set =
                 traits.thinking.and_then(|field| field.set(thinking, &mut parameters.extra_body));

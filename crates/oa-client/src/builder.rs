@@ -1,6 +1,7 @@
 mod assembly;
 mod budgets;
 mod permissions;
+mod signals;
 mod steps;
 
 use std::path::Path;

@@ -1,5 +1,8 @@
 mod calls;
+mod checkpoint;
 mod compaction;
+#[cfg(feature = "session")]
+mod follow;
 mod history;
 mod structured;
 
@@ -280,8 +283,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, and in later rounds the server
-    /// errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
+    /// Returns what ends the turn early: `Timeout`, `Stream`, `Limit`, `Hook`, `Blocked` if a hook blocks an answer, and
+    /// in later rounds the server errors of [`send`](Self::send). Completed blocks stay in history, and so does the prompt once an answer to
     /// it has begun; the text of a broken answer does not. [`continue_turn`] asks again, and so does
     /// [`send`](Self::send) with the same prompt.
     ///

@@ -14,6 +14,8 @@ use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
+use crate::cache_miss::CacheMissCheck;
+use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, Result};
 use crate::event::AgentEvent;
 use crate::hooks;
@@ -37,7 +39,7 @@ pub(crate) struct Driver {
     /// Events that wait for the caller.
     pub(crate) events: VecDeque<AgentEvent>,
     /// True if an answer began after them.
-    began: bool,
+    pub(crate) began: bool,
     pub(crate) message: Option<Arc<AssistantMessage>>,
     /// Boxed, because it is large.
     pub(crate) metadata: Box<TurnMetadata>,
@@ -48,6 +50,8 @@ pub(crate) struct Driver {
     pub(crate) work: Work,
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
+    pub(crate) cache: Option<Box<CacheMissCheck>>,
+    pub(crate) checkpoints: Option<Box<Checkpoints>>,
 }
 
 impl Driver {
@@ -68,6 +72,8 @@ impl Driver {
             trace: None,
             work: Work::default(),
             prompt_cut: PromptCutCheck::default(),
+            cache: None,
+            checkpoints: None,
             conversation: Conversation::new(),
         })
     }
@@ -109,7 +115,7 @@ impl Driver {
     }
 
     /// Performs actions until one of them has an outcome.
-    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
+    pub(crate) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<AgentEvent>>> {
         if self.run.is_none() && self.turn.is_busy() {
             self.begin_run();
         }
@@ -125,6 +131,10 @@ impl Driver {
                 return Poll::Ready(Ok(Some(event)));
             }
             self.steer.enter(&mut self.turn);
+            // After a cut the run is over, and only its end is left to be told.
+            if self.run.is_some() && self.stops_at_checkpoint() {
+                return Poll::Ready(Ok(None));
+            }
             // While an answer arrives nothing is to be done but to read it.
             let action = if self.work.answer.is_some() {
                 None
@@ -140,10 +150,16 @@ impl Driver {
                 }
                 Some(Action::End { reason }) => {
                     self.end_run(Some(reason.clone()));
-                    return Poll::Ready(Ok(Some(AgentEvent::TurnEnd(reason))));
+                    let end = AgentEvent::TurnEnd(reason);
+                    if self.stops_at_checkpoint() {
+                        self.events.push_back(end);
+                        return Poll::Ready(Ok(None));
+                    }
+                    return Poll::Ready(Ok(Some(end)));
                 }
                 Some(Action::Request { tools }) => self.work.request = Some(self.request(tools)),
                 Some(Action::Review { call }) => self.review(call),
+                Some(Action::ReviewAnswer) => self.review_answer(),
                 Some(Action::Run { calls }) => {
                     if let Some(denied) = self.run(&calls) {
                         return Poll::Ready(Ok(Some(denied)));
@@ -194,7 +210,7 @@ impl Driver {
     fn note_delta(&mut self, event: &AgentEvent) {
         match (event, &self.trace) {
             (AgentEvent::Problem(problem), Some(trace)) => trace.problem(problem),
-            (AgentEvent::Problem(_), None) => {}
+            (AgentEvent::Problem(_), None) | (AgentEvent::PromptProgress(_), _) => {}
             _ => self.turn.begin_answer(),
         }
     }
@@ -206,6 +222,7 @@ impl Driver {
     fn take(&mut self, done: Done) -> Result<Option<AgentEvent>> {
         match done {
             Done::Answer(ended) => return self.conclude(ended).map(Some),
+            Done::AnswerReview(decided) => return self.take_answer_review(decided),
             Done::Decisions(decided) => {
                 let decided = decided.map_err(|error| self.fail(error::hook(error)))?;
                 return Ok(self.take_decided(decided));
@@ -260,6 +277,7 @@ impl Driver {
         let usage = message.usage.unwrap_or_default();
         let cut = self.prompt_cut.answered(self.turn.history(), self.turn.revisions(), &usage);
         self.metadata.prompt_cut = cut;
+        let miss = self.check_cache(&usage);
         let validation = match failure {
             Some(_) => Validation::Unchanged,
             None => self.validate(&mut message),
@@ -285,6 +303,12 @@ impl Driver {
                 trace.prompt_cut(cut);
             }
             self.events.push_back(AgentEvent::PromptCut(cut));
+        }
+        if let Some(miss) = miss {
+            if let Some(trace) = &mut self.trace {
+                trace.cache_miss(miss);
+            }
+            self.events.push_back(AgentEvent::CacheMiss(miss));
         }
         Ok(event)
     }

@@ -2,9 +2,11 @@ use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
 use oa_chat::Refusal;
-use oa_context::PromptCut;
+use oa_context::{CacheMiss, PromptCut};
 use oa_executor::ToolEvent;
-use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock};
+use oa_types::{
+    AssistantMessage, ContentBlock, FinishReason, Message, PromptProgress, TextBlock, ThinkingBlock,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,13 +22,18 @@ use serde_json::Value;
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
-    /// An answer of the model has ended and is in history.
+    /// An answer of the model has ended and is in history. If it has no calls, hooks may refuse it next.
     AnswerEnd(Arc<AssistantMessage>),
+    /// A hook refused the answer that has just ended, for this reason; the model reads it and answers again. The
+    /// refused answer leaves history when the turn is over.
+    AnswerRetry(String),
     /// An answer begins: the head of the response has arrived.
     AnswerStart,
     /// A block, as [`Client::receive`](crate::Client::receive) returns it: text and thinking as they are
     /// generated, calls, invalid calls, and results.
     Block(ContentBlock),
+    /// The server had far fewer tokens of the prompt in its cache than before, for the answer that has just ended.
+    CacheMiss(CacheMiss),
     /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
     /// answer starts; the error and the result that the model reads follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
@@ -39,6 +46,9 @@ pub enum AgentEvent {
     Problem(Problem),
     /// The server seems to have silently cut the prompt of the answer that has just ended.
     PromptCut(PromptCut),
+    /// The server reads the prompt, before the answer begins; see
+    /// [`prompt_progress`](crate::AgentOptionsBuilder::prompt_progress).
+    PromptProgress(PromptProgress),
     /// A hook kept a [steered](crate::SteerHandle) message from entering, for this reason.
     SteerBlocked(String),
     /// A [steered](crate::SteerHandle) message has entered history, as hooks have left it.
@@ -136,6 +146,7 @@ impl AgentEvent {
         match delta {
             Delta::CallArguments { call, fragment } => piece(call, None, None, fragment),
             Delta::CallStart { call, id, name } => piece(call, Some(id), Some(name), ""),
+            Delta::PromptProgress(progress) => Some(Self::PromptProgress(progress)),
             Delta::Problem(problem) => Some(Self::Problem(problem.clone())),
             delta if shows_text => block(delta).map(Self::Block),
             _ => None,

@@ -28,8 +28,8 @@
 //! # Features
 //!
 //! `tls` adds https; `tracing` adds spans, and a line in the log when a limit ends a turn; both are off by
-//! default here, on by default in the facade. `schemars` adds structured output from types: `Client::send_for`,
-//! `query_for`.
+//! default here, on by default in the facade. `session` lets a saved session follow a client. `schemars` adds
+//! structured output from types: `Client::send_for`, `query_for`.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -51,6 +51,9 @@ pub mod stop_when;
 
 mod structured;
 
+mod answer_review;
+mod cache_miss;
+mod checkpoint;
 mod decision;
 mod driver;
 mod gates;

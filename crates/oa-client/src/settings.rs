@@ -56,6 +56,8 @@ impl AgentConfig {
     pub(crate) fn single_turn(&self) -> oa_turn::Options {
         let mut options = oa_turn::Options::default();
         options.plan_steps = self.turn.plan_steps;
+        options.review_answers = self.turn.review_answers;
+        options.max_answer_retries = self.turn.max_answer_retries;
         options
     }
 

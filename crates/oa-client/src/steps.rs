@@ -10,13 +10,14 @@ use oa_executor::{Batch, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
-    Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, StepCall,
+    Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use crate::answer_review;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::event::AgentEvent;
 use crate::hooks;
@@ -32,7 +33,7 @@ use crate::step::planned;
 ///
 /// Use one for each turn: the executor's caps count what it has run. What needs more than one step is up to the driver:
 /// [`max_run_time`](crate::AgentOptionsBuilder::max_run_time), structured output with its retries, finding out that a
-/// server cut the prompt, and the events of steered messages.
+/// server cut the prompt or lost its cache, and the events of steered messages and refused answers.
 ///
 /// ```
 /// use oa_client::AgentOptions;
@@ -191,7 +192,8 @@ impl AgentSteps {
                 None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
                 Some(None) => break,
                 Some(Some(event)) => {
-                    has_begun |= !matches!(event, AgentEvent::Problem(_));
+                    has_begun |=
+                        !matches!(event, AgentEvent::Problem(_) | AgentEvent::PromptProgress(_));
                     self.tell(event);
                 }
             }
@@ -308,6 +310,17 @@ impl Perform for AgentSteps {
         let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
         let cut = ReviewOutcome::Cut { by: CutBy::User };
         Ok(change.map_or(cut, |change| hooks::review_outcome(change).0))
+    }
+
+    async fn review_answer(
+        &self,
+        step: ReviewAnswerStep,
+    ) -> Result<ReviewAnswerOutcome, Infallible> {
+        let hooks = &self.settings.config.hooks;
+        let decided = hooks.answer(answer_review::event(step), sleep);
+        let cut = ReviewAnswerOutcome::Cut { by: CutBy::User };
+        let decided = self.unless_cancelled(decided).await;
+        Ok(decided.map_or(cut, |decided| answer_review::outcome(decided).0))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
-use oa_hooks::{Change, ChangedResult, HookOutcome};
+use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
 
 use crate::decision::Decided;
@@ -30,6 +30,8 @@ pub(crate) struct Work {
 pub(crate) enum Done {
     /// An answer has ended and can be concluded.
     Answer(AnswerStream),
+    /// The hooks' decision about an answer.
+    AnswerReview(Result<AnswerDecision, oa_hooks::Error>),
     /// Decisions on calls, by index and in order; the first is for the call that was emitted.
     Decisions(Result<VecDeque<(usize, Decided)>, oa_hooks::Error>),
     /// The plan of a request.

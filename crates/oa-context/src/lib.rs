@@ -59,6 +59,7 @@ mod pieces;
 #[cfg(feature = "tiktoken")]
 mod tiktoken;
 
+mod cache_miss;
 mod calibration;
 mod prompt_cut;
 
@@ -73,6 +74,7 @@ mod transcript;
 #[cfg(feature = "tokenizers")]
 mod error;
 
+pub use crate::cache_miss::{CacheMiss, CacheMissDetector, ChangedPart, SentPrefix};
 pub use crate::calibration::{Calibration, Corrected, Observation};
 pub use crate::counter::{Costs, CounterFn, TokenCounter, counter_fn};
 #[cfg(feature = "tokenizers")]

@@ -86,8 +86,8 @@ pub use oa_client::{
     StructuredStream, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
-    ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
-    truncate_messages,
+    CacheMiss, ChangedPart, ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens,
+    is_approaching_limit, truncate_messages,
 };
 pub use oa_doctor::{
     Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,
@@ -96,9 +96,9 @@ pub use oa_executor::{
     Batch, CallRate, ExecutionMode, ExecutorOptions, ToolEvent, ToolExecutor, TruncationPolicy,
 };
 pub use oa_hooks::{
-    HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, HookDecision, HookError, Hooks,
-    Permission, PermissionMode, PermissionRequest, PostToolUseEvent, PreToolUseEvent, ToolRule,
-    UserPromptSubmitEvent,
+    AnswerEvent, HOOK_ANSWER, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT,
+    HookDecision, HookError, Hooks, Permission, PermissionMode, PermissionRequest,
+    PostToolUseEvent, PreToolUseEvent, ToolRule, UserPromptSubmitEvent,
 };
 #[cfg(feature = "macros")]
 pub use oa_macros::tool;
@@ -108,12 +108,12 @@ pub use oa_terminal::TerminalPrompt;
 pub use oa_tools::__private;
 pub use oa_tools::{FnTool, Progress, Registry, Tool, ToolContext, ToolError, tool};
 pub use oa_transport::RequestBody;
-pub use oa_turn::SteerAfterEnd;
+pub use oa_turn::{Checkpoint, SteerAfterEnd};
 pub use oa_types::wire::{ResultImages, ToolChoice};
 pub use oa_types::{
     AssistantMessage, ContentBlock, Cost, FinishReason, ImageBlock, ImageDetail, Message,
-    MessageRole, Price, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock, ToolUseError,
-    Usage,
+    MessageRole, Price, PromptProgress, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock,
+    ToolUseError, Usage,
 };
 #[doc(no_inline)]
 pub use serde_json::{Value, json};

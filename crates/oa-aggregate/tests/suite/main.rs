@@ -3,6 +3,7 @@
 mod allocations;
 mod endings;
 mod laws;
+mod prompt_progress;
 mod repair;
 mod rules;
 

@@ -56,6 +56,7 @@ impl AgentOptionsBuilder {
         }
         let offered = offered(&self.config.tools, &self.config.permissions);
         self.chat.parameters.tools = offered.specs();
+        self.config.turn.review_answers = self.config.hooks.has_answer();
         self.check_effects()?;
         self.adopt_profile()?;
         // An environment that cannot be used is not read again.
@@ -114,6 +115,12 @@ impl AgentOptionsBuilder {
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
             (tool_choice && is_free, "tool_choice has no effect when calls are text"),
             (parallel && is_free, "parallel_tool_calls has no effect when calls are text"),
+            (
+                self.config.turn.max_answer_retries
+                    != oa_turn::Options::default().max_answer_retries
+                    && !self.config.turn.review_answers,
+                "max_answer_retries has no effect without a hook of answers",
+            ),
             (
                 self.chat.recognize_calls && is_text,
                 "recognize_calls has no effect when calls are text",

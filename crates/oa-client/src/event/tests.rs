@@ -6,13 +6,16 @@ use super::AgentEvent;
 fn type_of(event: &AgentEvent) -> &'static str {
     match event {
         AgentEvent::AnswerEnd(_) => "answer_end",
+        AgentEvent::AnswerRetry(_) => "answer_retry",
         AgentEvent::AnswerStart => "answer_start",
         AgentEvent::Block(_) => "block",
+        AgentEvent::CacheMiss(_) => "cache_miss",
         AgentEvent::CallDenied(_) => "call_denied",
         AgentEvent::FormatRefused(_) => "format_refused",
         AgentEvent::Nested(_) => "nested",
         AgentEvent::Problem(_) => "problem",
         AgentEvent::PromptCut(_) => "prompt_cut",
+        AgentEvent::PromptProgress(_) => "prompt_progress",
         AgentEvent::SteerBlocked(_) => "steer_blocked",
         AgentEvent::Steered(_) => "steered",
         AgentEvent::Tool(_) => "tool",
@@ -39,5 +42,5 @@ fn every_type_has_an_example_and_a_schema() {
     let defined: BTreeSet<String> = types.collect();
     assert_eq!(documented, defined);
     // As many as `type_of` has arms.
-    assert_eq!(defined.len(), 14);
+    assert_eq!(defined.len(), 17);
 }

@@ -1,5 +1,6 @@
 //! Estimates, exact counters, truncation and the policy.
 
+mod cache_miss;
 mod texts;
 
 mod accuracy;

@@ -10,6 +10,7 @@ use oa_hooks::{
 };
 use serde_json::json;
 
+mod answers;
 mod failures;
 mod groups;
 mod laws;

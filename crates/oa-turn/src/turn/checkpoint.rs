@@ -22,10 +22,11 @@ pub struct Checkpoint {
 
 impl Turn {
     /// Returns the checkpoint if the turn is at one now: right after the last result of a step has been reviewed, and
-    /// when the turn is about to end or to wait for the caller. History is then complete, except for open calls if
-    /// the turn [waits](Checkpoint::waits) for them.
+    /// when the turn is about to end, has ended or waits for the caller. History is then complete, except for open
+    /// calls if the turn [waits](Checkpoint::waits) for them.
     ///
-    /// Ask before each [`next_action`](Self::next_action): the moment passes with the next request. A conversation that
+    /// Ask before each [`next_action`](Self::next_action), because the moment passes with the next request, and at
+    /// [`Action::End`](crate::Action::End). A conversation that
     /// is saved at each checkpoint loses at most one answer of the model when its process dies, and no result of a call
     /// except those of the step in progress.
     ///
@@ -44,7 +45,7 @@ impl Turn {
                     return None;
                 }
             }
-            Phase::Ending { .. } => {}
+            Phase::Ending { .. } | Phase::Idle { .. } => {}
             _ => return None,
         }
         Some(Checkpoint {

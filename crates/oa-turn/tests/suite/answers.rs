@@ -241,7 +241,9 @@ fn checkpoints_are_after_the_last_review_and_at_the_end() {
     }
     let at: Vec<_> = at.into_iter().map(|at| (at.messages, at.steps, at.waits)).collect();
     assert_eq!(at, [(4, 1, false), (5, 2, false)]);
-    assert_eq!(turn.checkpoint(), None, "no turn is in progress");
+    assert_eq!(turn.checkpoint().map(|at| at.messages), Some(5), "it stays so");
+    turn.submit(Message::user("On.")).unwrap();
+    assert_eq!(turn.checkpoint(), None);
 }
 
 proptest! {
