@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
-use oa_executor::ToolEvent;
+use oa_executor::{ResultStore, ToolEvent};
 use oa_output::Validation;
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
 use oa_types::{AssistantMessage, FinishReason};
 use tokio::time::sleep;
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::hooks;
 use crate::interrupt::InterruptHandle;
@@ -48,12 +48,15 @@ pub(crate) struct Driver {
     pub(crate) work: Work,
     conversation: Conversation,
     prompt_cut: PromptCutCheck,
+    /// Full results, if the model may read them.
+    pub(crate) results: Option<ResultStore>,
 }
 
 impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         let turn = settings.config.turn(turn);
+        let results = settings.reading.as_ref().map(|_| ResultStore::new());
         Box::new(Self {
             settings,
             turn,
@@ -69,6 +72,7 @@ impl Driver {
             work: Work::default(),
             prompt_cut: PromptCutCheck::default(),
             conversation: Conversation::new(),
+            results,
         })
     }
 
@@ -144,6 +148,7 @@ impl Driver {
                         return Poll::Ready(Ok(Some(denied)));
                     }
                 }
+                Some(Action::Shorten { .. }) => self.shorten(),
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
@@ -210,6 +215,10 @@ impl Driver {
                 self.turn.plan(plan);
             }
             Done::Prompt(outcome) => return self.take_prompt(outcome),
+            Done::Shortened(shortened) => return self.take_shortened(*shortened),
+            // Shortened, the request may fit.
+            Done::Response(Err(error))
+                if error.kind() == ErrorKind::ContextOverflow && self.turn.retry_shorter() => {}
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -217,6 +226,7 @@ impl Driver {
                 return Ok(Some(AgentEvent::AnswerStart));
             }
             Done::Review(change) => {
+                self.forget_replaced(&change);
                 let (outcome, failure) = hooks::review_outcome(change);
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
@@ -263,6 +273,10 @@ impl Driver {
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
         match failure {
+            Some(failure)
+                if failure.kind() == ErrorKind::ContextOverflow
+                    && answer.blocks.is_empty()
+                    && self.turn.retry_shorter() => {}
             Some(failure) => {
                 self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
@@ -305,7 +319,8 @@ impl Driver {
 
     #[inline(never)]
     fn request(&mut self, tools: bool) -> BoxFuture<Result<AnswerStream>> {
-        let Settings { chat, backend, .. } = &*self.settings;
+        let Settings { backend, .. } = &*self.settings;
+        let chat = self.settings.chat_for(self.results.as_ref());
         let (history, revisions) = (self.turn.history(), self.turn.revisions());
         let (request, bytes) =
             self.conversation.request(chat, backend.service(), history, revisions);

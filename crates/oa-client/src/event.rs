@@ -7,6 +7,8 @@ use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock};
 use serde_json::Value;
 
+use crate::shortening::ContextShortened;
+
 /// An event of a turn, returned by [`Client::next_event`](crate::Client::next_event).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -21,6 +23,8 @@ pub enum AgentEvent {
     /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
     /// answer starts; the error and the result that the model reads follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
+    /// The conversation was shortened before the next request, as [`context`](crate::AgentOptionsBuilder::context) allows.
+    ContextShortened(ContextShortened),
     /// The server rejected the response format, with this message. The client falls back for this and later
     /// requests, as described at [`OutputMode::Auto`](crate::OutputMode::Auto).
     FormatRefused(String),

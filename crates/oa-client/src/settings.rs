@@ -11,6 +11,8 @@ use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
+use crate::reading::reading;
+use crate::shortening::ContextOptions;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
@@ -26,6 +28,7 @@ pub(crate) struct AgentConfig {
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
+    pub(crate) context: ContextOptions,
 }
 
 /// Checked options. A change makes new ones, so each holder sees one state.
@@ -34,6 +37,8 @@ pub(crate) struct Settings {
     /// Why no request can be sent: there is no model, or the environment is invalid.
     pub(crate) unusable: Option<String>,
     pub(crate) chat: PreparedOptions,
+    /// The same with the tool that reads full results, if it may be offered.
+    pub(crate) reading: Option<PreparedOptions>,
     /// The server, or a service with its own servers, with retries around it.
     pub(crate) backend: Retry,
     pub(crate) config: AgentConfig,
@@ -85,6 +90,8 @@ impl Settings {
     pub(crate) fn change_chat(&mut self, change: impl FnOnce(&mut ChatOptions)) -> Result<()> {
         let mut chat = self.chat.options().clone();
         change(&mut chat);
+        let tools = self.executor.tools();
+        self.reading = reading(&chat, tools, &self.config.context, self.backend.service())?;
         self.chat = prepared(chat, self.backend.service())?;
         Ok(())
     }
@@ -97,10 +104,11 @@ impl Settings {
     }
 
     /// Replaces the tools. The executor keeps its options.
-    pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
+    pub(crate) fn set_tools(&mut self, mut tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();
+        self.config.context.add_reader(&mut tools, options.truncation)?;
         let offered = offered(&tools, &self.config.permissions);
-        let specs = offered.specs();
+        let specs = self.config.context.specs(&offered);
         self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
         self.config.tools = tools;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
-use oa_executor::{Batch, Run, ToolEvent};
+use oa_executor::{Batch, ResultStore, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
     Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep,
-    RunOutcome, RunStep, StepCall,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -81,11 +81,13 @@ pub struct AgentSteps {
     on_event: Option<Arc<dyn Fn(AgentEvent) + Send + Sync>>,
     asks_within_turn: bool,
     reruns: bool,
+    results: Option<ResultStore>,
 }
 
 impl AgentSteps {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
         Self {
+            results: settings.reading.as_ref().map(|_| ResultStore::new()),
             settings,
             conversation: 0,
             cancel: Cancel::new(),
@@ -140,7 +142,8 @@ impl AgentSteps {
     /// Returns the request of a step, with the options of the agent.
     #[must_use]
     pub fn request(&self, step: &AskStep) -> ChatRequest {
-        let Settings { chat, backend, config, .. } = &*self.settings;
+        let Settings { backend, config, .. } = &*self.settings;
+        let chat = self.settings.chat_for(self.results.as_ref());
         // Revisions are compared within one turn only, and these steps may be of several.
         let mut conversation = Conversation::with_id(self.conversation);
         let (request, _) =
@@ -233,6 +236,21 @@ impl Perform for AgentSteps {
         })
     }
 
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Infallible> {
+        let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
+            return Ok(ShortenOutcome::Keep);
+        };
+        let shortened = Arc::clone(&self.settings).shorten(plan);
+        let Some(shortened) = self.unless_cancelled(shortened).await else {
+            return Ok(ShortenOutcome::Cut { by: CutBy::User });
+        };
+        shortened
+            .event
+            .into_iter()
+            .for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
+        Ok(shortened.outcome)
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
         if let Err(error) = self.settings.check_usable() {
             return Ok(failed(&error, false, Vec::new()));
@@ -272,7 +290,7 @@ impl Perform for AgentSteps {
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
         let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
         let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
-        let admitted = config.admit(batch, to_run);
+        let admitted = config.admit(batch, to_run, self.results.as_ref());
         let Admission { blocks, batch, denied } = admitted;
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {
@@ -304,7 +322,11 @@ impl Perform for AgentSteps {
         };
         let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
         let cut = ReviewOutcome::Cut { by: CutBy::User };
-        Ok(change.map_or(cut, |change| hooks::review_outcome(change).0))
+        let reviewed = change.map_or(cut, |change| hooks::review_outcome(change).0);
+        if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &reviewed) {
+            results.forget(&step.call.call.block.id);
+        }
+        Ok(reviewed)
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

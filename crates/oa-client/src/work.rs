@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::decision::Decided;
 use crate::error::Result;
 use crate::event::AgentEvent;
+use crate::shortening::ShortenedTurn;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -38,6 +39,7 @@ pub(crate) enum Done {
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
+    Shortened(Box<ShortenedTurn>),
     /// Of a result.
     Review(Result<Option<Change<Value>>, oa_hooks::Error>),
     Tool(ToolEvent),
