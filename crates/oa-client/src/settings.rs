@@ -1,6 +1,7 @@
 //! Checked options, and what is derived from them.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
@@ -11,6 +12,7 @@ use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
+use crate::nested::OuterBudget;
 use crate::reading::reading;
 use crate::shortening::ContextOptions;
 use crate::step::StepHooks;
@@ -29,6 +31,8 @@ pub(crate) struct AgentConfig {
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
     pub(crate) context: ContextOptions,
+    /// The budget of the agent that runs this one.
+    pub(crate) outer: Option<Arc<OuterBudget>>,
 }
 
 /// Checked options. A change makes new ones, so each holder sees one state.

@@ -1,69 +1,29 @@
 //! Shortens the conversation of a running turn: carries out the plan of a [`ContextPolicy`].
 
-use std::fmt;
 use std::sync::Arc;
 
-use oa_chat::BoxFuture;
-use oa_contain::Contained;
-use oa_context::{ContextPolicy, Estimator, RunningTurn, Shortened, Shortening, Summary};
+use oa_context::{ContextPolicy, ContextShortened, Estimator, RunningTurn, Shortening, Summary};
 use oa_executor::{READ_RESULT, ResultStore, reading_hint};
 use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
-use oa_types::{Cost, Message, ToolResultBlock, Usage};
-use serde::{Deserialize, Serialize};
+use oa_types::{Message, ToolResultBlock, Usage};
 
 use crate::client::answer_text;
 use crate::driver::Driver;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::settings::Settings;
 use crate::work::Done;
 
-/// A conversation that was shortened before a request; see
-/// [`context`](crate::AgentOptionsBuilder::context).
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ContextShortened {
-    /// The tokens before: as the server reported them and estimated since, with tools and system prompt.
-    pub before: usize,
-    /// The estimated tokens afterwards.
-    pub after: usize,
-    /// The way in which it was shortened.
-    pub how: HowShortened,
-}
-
-/// The way in which a conversation was shortened. More than one number may be above 0.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct HowShortened {
-    /// The number of results of tools whose content was cleared.
-    pub results_cleared: usize,
-    /// The number of messages that were dropped.
-    pub messages_dropped: usize,
-    /// The number of messages that a summary replaced.
-    pub messages_summarized: usize,
-    /// The error of a summary that failed, so that messages were dropped instead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub summary_error: Option<String>,
-}
-
 /// The options for shortening.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ContextOptions {
     pub(crate) policy: Option<ContextPolicy>,
-    pub(crate) archive: Option<Arc<Archive>>,
     /// True if the model may read full results.
     pub(crate) keeps_results: bool,
 }
 
-pub(crate) type Archive = dyn Fn(Vec<Message>) -> BoxFuture<()> + Send + Sync;
-
-/// A completed shortening.
-pub(crate) struct ShortenedTurn {
-    pub(crate) outcome: ShortenOutcome,
-    pub(crate) used: Usage,
-    pub(crate) event: Option<ContextShortened>,
-}
+/// The outcome of shortening, what a summary has taken, and the event.
+pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
 
 impl Settings {
     /// Returns the plan for a conversation that is too long.
@@ -76,7 +36,9 @@ impl Settings {
         let readable = |result: &ToolResultBlock| {
             // Its pages can be read again.
             let results = results.filter(|_| result.name.as_deref() != Some(READ_RESULT))?;
-            results.keep(&result.tool_use_id, &result.content).map(|id| reading_hint(&id))
+            results
+                .keep(&result.tool_use_id, &result.content)
+                .map(|id| format!("To read it, {}.", reading_hint(&id)))
         };
         let system = self.chat.system_prompt.as_deref().map(Message::system);
         let mut turn = RunningTurn::new(&step.history, step.prompt, step.keep_from)
@@ -99,34 +61,16 @@ impl Settings {
             summary_error = Some(error.to_string());
             shortening.give_up();
         }
-        let counts = (used.total().unwrap_or_default(), used.cost.unwrap_or(Cost::ZERO));
-        if let Some(archive) = &self.config.context.archive {
-            let (archive, leaving) = (Arc::clone(archive), shortening.archived().to_vec());
-            let archived = Contained::new(Box::pin(async move { archive(leaving).await })).await;
-            if let Err(panic) = archived {
-                let words = panic.excerpt().unwrap_or_default();
-                let message = format!("archive_context panicked: {words}");
-                let error = Box::new(Error::new(ErrorKind::Hook, message).to_record());
-                return ShortenedTurn {
-                    outcome: ShortenOutcome::Failed { error },
-                    used,
-                    event: None,
-                };
-            }
+        if let Err(error) = self.config.steps.archive(shortening.archived()).await {
+            let outcome = ShortenOutcome::Failed { error: Box::new(error.to_record()) };
+            return (outcome, used, None);
         }
         let done = shortening.finish(&Estimator::new());
-        let Shortened { messages: history, cleared, dropped, is_summarized, .. } = done;
-        let (summarized, dropped) = if is_summarized { (dropped, 0) } else { (0, dropped) };
-        let how = HowShortened {
-            results_cleared: cleared,
-            messages_dropped: dropped,
-            messages_summarized: summarized,
-            summary_error,
-        };
-        let event = ContextShortened { before: done.before, after: done.after, how };
-        let (tokens, cost) = counts;
-        let outcome = ShortenOutcome::Replace { history, tokens, cost };
-        ShortenedTurn { outcome, used, event: Some(event) }
+        let mut event = done.event();
+        event.how.summary_error = summary_error;
+        let (tokens, cost) = (used.total().unwrap_or_default(), used.cost.unwrap_or_default());
+        let outcome = ShortenOutcome::Replace { history: done.messages, tokens, cost };
+        (outcome, used, Some(event))
     }
 
     /// Has the model answer the requests of a summary, and adds what they take to `used`.
@@ -167,20 +111,10 @@ impl Driver {
         &mut self,
         shortened: ShortenedTurn,
     ) -> Result<Option<AgentEvent>> {
-        let ShortenedTurn { outcome, used, event } = shortened;
+        let (outcome, used, event) = shortened;
         self.metadata.total_usage.add(&used);
         let taken = self.turn.take(StepOutcome::Shorten(outcome));
         taken.map_err(|error| self.fail(Error::from(*error)))?;
         Ok(event.map(AgentEvent::ContextShortened))
-    }
-}
-
-impl fmt::Debug for ContextOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContextOptions")
-            .field("policy", &self.policy)
-            .field("archive", &self.archive.is_some())
-            .field("keeps_results", &self.keeps_results)
-            .finish()
     }
 }

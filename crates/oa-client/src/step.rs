@@ -122,9 +122,11 @@ impl fmt::Debug for StepContext {
 pub(crate) struct StepHooks {
     before: Vec<Arc<BeforeStep>>,
     stop: Vec<Arc<StopWhen>>,
+    archive: Option<Arc<Archive>>,
 }
 
 type BeforeStep = dyn Fn(StepContext) -> BoxFuture<()> + Send + Sync;
+type Archive = dyn Fn(Vec<Message>) -> BoxFuture<()> + Send + Sync;
 type StopWhen = dyn Fn(&StepContext) -> bool + Send + Sync;
 
 impl StepHooks {
@@ -147,12 +149,31 @@ impl StepHooks {
         self.stop.push(Arc::new(stop));
     }
 
+    pub(crate) fn set_archive<F, Fut>(&mut self, archive: F)
+    where
+        F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: Send> + Send + 'static,
+    {
+        self.archive = Some(Arc::new(move |messages| {
+            let archived = archive(messages);
+            Box::pin(async move { drop(archived.await) })
+        }));
+    }
+
+    pub(crate) fn archives(&self) -> bool {
+        self.archive.is_some()
+    }
+
+    /// Archives messages. A panic is an error, which ends the turn.
+    pub(crate) async fn archive(&self, messages: &[Message]) -> Result<()> {
+        let Some(archive) = self.archive.clone() else { return Ok(()) };
+        let messages = messages.to_vec();
+        let archived = Contained::new(Box::pin(async move { archive(messages).await })).await;
+        archived.map_err(|panic| failed("archive_context", &panic))
+    }
+
     /// Plans a request. A panic is an error, which ends the turn.
     pub(crate) async fn plan(self, seen: PlanStep) -> Result<StepPlan> {
-        let failed = |what: &str, panic: &oa_contain::Panic| {
-            let words = panic.excerpt().unwrap_or_default();
-            Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
-        };
         let number = seen.step;
         if number > 1 {
             let over = StepContext::new(seen.clone(), number - 1);
@@ -185,8 +206,14 @@ impl fmt::Debug for StepHooks {
         f.debug_struct("StepHooks")
             .field("before", &self.before.len())
             .field("stop", &self.stop.len())
+            .field("archive", &self.archives())
             .finish()
     }
+}
+
+fn failed(what: &str, panic: &oa_contain::Panic) -> Error {
+    let words = panic.excerpt().unwrap_or_default();
+    Error::new(ErrorKind::Hook, format!("{what} panicked: {words}"))
 }
 
 /// Applies a plan to a request.

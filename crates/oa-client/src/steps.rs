@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::event::AgentEvent;
 use crate::hooks;
+use crate::nested::RunningBatch;
 use crate::settings::Settings;
 use crate::step::planned;
 
@@ -241,14 +242,11 @@ impl Perform for AgentSteps {
             return Ok(ShortenOutcome::Keep);
         };
         let shortened = Arc::clone(&self.settings).shorten(plan);
-        let Some(shortened) = self.unless_cancelled(shortened).await else {
+        let Some((outcome, _, event)) = self.unless_cancelled(shortened).await else {
             return Ok(ShortenOutcome::Cut { by: CutBy::User });
         };
-        shortened
-            .event
-            .into_iter()
-            .for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
-        Ok(shortened.outcome)
+        event.into_iter().for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
+        Ok(outcome)
     }
 
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
@@ -284,7 +282,7 @@ impl Perform for AgentSteps {
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
-        let Settings { config, executor, .. } = &*self.settings;
+        let config = &self.settings.config;
         let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
@@ -300,17 +298,18 @@ impl Perform for AgentSteps {
         if blocks.is_empty() {
             return Ok(RunOutcome::new(results));
         }
-        let mut events = executor.execute_batch_streaming(blocks, batch);
-        while let Some(event) = events.next().await {
-            if let ToolEvent::CallComplete(result) = &event
+        let mut events = RunningBatch::start(&self.settings, blocks, batch, || step.left);
+        while let Some(event) = poll_fn(|cx| events.poll(cx)).await {
+            if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
             {
                 let (content, outcome) = (result.result.clone(), result.outcome);
                 results.push(CallResult::new(call.place, content, outcome));
             }
-            self.tell(AgentEvent::Tool(event));
+            self.tell(event);
         }
         let mut outcome = RunOutcome::new(results);
+        outcome.spent = events.take_spent();
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }

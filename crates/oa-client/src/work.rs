@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
-use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::{Change, HookOutcome};
 use oa_turn::StepPlan;
 use serde_json::Value;
@@ -14,6 +13,7 @@ use serde_json::Value;
 use crate::decision::Decided;
 use crate::error::Result;
 use crate::event::AgentEvent;
+use crate::nested::RunningBatch;
 use crate::shortening::ShortenedTurn;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
@@ -23,7 +23,7 @@ pub(crate) struct Work {
     pub(crate) answer: Option<AnswerStream>,
     /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
-    pub(crate) batch: Option<Box<BatchStream>>,
+    pub(crate) batch: Option<Box<RunningBatch>>,
     /// The last bytes of the previous answer.
     pub(crate) closing: Option<Closing>,
 }
@@ -42,7 +42,8 @@ pub(crate) enum Done {
     Shortened(Box<ShortenedTurn>),
     /// Of a result.
     Review(Result<Option<Change<Value>>, oa_hooks::Error>),
-    Tool(ToolEvent),
+    /// Of a tool or a sub-agent.
+    Tool(AgentEvent),
 }
 
 impl Work {
@@ -83,10 +84,10 @@ impl Work {
         Poll::Pending
     }
 
-    /// Waits for the next tool event; `None` when no tool runs.
-    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+    /// Waits for the next event of tools and sub-agents; `None` when no tool runs.
+    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         let Some(batch) = &mut self.batch else { return Poll::Ready(None) };
-        let event = ready!(futures_core::Stream::poll_next(Pin::new(&mut **batch), cx));
+        let event = ready!(batch.poll(cx));
         if event.is_none() {
             self.batch = None;
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolSpec};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calibration::Calibration;
@@ -66,6 +67,49 @@ pub struct Shortened {
     pub before: usize,
     /// The estimated tokens afterwards.
     pub after: usize,
+}
+
+/// The event of a conversation that was shortened.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ContextShortened {
+    /// The tokens before: as the server reported them and estimated since, with tools and system prompt.
+    pub before: usize,
+    /// The estimated tokens afterwards.
+    pub after: usize,
+    /// The way in which it was shortened.
+    pub how: HowShortened,
+}
+
+/// The way in which a conversation was shortened. More than one number may be above 0.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HowShortened {
+    /// The number of results of tools whose content was cleared.
+    pub results_cleared: usize,
+    /// The number of messages that were dropped.
+    pub messages_dropped: usize,
+    /// The number of messages that a summary replaced.
+    pub messages_summarized: usize,
+    /// The error of a summary that failed, so that messages were dropped instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_error: Option<String>,
+}
+
+impl Shortened {
+    /// Returns the event of it.
+    #[must_use]
+    pub fn event(&self) -> ContextShortened {
+        let Self { cleared, dropped, is_summarized, before, after, .. } = *self;
+        let how = HowShortened {
+            results_cleared: cleared,
+            messages_dropped: if is_summarized { 0 } else { dropped },
+            messages_summarized: if is_summarized { dropped } else { 0 },
+            summary_error: None,
+        };
+        ContextShortened { before, after, how }
+    }
 }
 
 impl<'a> RunningTurn<'a> {

@@ -58,10 +58,10 @@ pub fn read_result(truncation: TruncationPolicy) -> FnTool {
     .build_blocking_with_context(move |input, cx| read(&input, &cx, page).map(Value::String))
 }
 
-/// Returns the sentence that tells the model how to read a result.
+/// Returns the words that tell the model how to read a result.
 #[must_use]
 pub fn reading_hint(id: &str) -> String {
-    format!("read the rest with {READ_RESULT} and the id {id:?}")
+    format!("call {READ_RESULT} with the id {id:?}")
 }
 
 fn read(input: &Value, cx: &ToolContext, page: usize) -> Result<String, ToolError> {

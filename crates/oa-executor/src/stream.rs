@@ -530,7 +530,7 @@ fn add_hint(cut: &mut String, hint: &str) {
     if cut.ends_with(']') {
         cut.pop();
     }
-    cut.push_str("; ");
+    cut.push_str("; to read on, ");
     cut.push_str(hint);
     cut.push(']');
 }

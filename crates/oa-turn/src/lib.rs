@@ -55,6 +55,7 @@ mod step;
 
 mod action;
 mod answer;
+mod budget;
 mod call;
 mod conversation;
 mod guard;
@@ -69,6 +70,7 @@ mod error;
 
 pub use crate::action::{Action, Decision};
 pub use crate::answer::Answer;
+pub use crate::budget::{BudgetLedger, BudgetLeft, Spent};
 pub use crate::call::{Call, CallState, Fit};
 pub use crate::drive::{DriveError, Perform, drive};
 pub use crate::error::{Error, ErrorKind};

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::action::Decision;
 use crate::answer::Answer;
+use crate::budget::{BudgetLeft, Spent};
 use crate::call::{Call, Fit};
 use crate::plan::StepPlan;
 use crate::repair::{LOST, unanswered};
@@ -289,6 +290,9 @@ pub enum ApprovalOutcome {
 pub struct RunStep {
     /// The calls, in call order. They may run concurrently.
     pub calls: Vec<StepCall>,
+    /// What is left of the budgets, for sub-agents among the calls.
+    #[serde(default, skip_serializing_if = "BudgetLeft::is_unlimited")]
+    pub left: BudgetLeft,
 }
 
 /// The outcome of running calls.
@@ -302,6 +306,9 @@ pub struct RunOutcome {
     /// The early end of the turn that cut the calls without a result, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutBy>,
+    /// What sub-agents among the calls have spent.
+    #[serde(default, skip_serializing_if = "Spent::is_zero")]
+    pub spent: Spent,
 }
 
 /// The result of one call.
@@ -383,7 +390,7 @@ impl RunOutcome {
     /// Creates the outcome of calls with these results.
     #[must_use]
     pub fn new(results: Vec<CallResult>) -> Self {
-        Self { results, cut: None }
+        Self { results, cut: None, spent: Spent::default() }
     }
 }
 

@@ -13,6 +13,7 @@ mod phase;
 mod plan;
 mod progress;
 mod prompt;
+mod shared;
 mod shorten;
 mod snapshot;
 mod steer;
@@ -23,7 +24,8 @@ use std::mem;
 use std::sync::Arc;
 
 use oa_types::{
-    ContentBlock, FinishReason, History, Message, MessageRole, Outcome, TextBlock, ToolUseError,
+    ContentBlock, Cost, FinishReason, History, Message, MessageRole, Outcome, TextBlock,
+    ToolUseError,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +35,7 @@ use self::progress::Progress;
 pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, lost_call, recorded};
+use crate::budget::Spent;
 use crate::call::{Call, CallState};
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
@@ -181,8 +184,7 @@ impl Turn {
         }
         self.failure = None;
         let Answer { blocks, finish_reason, extra, tokens, context_tokens, cost } = answer;
-        self.progress.budget.tokens = self.progress.budget.tokens.saturating_add(tokens);
-        self.progress.budget.cost += cost;
+        self.spend(Spent::new(0, tokens, cost));
         let lost = lost_call(&blocks, &finish_reason);
         let Recorded { blocks, pieces, malformed } = recorded(blocks, self.options.mode);
         let mut message = Message::assistant(blocks);
@@ -407,8 +409,7 @@ impl Turn {
                         self.phase = Phase::Ending { reason, rest: Rest::Approval };
                     } else if !mem::replace(started, true) {
                         let open = self.round.open().len() as u32;
-                        let budget = &mut self.progress.budget;
-                        budget.calls = budget.calls.saturating_add(open);
+                        self.spend(Spent::new(open, 0, Cost::ZERO));
                         let calls = self.round.to_run();
                         if !calls.is_empty() {
                             return Some(Action::Run { calls });
@@ -520,6 +521,9 @@ impl Turn {
     /// Begins a request: steered messages enter first, then the conversation may be shortened and the request planned.
     fn request(&mut self, prompt: Option<usize>) {
         self.plan = None;
+        if self.is_used_up_by_others() {
+            return;
+        }
         if self.steered.is_empty() {
             self.before_request(prompt);
         } else {
@@ -543,7 +547,7 @@ impl Turn {
     /// Begins a turn. `prompt` is the index of the prompt, if one was just added to history.
     fn begin(&mut self, prompt: Option<usize>) {
         self.phase = Phase::Continuing { prompt };
-        self.progress = Progress { counts: prompt.is_some(), ..Progress::default() };
+        self.progress = self.progress.next(prompt.is_some());
         self.note_prompt();
     }
 

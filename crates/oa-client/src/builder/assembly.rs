@@ -135,7 +135,7 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
-        if self.config.context.archive.is_some() && self.config.context.policy.is_none() {
+        if self.config.steps.archives() && self.config.context.policy.is_none() {
             return Err(Error::config("archive_context has no effect without context"));
         }
         if self.config.turn.max_cost.is_some()

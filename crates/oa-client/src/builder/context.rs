@@ -1,7 +1,5 @@
 //! Options for small contexts.
 
-use std::sync::Arc;
-
 use oa_context::ContextPolicy;
 use oa_types::Message;
 
@@ -44,10 +42,7 @@ impl AgentOptionsBuilder {
         F: Fn(Vec<Message>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: Send> + Send + 'static,
     {
-        self.config.context.archive = Some(Arc::new(move |messages| {
-            let archived = archive(messages);
-            Box::pin(async move { drop(archived.await) })
-        }));
+        self.config.steps.set_archive(archive);
         self
     }
 

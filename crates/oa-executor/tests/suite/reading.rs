@@ -227,7 +227,7 @@ async fn a_truncated_result_is_kept_and_read_on() {
     let shown = result.result.as_str().unwrap();
     assert!(
         shown.ends_with(
-            "[752 of 792 characters left out; read the rest with read_result and the id \"call_1\"]"
+            "[752 of 792 characters left out; to read on, call read_result with the id \"call_1\"]"
         ),
         "{shown}"
     );

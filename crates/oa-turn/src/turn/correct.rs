@@ -25,6 +25,6 @@ impl Turn {
         let Phase::Ending { reason, .. } = &self.phase else { return false };
         let is_over = reason.is_limit()
             || matches!(reason, FinishReason::Interrupted | FinishReason::Stopped);
-        !is_over && self.spent().is_none() && self.round.calls.is_empty()
+        !is_over && self.exhausted().is_none() && self.round.calls.is_empty()
     }
 }

@@ -5,6 +5,7 @@ use oa_types::{ErrorRecord, Message, MessageRole};
 use super::Turn;
 use super::phase::Phase;
 use crate::action::Action;
+use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
@@ -20,7 +21,7 @@ impl Turn {
             prompt,
             keep_from,
             reported: self.conversation.reported(),
-            can_ask: self.spent().is_none(),
+            can_ask: self.exhausted().is_none(),
             is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
         }
     }
@@ -57,9 +58,7 @@ impl Turn {
                 Ok(())
             }
             ShortenOutcome::Replace { history, tokens, cost } => {
-                let budget = &mut self.progress.budget;
-                budget.tokens = budget.tokens.saturating_add(tokens);
-                budget.cost += cost;
+                self.spend(Spent::new(0, tokens, cost));
                 if let Err(error) = self.shorten_to(history) {
                     return self.fails(super::steps::invalid(&error));
                 }

@@ -48,6 +48,7 @@ impl Turn {
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
             StepOutcome::Run(outcome) => {
+                self.charge(outcome.spent);
                 self.take_results(outcome);
                 Ok(())
             }
@@ -220,7 +221,7 @@ impl Turn {
             }
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
-                Step::Run(RunStep { calls: calls.collect() })
+                Step::Run(RunStep { calls: calls.collect(), left: self.left() })
             }
             Action::Shorten { .. } => Step::Shorten(self.shorten_step()),
             Action::Show { block } => Step::Show { block },
