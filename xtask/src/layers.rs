@@ -209,6 +209,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-batch",
+        place: Place::Layer(5),
+        ours: &["oa-chat", "oa-client", "oa-session", "oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-doctor",
         place: Place::Layer(5),
         ours: &[
@@ -230,6 +237,7 @@ pub(crate) const ROWS: &[Row] = &[
         ours: &[
             "oa-agents",
             "oa-aggregate",
+            "oa-batch",
             "oa-chat",
             "oa-client",
             "oa-context",

@@ -244,6 +244,24 @@ impl Client {
     /// be received.
     pub async fn ask(&mut self, prompt: &str) -> Result<Reply> {
         self.send(prompt).await?;
+        self.collect_reply().await
+    }
+
+    /// Collects the rest of the turn: the answer after [`send_message`](Self::send_message) or
+    /// [`continue_turn`](Self::continue_turn).
+    ///
+    /// # Errors
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Panics
+    ///
+    /// As [`receive`](Self::receive).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ask`](Self::ask).
+    pub async fn collect_reply(&mut self) -> Result<Reply> {
         let mut text = String::new();
         while let Some(block) = self.receive().await? {
             if let ContentBlock::Text(block) = block {

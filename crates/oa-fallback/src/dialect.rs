@@ -1,7 +1,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use oa_types::{ToolResultBlock, ToolSpec, ToolUseBlock};
+use oa_types::wire::ChatParameters;
+use oa_types::{Message, ToolResultBlock, ToolSpec, ToolUseBlock};
 use serde_json::Value;
 
 use crate::grammar::Grammar;
@@ -86,6 +87,18 @@ pub trait Dialect: fmt::Debug + Send + Sync {
 
     /// Returns the result of a call of the tool `tool` as text, without surrounding line breaks.
     fn write_result(&self, result: &ToolResultBlock, tool: &str) -> String;
+
+    /// Returns an answer of the model as it should have written it. `None`, the default, stands for its text, and each
+    /// call on a line of its own.
+    fn write_answer(&self, _answer: &Message) -> Option<String> {
+        None
+    }
+
+    /// Returns the response format that holds an answer to this dialect, for a request with these tools, tool choice
+    /// and response format of the caller's. `None`, the default, leaves the caller's, and the tool choice has no effect.
+    fn response_format(&self, _parameters: &ChatParameters) -> Option<Value> {
+        None
+    }
 
     /// Returns the stop sequences for a request, which keep the model from writing results itself.
     fn stop(&self) -> Vec<String>;

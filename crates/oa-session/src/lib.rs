@@ -81,7 +81,7 @@ pub mod contract;
 pub use crate::append::Append;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::id::SessionId;
-pub use crate::jsonl::JsonlStore;
+pub use crate::jsonl::{JsonlStore, LockedFile};
 pub use crate::limits::Limits;
 pub use crate::list::{Cursor, List, SessionPage, UnreadableSession};
 pub use crate::memory::MemoryStore;

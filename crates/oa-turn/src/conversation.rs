@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::ops::Range;
 
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,13 @@ impl Conversation {
         self.messages.make_mut().pop();
         self.forget_report(self.messages.len());
         self.revisions.pop();
+    }
+
+    pub(crate) fn remove(&mut self, places: Range<usize>) {
+        if !places.is_empty() {
+            self.messages.make_mut().drain(places.clone());
+            self.revisions.drain(places);
+        }
     }
 
     pub(crate) fn insert(&mut self, place: usize, message: Message) {

@@ -12,8 +12,8 @@ use crate::repair::unanswered;
 use crate::shorten::{ShortenOutcome, ShortenStep};
 use crate::step::{
     ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, DecideOutcome, DecideStep, PlanOutcome,
-    PlanStep, PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, Step,
-    StepOutcome,
+    PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome,
+    ReviewStep, RunOutcome, RunStep, Step, StepOutcome,
 };
 use crate::turn::Turn;
 
@@ -180,6 +180,15 @@ pub trait Perform {
         async { Ok(ReviewOutcome::Keep) }
     }
 
+    /// Reviews an answer without calls before the turn ends with it. It is called if
+    /// [`review_answers`](crate::Options::review_answers) is set. By default, answers are kept.
+    fn review_answer(
+        &self,
+        _step: ReviewAnswerStep,
+    ) -> impl Future<Output = Result<ReviewAnswerOutcome, Self::Error>> {
+        async { Ok(ReviewAnswerOutcome::Keep) }
+    }
+
     /// Completes and checks the input of a call, as soon as the answer is complete. It is also called in replays, so
     /// it must always return the same value for the same call. By default, inputs are not checked.
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {
@@ -234,6 +243,9 @@ pub async fn drive<P: Perform>(
             Step::Decide(step) => perform.decide(step).await.map(StepOutcome::Decide),
             Step::Plan(step) => perform.plan(step).await.map(StepOutcome::Plan),
             Step::Review(step) => perform.review(step).await.map(StepOutcome::Review),
+            Step::ReviewAnswer(step) => {
+                perform.review_answer(step).await.map(StepOutcome::ReviewAnswer)
+            }
             Step::Run(step) => perform.run(step).await.map(StepOutcome::Run),
             Step::Shorten(step) => perform.shorten(step).await.map(StepOutcome::Shorten),
             Step::SubmitPrompt(step) => {

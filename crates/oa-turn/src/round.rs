@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use oa_types::{ContentBlock, Message, Outcome, ToolUseBlock, ToolUseError};
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,15 @@ impl Round {
         let places = calls.iter().enumerate().filter(|(_, call)| call.awaits_review());
         let reviews = places.map(|(place, _)| place).collect();
         Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
+    }
+
+    /// Follows a history from which messages were removed that are none of these calls and results.
+    pub(crate) fn removed(&mut self, messages: &Range<usize>) {
+        if self.results_at >= messages.end {
+            self.results_at -= messages.len();
+        } else {
+            self.results_at = self.results_at.min(messages.start);
+        }
     }
 
     /// Returns the call with this id, if its result awaits review.

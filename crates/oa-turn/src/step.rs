@@ -35,6 +35,8 @@ pub enum Step {
     Plan(PlanStep),
     /// Review the result of a call.
     Review(ReviewStep),
+    /// Review an answer without calls.
+    ReviewAnswer(ReviewAnswerStep),
     /// Run calls.
     Run(RunStep),
     /// Shorten the conversation if it is too long for the model.
@@ -63,6 +65,8 @@ pub enum StepOutcome {
     Plan(PlanOutcome),
     /// The outcome of [`Step::Review`].
     Review(ReviewOutcome),
+    /// The outcome of [`Step::ReviewAnswer`].
+    ReviewAnswer(ReviewAnswerOutcome),
     /// The outcome of [`Step::Run`].
     Run(RunOutcome),
     /// The outcome of [`Step::Shorten`].
@@ -354,6 +358,48 @@ pub enum ReviewOutcome {
     Replace {
         /// The new content of the result.
         content: Value,
+    },
+}
+
+/// An answer without calls to review.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ReviewAnswerStep {
+    /// The answer; without content if the model said nothing.
+    pub answer: Message,
+    /// The number of answers of this turn that were refused before it.
+    pub retries: u32,
+    /// The conversation before the answer.
+    pub history: History,
+}
+
+/// The outcome of reviewing an answer.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReviewAnswerOutcome {
+    /// The answer leaves the conversation, and the turn fails; see [`Turn::block_answer`](crate::Turn::block_answer).
+    Block {
+        /// The reason, for the caller.
+        reason: String,
+    },
+    /// The turn ended early. The answer stays as an interrupted one, if its text was shown as it arrived.
+    Cut {
+        /// The reason.
+        by: CutBy,
+    },
+    /// The review failed: the answer leaves the conversation, and the turn fails.
+    Failed {
+        /// The failure.
+        error: Box<ErrorRecord>,
+    },
+    /// The turn ends with the answer.
+    Keep,
+    /// The model reads the reason and answers again; see [`Turn::retry_answer`](crate::Turn::retry_answer). If no retry
+    /// is left, the answer is blocked.
+    Retry {
+        /// The reason, for the model.
+        reason: String,
     },
 }
 

@@ -1,5 +1,8 @@
+mod answered;
 mod approval;
 mod brought;
+mod checkpoint;
+mod continued;
 mod correct;
 mod cut;
 mod external;
@@ -21,14 +24,15 @@ mod steps;
 
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use oa_types::{
-    ContentBlock, Cost, FinishReason, History, Message, MessageRole, Outcome, TextBlock,
-    ToolUseError,
+    ContentBlock, Cost, FinishReason, History, Message, Outcome, TextBlock, ToolUseError,
 };
 use serde_json::{Value, json};
 
+pub use self::checkpoint::Checkpoint;
 use self::failed::{Failure, SubmittedPrompt};
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
@@ -81,6 +85,8 @@ pub struct Turn {
     steered: VecDeque<Message>,
     /// The plan of the request in progress, if it was planned.
     plan: Option<Box<StepPlan>>,
+    /// The answers of this turn that were refused, each with what was said about it, as places in history.
+    refused: Vec<Range<usize>>,
 }
 
 impl Turn {
@@ -105,6 +111,7 @@ impl Turn {
             external_tools: Box::default(),
             steered: VecDeque::new(),
             plan: None,
+            refused: Vec::new(),
         }
     }
 
@@ -112,62 +119,6 @@ impl Turn {
     /// Their results are not reviewed: no [`Action::Review`] is returned for them.
     pub fn set_output_tool(&mut self, name: Option<String>) {
         self.output_tool = name.map(String::into_boxed_str);
-    }
-
-    /// Continues the conversation from its current state, with fresh budgets.
-    ///
-    /// # Errors
-    ///
-    /// - `Busy` while a turn is in progress.
-    /// - `OpenCalls` if calls have no result, or wait for permission; the message names their ids.
-    /// - `NothingToContinue` unless the last message is a user's message or a result. Answers are never prefilled.
-    /// - `InvalidHistory`, as [`check_history`](Self::check_history).
-    pub fn continue_turn(&mut self) -> Result<(), Error> {
-        let open = self.round.open_ids();
-        let answered = match self.phase {
-            Phase::Calling { .. } => !self.has_unshown(),
-            // The last result has set it going, as was wished.
-            Phase::Continuing { prompt } => prompt.is_none() && self.round.handed.is_none(),
-            _ => false,
-        };
-        if self.options.mode == Mode::Auto || !answered {
-            self.must_be_idle()?;
-        }
-        if self.phase.awaits_approval() {
-            return self.go_on_with_calls();
-        }
-        if !open.is_empty() {
-            let message = format!("calls have no result yet: {}", open.join(", "));
-            return Err(Error::new(ErrorKind::OpenCalls, message));
-        }
-        let last = self.history().last();
-        if !last.is_some_and(|last| matches!(last.role, MessageRole::Tool | MessageRole::User)) {
-            return Err(Error::nothing_to_continue(last));
-        }
-        self.check_history()?;
-        self.begin(None);
-        Ok(())
-    }
-
-    /// Continues the turn now, or once the last open call is answered. Returns true if it continues now.
-    ///
-    /// Works like [`continue_turn`](Self::continue_turn), except in manual mode while calls are still being shown: then
-    /// the request is remembered until all of them have results.
-    ///
-    /// # Errors
-    ///
-    /// As [`continue_turn`](Self::continue_turn).
-    pub fn continue_when_answered(&mut self) -> Result<bool, Error> {
-        if self.options.mode == Mode::Manual && self.is_busy() && self.has_unshown() {
-            match &mut self.phase {
-                Phase::Calling { continues, .. } => *continues = true,
-                Phase::Ending { rest, .. } => *rest = Rest::Results,
-                // It goes on already.
-                _ => {}
-            }
-            return Ok(false);
-        }
-        self.continue_turn().map(|()| true)
     }
 
     /// Records that the answer has begun. From now on, a failure does not remove its prompt from history.
@@ -193,6 +144,7 @@ impl Turn {
         if self.options.final_text_only {
             self.final_text = message.text().into();
         }
+        let place = self.history().len();
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
@@ -217,7 +169,7 @@ impl Turn {
         self.round.record_refused(&mut self.conversation);
         if self.round.calls.is_empty() {
             let reason = self.progress.last.take().map_or(finish_reason, |last| last.reason);
-            self.phase = Phase::ending(reason);
+            self.end_answered(reason, place);
             if let (Mode::Auto, Some(error)) = (self.options.mode, lost) {
                 self.tell_lost_call(&error);
             }
@@ -366,6 +318,9 @@ impl Turn {
                     }
                     return Some(Action::Plan { step: self.next_step_number() });
                 }
+                Phase::Answered { handed, .. } => {
+                    return (!mem::replace(handed, true)).then_some(Action::ReviewAnswer);
+                }
                 Phase::Ending { reason, rest } => {
                     if !self.final_text.is_empty() {
                         let text = mem::take(&mut self.final_text);
@@ -400,13 +355,12 @@ impl Turn {
                             self.begin(None);
                         } else {
                             let rest = if continues { Rest::Results } else { Rest::Done };
-                            self.phase = Phase::Ending { reason, rest };
+                            self.end(reason, rest);
                         }
                     } else if self.round.has_asked() {
                         return None;
                     } else if self.round.has_waiting() {
-                        let reason = FinishReason::ApprovalPending;
-                        self.phase = Phase::Ending { reason, rest: Rest::Approval };
+                        self.end(FinishReason::ApprovalPending, Rest::Approval);
                     } else if !mem::replace(started, true) {
                         let open = self.round.open().len() as u32;
                         self.spend(Spent::new(open, 0, Cost::ZERO));
@@ -458,6 +412,7 @@ impl Turn {
             Phase::Planning { handed: true, .. } => {
                 Some(Action::Plan { step: self.next_step_number() })
             }
+            Phase::Answered { handed: true, .. } => Some(Action::ReviewAnswer),
             _ => {
                 let calls = self.running();
                 (!calls.is_empty()).then_some(Action::Run { calls })
@@ -527,7 +482,7 @@ impl Turn {
         if self.steered.is_empty() {
             self.before_request(prompt);
         } else {
-            self.phase = Phase::Steering { handed: false, prompt };
+            self.phase = Phase::Steering { handed: false, prompt, ended: None };
         }
     }
 
@@ -568,12 +523,13 @@ impl Turn {
     fn end_round(&mut self) {
         let rounds = &mut self.progress.budget.rounds;
         *rounds = rounds.saturating_add(u32::from(!self.round.over_limit));
+        let place = self.history().len();
         if self.put_inline() {
-            self.phase = Phase::ending(FinishReason::Stop);
+            self.end_answered(FinishReason::Stop, place);
             return;
         }
         match &self.progress.last {
-            Some(last) if !self.may_ask(last) => self.phase = Phase::ending(last.reason.clone()),
+            Some(last) if !self.may_ask(last) => self.end(last.reason.clone(), Rest::Done),
             _ => self.request(None),
         }
     }

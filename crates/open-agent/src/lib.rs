@@ -36,6 +36,7 @@
 //!
 //! - [`guide::own_model`]: a model of your own, middleware, and which seam to use
 //! - [`guide::small_models`]: models without function calling, and small contexts
+//! - `guide::batches` (feature `session`): thousands of prompts, several servers, and resuming
 //! - [`guide::doctor`]: what a server and a model can do
 //! - [`guide::steps`]: requests planned one by one, messages while it works, calls answered from outside
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
@@ -55,7 +56,7 @@
 //!
 //! - `tls` (default): https by rustls. Local servers need plain HTTP only.
 //! - `tracing` (default): spans with OpenTelemetry's names.
-//! - `session`: conversations in text files; `session-sqlite`: in a database.
+//! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database.
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
@@ -67,6 +68,9 @@
 
 pub use oa_agents::{AgentService, AgentStream, AgentTool};
 pub use oa_aggregate::ThinkTags;
+#[cfg(feature = "session")]
+pub use oa_batch::BatchLog;
+pub use oa_batch::{BatchOptions, BatchProgress, BatchStream, run_batch, run_batch_stream};
 pub use oa_chat::{
     AnswerDelta, AnswerOutcome, AnswerStream, ChatRequest, Endpoint, EndpointBuilder, Error,
     ErrorKind, Limits, OnBadChunk, Provider, Result, RetryConfig, ServerProfile, SystemRole,
@@ -157,6 +161,10 @@ pub mod guide {
     #[cfg(feature = "session")]
     #[doc = include_str!("guide/approvals.md")]
     pub mod approvals {}
+
+    #[cfg(feature = "session")]
+    #[doc = include_str!("guide/batches.md")]
+    pub mod batches {}
 
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}

@@ -306,6 +306,20 @@ fn router() {
 }
 
 #[test]
+fn batch() {
+    let expected = [
+        "0: positive",
+        "and stopped",
+        "replies from the log",
+        "40 done, 0 to come",
+        "40 replies, 0 failed",
+        "desk: ",
+        "spare: ",
+    ];
+    check(&mut example("batch"), &expected);
+}
+
+#[test]
 fn sessions() {
     let folder = tempfile::tempdir().expect("there is room");
     let run = || {

@@ -110,6 +110,7 @@ impl AgentOptionsBuilder {
         let tool_choice = self.chat.parameters.tool_choice.is_some();
         let parallel = self.chat.parameters.parallel_tool_calls.is_some();
         let is_text = self.chat.tool_mode.is_text();
+        let is_free = is_text && !matches!(self.chat.tool_mode, ToolMode::Constrained);
         for (is_vain, message) in [
             (
                 self.chat.parameters.stop.iter().any(String::is_empty),
@@ -117,8 +118,8 @@ impl AgentOptionsBuilder {
             ),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
-            (tool_choice && is_text, "tool_choice has no effect when calls are text"),
-            (parallel && is_text, "parallel_tool_calls has no effect when calls are text"),
+            (tool_choice && is_free, "tool_choice has no effect when calls are text"),
+            (parallel && is_free, "parallel_tool_calls has no effect when calls are text"),
             (
                 self.chat.recognize_calls && is_text,
                 "recognize_calls has no effect when calls are text",

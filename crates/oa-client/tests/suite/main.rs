@@ -3,6 +3,7 @@
 
 mod context;
 mod events;
+mod constrained;
 mod keys;
 mod opened;
 mod reading;

@@ -4,7 +4,7 @@ use oa_types::Outcome;
 use serde_json::json;
 
 use super::Turn;
-use super::phase::Phase;
+use super::phase::{Phase, Rest};
 use super::progress::Budget;
 use crate::call::{Call, CallState};
 use crate::plan::StepPlan;
@@ -23,7 +23,7 @@ impl Turn {
             names.push(output.to_string());
         }
         if let Some(reason) = plan.end {
-            self.phase = Phase::ending(reason);
+            self.end(reason, Rest::Done);
             return;
         }
         self.plan = (plan != StepPlan::default()).then(|| Box::new(plan));

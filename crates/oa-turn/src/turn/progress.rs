@@ -23,6 +23,9 @@ pub(super) struct Progress {
     /// True if the request in progress was refused as too long before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_overflow: bool,
+    /// The number of answers that were refused and asked for again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) retries: u32,
 }
 
 impl Progress {

@@ -113,7 +113,9 @@ impl Turn {
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
         let prompt = self.progress.prompt.filter(|prompt| *prompt < history.len());
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
-        let answers = [of(MessageRole::Assistant), self.round.answer_place()];
+        // Answers that were refused leave at the end of the turn, with what was said about them.
+        let refused = self.refused.first().map(|refused| refused.start);
+        let answers = [of(MessageRole::Assistant), self.round.answer_place(), refused];
         let answer = answers.into_iter().flatten().filter(after_prompt).min();
         (prompt, answer.or(prompt).unwrap_or_default())
     }
@@ -159,6 +161,9 @@ impl Turn {
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
             *prompt = messages.len().saturating_sub(1);
+        }
+        for refused in &mut self.refused {
+            *refused = refused.start - keep_from + start..refused.end - keep_from + start;
         }
         if !self.round.shift(keep_from, start) {
             self.round = Round::new(Vec::new(), Default::default(), 0, self.answers);

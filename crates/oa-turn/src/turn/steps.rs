@@ -37,7 +37,7 @@ impl Turn {
     /// # Errors
     ///
     /// - The failure in the outcome. The turn has then ended, as after [`fail`](Self::fail).
-    /// - `blocked` if the outcome blocks a prompt.
+    /// - `blocked` if the outcome blocks a prompt or an answer, also by a retry when none is left.
     /// - `invalid_input` if the outcome makes a prompt invalid, decides on a call that does not wait for approval, or
     ///   shortens the conversation to one that is not sound.
     pub fn take(&mut self, outcome: StepOutcome) -> Result<(), Box<ErrorRecord>> {
@@ -47,6 +47,7 @@ impl Turn {
             StepOutcome::Decide(outcome) => self.take_decision(outcome),
             StepOutcome::Plan(outcome) => self.take_plan(outcome),
             StepOutcome::Review(outcome) => self.take_review(outcome),
+            StepOutcome::ReviewAnswer(outcome) => self.take_answer_review(outcome),
             StepOutcome::Run(outcome) => {
                 self.charge(outcome.spent);
                 self.take_results(outcome);
@@ -219,6 +220,7 @@ impl Turn {
                 let call = self.step_call(call, false);
                 Step::Review(ReviewStep { call, history: history() })
             }
+            Action::ReviewAnswer => Step::ReviewAnswer(self.answer_review()),
             Action::Run { calls } => {
                 let calls = calls.into_iter().map(|call| self.step_call(call, is_pending));
                 Step::Run(RunStep { calls: calls.collect(), left: self.left() })

@@ -9,8 +9,8 @@ use insta::assert_snapshot;
 use oa_turn::{
     Answer, ApprovalOutcome, ApprovalStep, AskOutcome, AskStep, CallResult, CallState, CutBy,
     DecideOutcome, DecideStep, Decision, DriveError, Fit, Options, Perform, PlanOutcome, PlanStep,
-    PromptOutcome, PromptStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome,
-    ShortenStep, StepCall, Turn, TurnSnapshot, drive,
+    PromptOutcome, PromptStep, ReviewAnswerOutcome, ReviewAnswerStep, ReviewOutcome, ReviewStep,
+    RunOutcome, RunStep, ShortenOutcome, ShortenStep, StepCall, Turn, TurnSnapshot, drive,
 };
 use oa_types::{
     ContentBlock, ErrorRecord, FinishReason, History, ImageBlock, Message, Outcome, ToolUseBlock,
@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::events::{Piece, blocks, options, piece, plan};
+use crate::events::{Piece, blocks, options, piece, plan, reviewed};
 use crate::shorten::shortened;
 use crate::{call, text, told};
 
@@ -258,6 +258,12 @@ impl Perform for Worker<'_> {
             2 => ReviewOutcome::Replace { content: json!("****") },
             _ => ReviewOutcome::Keep,
         })
+    }
+
+    async fn review_answer(&self, step: ReviewAnswerStep) -> Result<ReviewAnswerOutcome, Crash> {
+        let number = self.prompts.replace(self.prompts.get() + 1);
+        let name = format!("answer {number} {} {}", step.retries, step.answer.text());
+        self.entry(name.clone(), || reviewed(self.choice(&name)))
     }
 
     fn prepare(&self, call: &ToolUseBlock) -> (Value, Fit) {

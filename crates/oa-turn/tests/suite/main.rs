@@ -1,5 +1,6 @@
 //! The rules of a turn, as laws and one by one.
 
+mod answers;
 mod approvals;
 mod cuts;
 mod events;

@@ -130,8 +130,8 @@ impl ServerError {
         self.sizes().context
     }
 
-    /// Returns the wait before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
-    /// use that sentence with a status of 429.
+    /// Returns the delay before a retry, if the message states one: "Please try again in 7.66s" (QUIRKS row 100). Servers
+    /// use that sentence with status 429.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         in_words(&self.message)
