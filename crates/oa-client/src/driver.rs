@@ -56,7 +56,7 @@ impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         let turn = settings.config.turn(turn);
-        let results = settings.reading.as_ref().map(|_| ResultStore::new());
+        let results = settings.result_store();
         Box::new(Self {
             settings,
             turn,
@@ -231,8 +231,13 @@ impl Driver {
                 return Ok(Some(AgentEvent::AnswerStart));
             }
             Done::Review(change) => {
-                self.forget_replaced(&change);
                 let (outcome, failure) = hooks::review_outcome(change);
+                // The full result may hold what the hook has removed.
+                if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &outcome)
+                    && let Some(Action::Review { call }) = self.turn.pending_action()
+                {
+                    results.forget(&self.turn.calls()[call].block.id);
+                }
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
                     return Err(self.fail(error));
@@ -326,8 +331,7 @@ impl Driver {
 
     #[inline(never)]
     fn request(&mut self, tools: bool) -> BoxFuture<Result<AnswerStream>> {
-        let Settings { backend, .. } = &*self.settings;
-        let chat = self.settings.chat_for(self.results.as_ref());
+        let Settings { chat, backend, .. } = &*self.settings;
         let (history, revisions) = (self.turn.history(), self.turn.revisions());
         let (request, bytes) =
             self.conversation.request(chat, backend.service(), history, revisions);
@@ -336,6 +340,7 @@ impl Driver {
             trace.request(&self.settings);
         }
         let mut request = request.hold_text(self.turn.inlines_results());
+        request = self.settings.offer_reader(request, self.results.as_ref());
         if let Some(plan) = self.turn.step_plan() {
             request = step::planned(request, plan);
         }

@@ -1,73 +1,53 @@
 //! The tool that reads full results: when it is offered, and what it can read.
 
-use oa_chat::{AnyChat, ChatOptions, PreparedOptions};
+use oa_chat::ChatRequest;
 use oa_executor::{READ_RESULT, ResultStore, TruncationPolicy, read_result};
-use oa_hooks::Change;
-use oa_tools::Registry;
-use oa_turn::Action;
+use oa_tools::{Registry, Tool};
 use oa_types::ToolSpec;
-use serde_json::Value;
 
-use crate::driver::Driver;
 use crate::error::{Error, Result};
-use crate::settings::{Settings, prepared};
-use crate::shortening::ContextOptions;
+use crate::settings::{AgentConfig, Settings};
 
-impl ContextOptions {
+impl AgentConfig {
     /// Adds the tool, if it is wanted.
-    pub(crate) fn add_reader(
+    pub(crate) fn with_reader(
         &self,
-        tools: &mut Registry,
-        truncation: TruncationPolicy,
-    ) -> Result<()> {
-        if !self.keeps_results {
-            return Ok(());
+        mut tools: Registry,
+        limit: TruncationPolicy,
+    ) -> Result<Registry> {
+        if self.keeps_results && tools.add(read_result(limit)).is_err() {
+            let why = "offer_full_results offers a tool read_result: rename your tool of this name";
+            return Err(Error::config(why));
         }
-        tools.add(read_result(truncation)).map_err(|_| {
-            let message =
-                "offer_full_results offers a tool read_result: rename your tool of this name";
-            Error::config(message)
-        })
+        Ok(tools)
     }
 
     /// Returns the tools that are offered from the start.
     pub(crate) fn specs(&self, offered: &Registry) -> Vec<ToolSpec> {
-        let mut specs = offered.specs();
-        specs.retain(|tool| !self.keeps_results || tool.name != READ_RESULT);
-        specs
+        let is_first = |tool: &&_| !self.keeps_results || Tool::name(*tool) != READ_RESULT;
+        offered.iter().filter(is_first).map(|tool| tool.spec()).collect()
     }
-}
-
-/// Returns the options for requests once there are results to read.
-pub(crate) fn reading(
-    chat: &ChatOptions,
-    tools: &Registry,
-    context: &ContextOptions,
-    service: &AnyChat,
-) -> Result<Option<PreparedOptions>> {
-    let Some(tool) = tools.get(READ_RESULT).filter(|_| context.keeps_results) else {
-        return Ok(None);
-    };
-    let mut chat = chat.clone();
-    chat.parameters.tools.push(tool.spec());
-    prepared(chat, service).map(Some)
 }
 
 impl Settings {
-    /// Returns the options for a request of a conversation with these results.
-    pub(crate) fn chat_for(&self, results: Option<&ResultStore>) -> &PreparedOptions {
-        let has_results = results.is_some_and(|results| !results.is_empty());
-        self.reading.as_ref().filter(|_| has_results).unwrap_or(&self.chat)
+    /// Creates a store for the results of a conversation, if the model may read them.
+    pub(crate) fn result_store(&self) -> Option<ResultStore> {
+        let is_offered = self.config.keeps_results && self.executor.tools().contains(READ_RESULT);
+        is_offered.then(ResultStore::new)
     }
-}
 
-impl Driver {
-    /// Forgets the full result of a call whose result a hook has replaced: it may hold what the hook removed.
-    pub(crate) fn forget_replaced(&self, change: &Result<Option<Change<Value>>, oa_hooks::Error>) {
-        if let (Some(results), Ok(Some(_)), Some(Action::Review { call })) =
-            (&self.results, change, self.turn.pending_action())
-        {
-            results.forget(&self.turn.calls()[call].block.id);
+    /// Offers the tool, if there are results to read.
+    pub(crate) fn offer_reader(
+        &self,
+        request: ChatRequest,
+        results: Option<&ResultStore>,
+    ) -> ChatRequest {
+        let tool = self.executor.tools().get(READ_RESULT);
+        match tool.filter(|_| results.is_some_and(|results| !results.is_empty())) {
+            Some(tool) => {
+                request.with_options(|options| options.parameters.tools.push(tool.spec()))
+            }
+            None => request,
         }
     }
 }

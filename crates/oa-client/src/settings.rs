@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
+use oa_context::ContextPolicy;
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
@@ -13,8 +14,6 @@ use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
 use crate::nested::OuterBudget;
-use crate::reading::reading;
-use crate::shortening::ContextOptions;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
@@ -30,7 +29,9 @@ pub(crate) struct AgentConfig {
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
-    pub(crate) context: ContextOptions,
+    pub(crate) context: Option<ContextPolicy>,
+    /// True if the model may read full results.
+    pub(crate) keeps_results: bool,
     /// The budget of the agent that runs this one.
     pub(crate) outer: Option<Arc<OuterBudget>>,
 }
@@ -41,8 +42,6 @@ pub(crate) struct Settings {
     /// Why no request can be sent: there is no model, or the environment is invalid.
     pub(crate) unusable: Option<String>,
     pub(crate) chat: PreparedOptions,
-    /// The same with the tool that reads full results, if it may be offered.
-    pub(crate) reading: Option<PreparedOptions>,
     /// The server, or a service with its own servers, with retries around it.
     pub(crate) backend: Retry,
     pub(crate) config: AgentConfig,
@@ -94,8 +93,6 @@ impl Settings {
     pub(crate) fn change_chat(&mut self, change: impl FnOnce(&mut ChatOptions)) -> Result<()> {
         let mut chat = self.chat.options().clone();
         change(&mut chat);
-        let tools = self.executor.tools();
-        self.reading = reading(&chat, tools, &self.config.context, self.backend.service())?;
         self.chat = prepared(chat, self.backend.service())?;
         Ok(())
     }
@@ -108,11 +105,11 @@ impl Settings {
     }
 
     /// Replaces the tools. The executor keeps its options.
-    pub(crate) fn set_tools(&mut self, mut tools: Registry) -> Result<()> {
+    pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();
-        self.config.context.add_reader(&mut tools, options.truncation)?;
+        let tools = self.config.with_reader(tools, options.truncation)?;
         let offered = offered(&tools, &self.config.permissions);
-        let specs = self.config.context.specs(&offered);
+        let specs = self.config.specs(&offered);
         self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
         self.config.tools = tools;

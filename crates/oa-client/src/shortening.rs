@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use oa_context::{ContextPolicy, ContextShortened, Estimator, RunningTurn, Shortening, Summary};
-use oa_executor::{READ_RESULT, ResultStore, reading_hint};
+use oa_context::{ContextShortened, Estimator, RunningTurn, Shortening, Summary};
+use oa_executor::ResultStore;
 use oa_turn::{ShortenOutcome, ShortenStep, StepOutcome};
-use oa_types::{Message, ToolResultBlock, Usage};
+use oa_types::{Message, Usage};
 
 use crate::client::answer_text;
 use crate::driver::Driver;
@@ -13,14 +13,6 @@ use crate::error::{Error, Result};
 use crate::event::AgentEvent;
 use crate::settings::Settings;
 use crate::work::Done;
-
-/// The options for shortening.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ContextOptions {
-    pub(crate) policy: Option<ContextPolicy>,
-    /// True if the model may read full results.
-    pub(crate) keeps_results: bool,
-}
 
 /// The outcome of shortening, what a summary has taken, and the event.
 pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);
@@ -32,23 +24,15 @@ impl Settings {
         step: &ShortenStep,
         results: Option<&ResultStore>,
     ) -> Option<Shortening> {
-        let policy = self.config.context.policy.as_ref()?;
-        let readable = |result: &ToolResultBlock| {
-            // Its pages can be read again.
-            let results = results.filter(|_| result.name.as_deref() != Some(READ_RESULT))?;
-            results
-                .keep(&result.tool_use_id, &result.content)
-                .map(|id| format!("To read it, {}.", reading_hint(&id)))
-        };
+        let policy = self.config.context.as_ref()?;
+        let readable = |result: &_| results?.keep_cleared(result);
         let system = self.chat.system_prompt.as_deref().map(Message::system);
-        let mut turn = RunningTurn::new(&step.history, step.prompt, step.keep_from)
+        let turn = RunningTurn::new(&step.history, step.prompt, step.keep_from)
             .with_fixed(system.as_ref(), &self.chat.parameters.tools)
             .after_overflow(step.is_overflow)
             .without_summary(!step.can_ask)
+            .with_reported(step.reported.map(|reported| (reported.tokens, reported.messages)))
             .with_readable(&readable);
-        if let Some(reported) = step.reported {
-            turn = turn.with_reported(reported.tokens, reported.messages);
-        }
         policy.shorten(&turn, &Estimator::new())
     }
 
@@ -73,19 +57,15 @@ impl Settings {
         (outcome, used, Some(event))
     }
 
-    /// Has the model answer the requests of a summary, and adds what they take to `used`.
-    pub(crate) async fn write_summary(
-        &self,
-        summary: &mut Summary,
-        used: &mut Usage,
-    ) -> Result<()> {
+    /// Has the model write a summary, and adds what its answers take to `used`.
+    pub(crate) async fn write_summary(&self, words: &mut Summary, used: &mut Usage) -> Result<()> {
         let settings = Arc::new(self.for_summaries()?);
-        while let Some(request) = summary.next_request() {
+        while let Some(request) = words.next_request() {
             for message in request {
                 let mut driver = Driver::new(Arc::clone(&settings), oa_turn::Options::default());
                 let text = answer_text(&mut driver, message).await;
                 used.add(&driver.metadata.usage.unwrap_or_default());
-                summary.push(text?);
+                words.push(text?);
             }
         }
         Ok(())
@@ -98,20 +78,16 @@ impl Driver {
     pub(crate) fn shorten(&mut self) {
         let step = self.turn.shorten_step();
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
-            let kept = self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep));
-            debug_assert!(kept.is_ok(), "keeping the history cannot fail");
-            return;
+            // It cannot fail.
+            return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
         };
         let settings = Arc::clone(&self.settings);
         self.work.hooks =
             Some(Box::pin(async move { Done::Shortened(Box::new(settings.shorten(plan).await)) }));
     }
 
-    pub(crate) fn take_shortened(
-        &mut self,
-        shortened: ShortenedTurn,
-    ) -> Result<Option<AgentEvent>> {
-        let (outcome, used, event) = shortened;
+    pub(crate) fn take_shortened(&mut self, done: ShortenedTurn) -> Result<Option<AgentEvent>> {
+        let (outcome, used, event) = done;
         self.metadata.total_usage.add(&used);
         let taken = self.turn.take(StepOutcome::Shorten(outcome));
         taken.map_err(|error| self.fail(Error::from(*error)))?;

@@ -88,7 +88,7 @@ pub struct AgentSteps {
 impl AgentSteps {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
         Self {
-            results: settings.reading.as_ref().map(|_| ResultStore::new()),
+            results: settings.result_store(),
             settings,
             conversation: 0,
             cancel: Cancel::new(),
@@ -143,8 +143,7 @@ impl AgentSteps {
     /// Returns the request of a step, with the options of the agent.
     #[must_use]
     pub fn request(&self, step: &AskStep) -> ChatRequest {
-        let Settings { backend, config, .. } = &*self.settings;
-        let chat = self.settings.chat_for(self.results.as_ref());
+        let Settings { chat, backend, config, .. } = &*self.settings;
         // Revisions are compared within one turn only, and these steps may be of several.
         let mut conversation = Conversation::with_id(self.conversation);
         let (request, _) =
@@ -152,6 +151,7 @@ impl AgentSteps {
         let request = request
             .with_id_seed(self.conversation.wrapping_add(step.number))
             .hold_text(config.turn.inline_results);
+        let request = self.settings.offer_reader(request, self.results.as_ref());
         let request = match &step.plan {
             Some(plan) => planned(request, plan),
             None => request,

@@ -137,10 +137,12 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
-    /// Sets the tokens that the server reported for the first `messages` messages with tools and system prompt.
+    /// Sets the tokens that the server reported for the first messages with tools and system prompt, and the number of
+    /// these messages.
     #[must_use]
-    pub fn with_reported(mut self, tokens: u64, messages: usize) -> Self {
-        self.reported = Some((tokens, messages.min(self.messages.len())));
+    pub fn with_reported(mut self, reported: Option<(u64, usize)>) -> Self {
+        let length = self.messages.len();
+        self.reported = reported.map(|(tokens, messages)| (tokens, messages.min(length)));
         self
     }
 

@@ -101,7 +101,7 @@ pub use crate::executor::ToolExecutor;
 pub use crate::metrics::BatchMetrics;
 pub use crate::options::{ExecutionMode, ExecutorOptions, Placement};
 pub use crate::rate::CallRate;
-pub use crate::reader::{READ_RESULT, read_result, reading_hint};
+pub use crate::reader::{READ_RESULT, read_result};
 pub use crate::result::ExecutionResult;
 pub use crate::retry::RetryPolicy;
 pub use crate::skip::SkipPolicy;

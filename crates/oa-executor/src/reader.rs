@@ -59,8 +59,7 @@ pub fn read_result(truncation: TruncationPolicy) -> FnTool {
 }
 
 /// Returns the words that tell the model how to read a result.
-#[must_use]
-pub fn reading_hint(id: &str) -> String {
+pub(crate) fn reading_hint(id: &str) -> String {
     format!("call {READ_RESULT} with the id {id:?}")
 }
 

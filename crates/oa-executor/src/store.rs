@@ -2,9 +2,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use oa_types::ToolResultBlock;
 use serde_json::Value;
 
-use crate::reader::READ_RESULT;
+use crate::reader::{READ_RESULT, reading_hint};
 
 /// Full results of one conversation, for the model to read on after a result was truncated.
 ///
@@ -88,6 +89,16 @@ impl ResultStore {
         inner.bytes += size;
         inner.entries.push_back(Entry { id: id.clone(), text: text.into() });
         Some(id)
+    }
+
+    /// Keeps the result of a call that is about to be cleared from history, and returns the sentence that tells the model
+    /// how to read it; `None` if it is too large, or itself a page of another one.
+    pub fn keep_cleared(&self, result: &ToolResultBlock) -> Option<String> {
+        if result.name.as_deref() == Some(READ_RESULT) {
+            return None;
+        }
+        let id = self.keep(&result.tool_use_id, &result.content)?;
+        Some(format!("To read it, {}.", reading_hint(&id)))
     }
 
     /// Removes the results of a call, such as after a hook has replaced its result.

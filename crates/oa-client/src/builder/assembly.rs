@@ -14,7 +14,6 @@ use oa_types::wire::ToolChoice;
 use super::AgentOptionsBuilder;
 use crate::error::{Error, Result};
 use crate::options::AgentOptions;
-use crate::reading::reading;
 use crate::settings::{NO_MODEL, Settings, offered, prepared};
 
 /// Says if a model must be set.
@@ -55,11 +54,10 @@ impl AgentOptionsBuilder {
         {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
-        let truncation = self.executor.as_ref().map(|options| options.truncation);
-        let tools = &mut self.config.tools;
-        self.config.context.add_reader(tools, truncation.unwrap_or_default())?;
+        let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
+        self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;
         let offered = offered(&self.config.tools, &self.config.permissions);
-        self.chat.parameters.tools = self.config.context.specs(&offered);
+        self.chat.parameters.tools = self.config.specs(&offered);
         self.check_effects()?;
         self.adopt_profile()?;
         // An environment that cannot be used is not read again.
@@ -78,11 +76,9 @@ impl AgentOptionsBuilder {
         let executor = ToolExecutor::with_options(offered, executor)
             .map_err(|error| Error::config(error.to_string()))?;
         let backend = Retry::new(self.backend()?, self.retry);
-        let reading =
-            reading(&self.chat, executor.tools(), &self.config.context, backend.service())?;
         let chat = prepared(self.chat, backend.service())?;
         let (unusable, config) = (self.unusable, self.config);
-        Ok(AgentOptions(Arc::new(Settings { unusable, chat, reading, backend, config, executor })))
+        Ok(AgentOptions(Arc::new(Settings { unusable, chat, backend, config, executor })))
     }
 
     /// Takes the model of a server profile, unless another is set.
@@ -136,7 +132,7 @@ impl AgentOptionsBuilder {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
         }
-        if self.config.steps.archives() && self.config.context.policy.is_none() {
+        if self.config.steps.archive.is_some() && self.config.context.is_none() {
             return Err(Error::config("archive_context has no effect without context"));
         }
         if self.config.turn.max_cost.is_some()

@@ -14,7 +14,6 @@ use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::settings::Settings;
-use crate::shortening::ContextOptions;
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -178,7 +177,7 @@ impl Settings {
     /// Returns these settings, changed for a model that writes a summary.
     pub(crate) fn for_summaries(&self) -> Result<Self> {
         let mut settings = self.clone();
-        settings.config.context = ContextOptions::default();
+        settings.config.keeps_results = false;
         settings.set_tools(Registry::default())?;
         settings.config.hooks = Hooks::new();
         settings.change_chat(|chat| {

@@ -1,9 +1,9 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod constrained;
 mod context;
 mod events;
-mod constrained;
 mod keys;
 mod opened;
 mod reading;
