@@ -1,5 +1,6 @@
 mod assembly;
 mod budgets;
+mod context;
 mod permissions;
 mod signals;
 mod steps;

@@ -34,6 +34,7 @@ use crate::settings::Settings;
 use crate::steer::SteerHandle;
 
 pub use self::compaction::Compaction;
+pub(crate) use self::compaction::answer_text;
 pub use self::history::HistoryMut;
 
 /// A conversation with a model, with tools.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oa_contain::contain;
-use oa_executor::Batch;
+use oa_executor::{Batch, ResultStore};
 use oa_hooks::{
     History, HookOutcome, Hooks, Permission, PermissionRequest, Permissions, PreToolUseEvent,
 };
@@ -144,8 +144,13 @@ impl AgentConfig {
         &self,
         batch: Batch,
         calls: impl Iterator<Item = (usize, &'a Call, Option<IdempotencyKey>)>,
+        results: Option<&ResultStore>,
     ) -> Admission {
-        let batch = batch.state(self.state.clone());
+        let state = self.state.clone();
+        let batch = batch.state(match results {
+            Some(results) => state.with(results.clone()),
+            None => state,
+        });
         let mut admission = Admission { blocks: Vec::new(), batch, denied: Vec::new() };
         for (place, call, key) in calls {
             let Call { block, input, fit, .. } = call;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Concluded, Conversation};
-use oa_executor::ToolEvent;
+use oa_executor::{ResultStore, ToolEvent};
 use oa_output::Validation;
 use oa_tools::IdempotencyKey;
 use oa_turn::{Action, Answer, ReviewOutcome, StepOutcome, Turn};
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 
 use crate::cache_miss::CacheMissCheck;
 use crate::checkpoint::Checkpoints;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::event::AgentEvent;
 use crate::hooks;
 use crate::interrupt::InterruptHandle;
@@ -52,12 +52,15 @@ pub(crate) struct Driver {
     prompt_cut: PromptCutCheck,
     pub(crate) cache: Option<Box<CacheMissCheck>>,
     pub(crate) checkpoints: Option<Box<Checkpoints>>,
+    /// Full results, if the model may read them.
+    pub(crate) results: Option<ResultStore>,
 }
 
 impl Driver {
     /// Boxed, because it is large and its owner is moved.
     pub(crate) fn new(settings: Arc<Settings>, turn: oa_turn::Options) -> Box<Self> {
         let turn = settings.config.turn(turn);
+        let results = settings.result_store();
         Box::new(Self {
             settings,
             turn,
@@ -75,6 +78,7 @@ impl Driver {
             cache: None,
             checkpoints: None,
             conversation: Conversation::new(),
+            results,
         })
     }
 
@@ -165,6 +169,7 @@ impl Driver {
                         return Poll::Ready(Ok(Some(denied)));
                     }
                 }
+                Some(Action::Shorten { .. }) => self.shorten(),
                 Some(Action::Show { block }) => {
                     return Poll::Ready(Ok(Some(AgentEvent::Block(block))));
                 }
@@ -232,6 +237,10 @@ impl Driver {
                 self.turn.plan(plan);
             }
             Done::Prompt(outcome) => return self.take_prompt(outcome),
+            Done::Shortened(shortened) => return self.take_shortened(*shortened),
+            // Shortened, the request may fit.
+            Done::Response(Err(error))
+                if error.kind() == ErrorKind::ContextOverflow && self.turn.retry_shorter() => {}
             Done::Response(response) => {
                 let mut answer = response.map_err(|error| self.fail(error))?;
                 self.tell_refusals(&mut answer);
@@ -240,6 +249,12 @@ impl Driver {
             }
             Done::Review(change) => {
                 let (outcome, failure) = hooks::review_outcome(change);
+                // The full result may hold what the hook has removed.
+                if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &outcome)
+                    && let Some(Action::Review { call }) = self.turn.pending_action()
+                {
+                    results.forget(&self.turn.calls()[call].block.id);
+                }
                 let taken = self.turn.take(StepOutcome::Review(outcome));
                 if let (Err(_), Some(error)) = (taken, failure) {
                     return Err(self.fail(error));
@@ -287,6 +302,10 @@ impl Driver {
         let event = AgentEvent::AnswerEnd(Arc::clone(&message));
         self.message = Some(message);
         match failure {
+            Some(failure)
+                if failure.kind() == ErrorKind::ContextOverflow
+                    && answer.blocks.is_empty()
+                    && self.turn.retry_shorter() => {}
             Some(failure) => {
                 self.turn.fail_with(answer.blocks);
                 return Err(self.fail(failure));
@@ -346,6 +365,7 @@ impl Driver {
             trace.request(&self.settings);
         }
         let mut request = request.hold_text(self.turn.inlines_results());
+        request = self.settings.offer_reader(request, self.results.as_ref());
         if let Some(plan) = self.turn.step_plan() {
             request = step::planned(request, plan);
         }

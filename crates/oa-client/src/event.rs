@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
 use oa_chat::Refusal;
-use oa_context::{CacheMiss, PromptCut};
+use oa_context::{CacheMiss, ContextShortened, PromptCut};
 use oa_executor::ToolEvent;
 use oa_types::{
     AssistantMessage, ContentBlock, FinishReason, Message, PromptProgress, TextBlock, ThinkingBlock,
@@ -37,6 +37,8 @@ pub enum AgentEvent {
     /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
     /// answer starts; the error and the result that the model reads follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
+    /// The conversation was shortened before the next request, as [`context`](crate::AgentOptionsBuilder::context) allows.
+    ContextShortened(ContextShortened),
     /// The server rejected the response format, with this message. The client falls back for this and later
     /// requests, as described at [`OutputMode::Auto`](crate::OutputMode::Auto).
     FormatRefused(String),

@@ -86,7 +86,7 @@ impl Driver {
         }
         let config = &self.settings.config;
         let calls = calls.iter().map(|&call| (call, &self.turn.calls()[call], self.key(call)));
-        let Admission { blocks, batch, denied } = config.admit(batch, calls);
+        let Admission { blocks, batch, denied } = config.admit(batch, calls, self.results.as_ref());
         for Refused { place, content, event } in denied {
             self.events.push_back(event);
             self.turn.finish_call(place, content, Outcome::Blocked);

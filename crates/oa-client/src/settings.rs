@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
+use oa_context::ContextPolicy;
 use oa_executor::ToolExecutor;
 use oa_hooks::{Hooks, Permissions};
 use oa_tools::{Registry, State};
@@ -28,6 +29,9 @@ pub(crate) struct AgentConfig {
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
+    pub(crate) context: Option<ContextPolicy>,
+    /// True if the model may read full results.
+    pub(crate) keeps_results: bool,
     /// The budget of the agent that runs this one.
     pub(crate) outer: Option<Arc<OuterBudget>>,
 }
@@ -105,8 +109,9 @@ impl Settings {
     /// Replaces the tools. The executor keeps its options.
     pub(crate) fn set_tools(&mut self, tools: Registry) -> Result<()> {
         let options = self.executor.options().clone();
+        let tools = self.config.with_reader(tools, options.truncation)?;
         let offered = offered(&tools, &self.config.permissions);
-        let specs = offered.specs();
+        let specs = self.config.specs(&offered);
         self.executor = ToolExecutor::with_options(offered, options)
             .expect("these options were checked before");
         self.config.tools = tools;

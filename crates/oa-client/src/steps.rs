@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use oa_chat::{AnswerStream, ChatRequest, Concluded, Conversation, Error};
-use oa_executor::{Batch, Run, ToolEvent};
+use oa_executor::{Batch, ResultStore, Run, ToolEvent};
 use oa_tools::{Cancel, IdempotencyKey};
 use oa_turn::{
     Answer, AskOutcome, AskStep, CallResult, CutBy, DecideOutcome, DecideStep, Decision, Fit,
     Perform, PlanOutcome, PlanStep, PromptOutcome, PromptStep, ReviewAnswerOutcome,
-    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, StepCall,
+    ReviewAnswerStep, ReviewOutcome, ReviewStep, RunOutcome, RunStep, ShortenOutcome, ShortenStep,
+    StepCall,
 };
 use oa_types::{ContentBlock, Outcome, ToolUseBlock};
 use serde_json::Value;
@@ -83,11 +84,13 @@ pub struct AgentSteps {
     on_event: Option<Arc<dyn Fn(AgentEvent) + Send + Sync>>,
     asks_within_turn: bool,
     reruns: bool,
+    results: Option<ResultStore>,
 }
 
 impl AgentSteps {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
         Self {
+            results: settings.result_store(),
             settings,
             conversation: 0,
             cancel: Cancel::new(),
@@ -150,6 +153,7 @@ impl AgentSteps {
         let request = request
             .with_id_seed(self.conversation.wrapping_add(step.number))
             .hold_text(config.turn.inline_results);
+        let request = self.settings.offer_reader(request, self.results.as_ref());
         let request = match &step.plan {
             Some(plan) => planned(request, plan),
             None => request,
@@ -236,6 +240,18 @@ impl Perform for AgentSteps {
         })
     }
 
+    async fn shorten(&self, step: ShortenStep) -> Result<ShortenOutcome, Infallible> {
+        let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
+            return Ok(ShortenOutcome::Keep);
+        };
+        let shortened = Arc::clone(&self.settings).shorten(plan);
+        let Some((outcome, _, event)) = self.unless_cancelled(shortened).await else {
+            return Ok(ShortenOutcome::Cut { by: CutBy::User });
+        };
+        event.into_iter().for_each(|event| self.tell(AgentEvent::ContextShortened(event)));
+        Ok(outcome)
+    }
+
     async fn ask(&self, step: AskStep) -> Result<AskOutcome, Infallible> {
         if let Err(error) = self.settings.check_usable() {
             return Ok(failed(&error, false, Vec::new()));
@@ -275,7 +291,7 @@ impl Perform for AgentSteps {
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
         let key = |call: &StepCall| Some(IdempotencyKey::from(&*call.key));
         let to_run = calls.iter().map(|call| (call.place, &call.call, key(call)));
-        let admitted = config.admit(batch, to_run);
+        let admitted = config.admit(batch, to_run, self.results.as_ref());
         let Admission { blocks, batch, denied } = admitted;
         let mut results: Vec<CallResult> = lost.into_iter().map(CallResult::lost).collect();
         for Refused { place, content, event } in denied {
@@ -309,7 +325,11 @@ impl Perform for AgentSteps {
         };
         let change = self.unless_cancelled(config.hooks.post_tool_use(event, sleep)).await;
         let cut = ReviewOutcome::Cut { by: CutBy::User };
-        Ok(change.map_or(cut, |change| hooks::review_outcome(change).0))
+        let reviewed = change.map_or(cut, |change| hooks::review_outcome(change).0);
+        if let (Some(results), ReviewOutcome::Replace { .. }) = (&self.results, &reviewed) {
+            results.forget(&step.call.call.block.id);
+        }
+        Ok(reviewed)
     }
 
     async fn review_answer(

@@ -13,6 +13,7 @@ use crate::decision::Decided;
 use crate::error::Result;
 use crate::event::AgentEvent;
 use crate::nested::RunningBatch;
+use crate::shortening::ShortenedTurn;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -39,6 +40,7 @@ pub(crate) enum Done {
     /// The hooks' outcome for a prompt.
     Prompt(Result<HookOutcome<String>, oa_hooks::Error>),
     Response(Result<AnswerStream>),
+    Shortened(Box<ShortenedTurn>),
     /// Of a result.
     Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
     /// Of a tool or a sub-agent.

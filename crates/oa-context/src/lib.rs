@@ -86,7 +86,7 @@ pub use crate::estimate::{
 pub use crate::hugging_face::HuggingFace;
 pub use crate::policy::{ContextPolicy, Overflow, Plan};
 pub use crate::prompt_cut::{PromptCut, PromptCutDetector, SentPrompt};
-pub use crate::shorten::{RunningTurn, Shortened, Shortening};
+pub use crate::shorten::{ContextShortened, HowShortened, RunningTurn, Shortened, Shortening};
 pub use crate::summary::Summary;
 #[cfg(feature = "tiktoken")]
 pub use crate::tiktoken::Tiktoken;

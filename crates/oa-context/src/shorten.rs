@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use oa_types::{ContentBlock, Message, MessageRole, ToolResultBlock, ToolSpec};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calibration::Calibration;
@@ -68,6 +69,49 @@ pub struct Shortened {
     pub after: usize,
 }
 
+/// The event of a conversation that was shortened.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ContextShortened {
+    /// The tokens before: as the server reported them and estimated since, with tools and system prompt.
+    pub before: usize,
+    /// The estimated tokens afterwards.
+    pub after: usize,
+    /// The way in which it was shortened.
+    pub how: HowShortened,
+}
+
+/// The way in which a conversation was shortened. More than one number may be above 0.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HowShortened {
+    /// The number of results of tools whose content was cleared.
+    pub results_cleared: usize,
+    /// The number of messages that were dropped.
+    pub messages_dropped: usize,
+    /// The number of messages that a summary replaced.
+    pub messages_summarized: usize,
+    /// The error of a summary that failed, so that messages were dropped instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_error: Option<String>,
+}
+
+impl Shortened {
+    /// Returns the event of it.
+    #[must_use]
+    pub fn event(&self) -> ContextShortened {
+        let Self { cleared, dropped, is_summarized, before, after, .. } = *self;
+        let how = HowShortened {
+            results_cleared: cleared,
+            messages_dropped: if is_summarized { 0 } else { dropped },
+            messages_summarized: if is_summarized { dropped } else { 0 },
+            summary_error: None,
+        };
+        ContextShortened { before, after, how }
+    }
+}
+
 impl<'a> RunningTurn<'a> {
     /// Describes a conversation. `prompt` is the index of the prompt that began the turn: it and all later messages of
     /// the user stay. From `keep_from` on all messages stay: the last answer and its results.
@@ -93,10 +137,12 @@ impl<'a> RunningTurn<'a> {
         self
     }
 
-    /// Sets the tokens that the server reported for the first `messages` messages with tools and system prompt.
+    /// Sets the tokens that the server reported for the first messages with tools and system prompt, and the number of
+    /// these messages.
     #[must_use]
-    pub fn with_reported(mut self, tokens: u64, messages: usize) -> Self {
-        self.reported = Some((tokens, messages.min(self.messages.len())));
+    pub fn with_reported(mut self, reported: Option<(u64, usize)>) -> Self {
+        let length = self.messages.len();
+        self.reported = reported.map(|(tokens, messages)| (tokens, messages.min(length)));
         self
     }
 

@@ -86,8 +86,8 @@ pub use oa_client::{
     StructuredStream, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
-    CacheMiss, ChangedPart, ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens,
-    is_approaching_limit, truncate_messages,
+    CacheMiss, ChangedPart, ContextPolicy, ContextShortened, HowShortened, Overflow, PromptCut,
+    TokenCounter, estimate_tokens, is_approaching_limit, truncate_messages,
 };
 pub use oa_doctor::{
     Doctor, Finding, Probe, Report, Verdict, count_text_tokens, count_tokens, doctor, list_models,

@@ -44,6 +44,22 @@ fn steps() {
 }
 
 #[test]
+fn long_run() {
+    let expected = [
+        "> Read the whole log, and say how often the door opened.",
+        "results cleared",
+        "messages became a summary",
+        "The door opened 60 times.",
+        "messages were archived",
+        "> How loud was it at noon?",
+        "read_result(",
+        "12:00 30 dB",
+        "At noon it was 30 dB loud.",
+    ];
+    check(&mut example("long_run"), &expected);
+}
+
+#[test]
 fn steering() {
     let expected = [
         r#"paint(color: "red")"#,

@@ -54,8 +54,10 @@ impl AgentOptionsBuilder {
         {
             self.config.permissions = self.config.permissions.timeout(limit, unanswered);
         }
+        let limit = self.executor.as_ref().map(|options| options.truncation).unwrap_or_default();
+        self.config.tools = self.config.with_reader(self.config.tools.clone(), limit)?;
         let offered = offered(&self.config.tools, &self.config.permissions);
-        self.chat.parameters.tools = offered.specs();
+        self.chat.parameters.tools = self.config.specs(&offered);
         self.config.turn.review_answers = self.config.hooks.has_answer();
         self.check_effects()?;
         self.adopt_profile()?;
@@ -136,6 +138,9 @@ impl AgentOptionsBuilder {
         if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
+        }
+        if self.config.steps.archive.is_some() && self.config.context.is_none() {
+            return Err(Error::config("archive_context has no effect without context"));
         }
         // Sub-agents have prices and tools of their own.
         if self.config.has_agents() {

@@ -11,6 +11,7 @@ fn type_of(event: &AgentEvent) -> &'static str {
         AgentEvent::Block(_) => "block",
         AgentEvent::CacheMiss(_) => "cache_miss",
         AgentEvent::CallDenied(_) => "call_denied",
+        AgentEvent::ContextShortened(_) => "context_shortened",
         AgentEvent::FormatRefused(_) => "format_refused",
         AgentEvent::Nested(_) => "nested",
         AgentEvent::Problem(_) => "problem",
@@ -42,5 +43,5 @@ fn every_type_has_an_example_and_a_schema() {
     let defined: BTreeSet<String> = types.collect();
     assert_eq!(documented, defined);
     // As many as `type_of` has arms.
-    assert_eq!(defined.len(), 17);
+    assert_eq!(defined.len(), 18);
 }

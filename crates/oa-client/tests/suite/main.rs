@@ -3,10 +3,12 @@
 
 mod answers;
 mod constrained;
+mod context;
 mod events;
 #[cfg(feature = "session")]
 mod follow;
 mod keys;
 mod opened;
+mod reading;
 mod signals;
 mod steps;

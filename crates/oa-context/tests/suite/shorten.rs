@@ -143,17 +143,17 @@ fn what_the_server_reported_wins_over_the_estimate() {
     let policy = ContextPolicy::new(4_000);
     let turn = RunningTurn::new(&messages, Some(3), 18);
     assert!(policy.shorten(&turn, &Estimator::new()).is_none(), "{estimated}");
-    let long = turn.with_reported(3 * estimated, messages.len());
+    let long = turn.with_reported(Some((3 * estimated, messages.len())));
     let Shortened { before, after, .. } = shortened(&policy, &long);
     assert_eq!(before as u64, 3 * estimated);
     assert!(after > tokens(&messages) && after <= 2_000, "what stays is counted by the same ratio");
     // What was added since counts by the same ratio.
     let part = tokens(&messages[..18]) as u64;
-    let grown = shortened(&policy, &turn.with_reported(3 * part, 18)).before as u64;
+    let grown = shortened(&policy, &turn.with_reported(Some((3 * part, 18)))).before as u64;
     assert!(grown.abs_diff(3 * estimated) < 20, "{grown}");
     // A server that has cut the prompt reports too few.
     let policy = ContextPolicy::new(1_500);
-    assert_eq!(shortened(&policy, &turn.with_reported(100, 18)).before as u64, estimated);
+    assert_eq!(shortened(&policy, &turn.with_reported(Some((100, 18)))).before as u64, estimated);
 }
 
 #[test]
@@ -242,7 +242,7 @@ proptest! {
         let keep_from = answered.filter(|answer| *answer > prompt).unwrap_or(prompt);
         let reported = (tokens(&messages[..keep_from]) as f64 * share) as u64;
         let turn = RunningTurn::new(&messages, Some(prompt), keep_from)
-            .with_reported(reported, keep_from)
+            .with_reported(Some((reported, keep_from)))
             .after_overflow(is_overflow);
         let overflow = if summarizes { Overflow::Summarize } else { Overflow::DropOldest };
         let policy = ContextPolicy::new(limit).with_overflow(overflow).with_kept_results(kept_results);

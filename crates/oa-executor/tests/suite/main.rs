@@ -12,6 +12,7 @@ mod limits;
 mod modes;
 mod prepared;
 mod rate;
+mod reading;
 mod retry;
 mod skip;
 
