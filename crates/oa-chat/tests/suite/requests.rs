@@ -75,14 +75,18 @@ fn messages(exchanges: &[Exchange]) -> Vec<Message> {
                 messages.push(Message::tool(answer));
             }
             Exchange::Look(prompt, one, other) => {
-                let call = |half| ToolUseBlock::new(format!("look_{place}_{half}"), "look", json!({}));
+                let call =
+                    |half| ToolUseBlock::new(format!("look_{place}_{half}"), "look", json!({}));
                 let calls = [call(1), call(2)];
                 messages.push(Message::user(prompt));
-                messages.push(Message::assistant(calls.iter().map(|call| call.clone().into()).collect()));
+                messages.push(Message::assistant(
+                    calls.iter().map(|call| call.clone().into()).collect(),
+                ));
                 for (call, images) in calls.iter().zip([one, other]) {
                     let mut answer = ToolResultBlock::new(&call.id, json!("Seen."));
                     answer.name = Some("look".into());
-                    let urls = (0..*images).map(|image| format!("https://host/{place}_{image}.png"));
+                    let urls =
+                        (0..*images).map(|image| format!("https://host/{place}_{image}.png"));
                     answer.images = urls.filter_map(|url| ImageBlock::from_url(url).ok()).collect();
                     messages.push(Message::tool(answer));
                 }

@@ -1,6 +1,7 @@
 //! The promises of `oa-client`, through its public surface alone.
 #![cfg(feature = "schemars")]
 
+mod images;
 mod keys;
 mod opened;
 mod steps;

@@ -6,6 +6,7 @@ use oa_hooks::{
     Change, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, History, HookDecision,
     HookEvent, HookOutcome, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
+use oa_types::ImageBlock;
 use serde_json::json;
 
 use crate::{never, now, once, post, pre, prompt};
@@ -133,8 +134,9 @@ fn a_changed_result_has_the_images_that_the_hook_gives_it() {
         let images = event.images.clone();
         Some(HookDecision::modify_result_with_images(json!("seen"), images, "noted"))
     });
-    let drops = Hooks::new()
-        .add_post_tool_use(|_| async { Some(HookDecision::modify_result(json!("seen"), "hidden")) });
+    let drops = Hooks::new().add_post_tool_use(|_| async {
+        Some(HookDecision::modify_result(json!("seen"), "hidden"))
+    });
     for (hooks, images) in [(keeps, vec![image.clone()]), (drops, vec![])] {
         let mut event = post("add");
         event.images.push(image.clone());

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oa_tools::{Cancel, Emission, IdempotencyKey, LogLevel, Progress, State, ToolContext};
+use oa_types::ImageBlock;
 use serde_json::json;
 
 #[derive(Debug, PartialEq)]
@@ -120,9 +121,8 @@ fn fractions_are_percentages_within_bounds() {
 
 #[test]
 fn images_are_bounded() {
-    let image = |size: usize| {
-        ImageBlock::from_base64("A".repeat(size), "image/png").expect("it is base64")
-    };
+    let image =
+        |size: usize| ImageBlock::from_base64("A".repeat(size), "image/png").expect("it is base64");
     let cx = ToolContext::new("call_1", "camera");
     for _ in 0..ToolContext::MAX_IMAGES {
         // Contexts of one call share its images.
@@ -130,7 +130,7 @@ fn images_are_bounded() {
     }
     let error = cx.attach_image(image(4)).unwrap_err();
     assert!(error.message().contains("at most 16 images"), "{error}");
-    assert!(!error.is_retryable());
+    assert_eq!(error.retry_hint(), Some(false));
     assert_eq!(cx.take_images().len(), ToolContext::MAX_IMAGES);
     assert!(cx.take_images().is_empty());
 
