@@ -171,10 +171,15 @@ impl Blocks {
         words.fold(first, |said, more| said + more)
     }
 
-    pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
+    pub(crate) fn call_began(&mut self, budget: &mut Budget) -> Result<(), Error> {
         budget.hold(BLOCK)?;
-        self.pending.reserve(budget)?;
         self.parts.push(Part::Call);
+        Ok(())
+    }
+
+    /// Adds the start of a call whose id and name are settled.
+    pub(crate) fn call_started(&mut self, call: usize, budget: &mut Budget) -> Result<(), Error> {
+        self.pending.reserve(budget)?;
         self.pending.push(Pending::CallStart(call));
         Ok(())
     }
@@ -218,7 +223,8 @@ impl Blocks {
     ) -> Option<Delta<'a>> {
         Some(match self.pending.pop()? {
             Pending::CallStart(call) => {
-                Delta::CallStart { call, name: calls[call].name.as_deref() }
+                let (id, name) = calls[call].identity();
+                Delta::CallStart { call, id, name }
             }
             Pending::CallArguments { call, start, end } => {
                 Delta::CallArguments { call, fragment: calls[call].arguments.slice(start, end) }

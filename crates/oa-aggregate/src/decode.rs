@@ -131,7 +131,7 @@ impl Decoder {
         }
         chunk.is_cut = allowance.is_cut;
         if !chunk.is_cut {
-            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &self.skipped);
+            self.templates.learn(text.as_bytes(), &mut chunk, &notes, &mut self.skipped);
         }
         Ok(Payload::Chunk(chunk))
     }

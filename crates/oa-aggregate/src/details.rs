@@ -21,11 +21,16 @@ const GROWING: [&str; 3] = ["data", "summary", "text"];
 /// The list as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct Details {
-    pub(crate) list: Vec<Value>,
-    /// The growth of each of them, by the index of the member in [`GROWING`].
-    growth: Vec<[Growth; GROWING.len()]>,
+    items: Vec<Item>,
     /// The number of the last fragment's shape, and the item that the fragment was added to.
     latest: Option<(u64, usize)>,
+}
+
+#[derive(Debug)]
+struct Item {
+    value: Value,
+    /// The growth of its texts, by the index of the member in [`GROWING`].
+    growth: [Growth; GROWING.len()],
 }
 
 /// The growth of an item's text: in pieces, or with all of it in each fragment (QUIRKS row 112).
@@ -118,6 +123,15 @@ pub(crate) struct DetailFragment<'a> {
 }
 
 impl Details {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Returns the list.
+    pub(crate) fn into_list(self) -> Vec<Value> {
+        self.items.into_iter().map(|item| item.value).collect()
+    }
+
     /// Adds a fragment to the list: text members grow and others are set, in the latest item of the same index and
     /// type.
     ///
@@ -146,9 +160,10 @@ impl Details {
         let DetailFragment { shape, words, .. } = fragment;
         if let Some((number, item)) = self.latest
             && number == shape.number
-            && let Some(Value::String(text)) = self.list[item].get_mut(shape.member)
+            && let Item { value, growth } = &mut self.items[item]
+            && let Some(Value::String(text)) = value.get_mut(shape.member)
         {
-            return self.growth[item][shape.place].add(words, text, budget);
+            return growth[shape.place].add(words, text, budget);
         }
         self.merge(&fragment.value(), shape.number, budget)
     }
@@ -165,16 +180,16 @@ impl Details {
             return Ok(None);
         };
         let has_index = new.contains_key("index");
-        let same = |item: &Value| {
-            let same_member = |member: &str| item.get(member) == new.get(member);
+        let same = |item: &Item| {
+            let same_member = |member: &str| item.value.get(member) == new.get(member);
             has_index && same_member("index") && same_member("type")
         };
-        let latest = self.list.len().saturating_sub(LATEST);
-        let place = self.list[latest..].iter().rposition(same).map(|place| latest + place);
-        let item = place.map(|place| (&mut self.list[place], &mut self.growth[place]));
-        let Some((Value::Object(item), growth)) = item else {
+        let latest = self.items.len().saturating_sub(LATEST);
+        let place = self.items[latest..].iter().rposition(same).map(|place| latest + place);
+        let item = place.map(|place| &mut self.items[place]);
+        let Some(Item { value: Value::Object(item), growth }) = item else {
             self.push(fragment, budget)?;
-            return Ok(has_index.then(|| self.list.len() - 1));
+            return Ok(has_index.then(|| self.items.len() - 1));
         };
         for (member, value) in new {
             let place = GROWING.iter().position(|growing| growing == member);
@@ -198,38 +213,47 @@ impl Details {
     }
 
     fn push(&mut self, item: &Value, budget: &mut Budget) -> Result<(), Error> {
-        budget.reserve_one(&mut self.list)?;
-        budget.reserve_one(&mut self.growth)?;
+        budget.reserve_one(&mut self.items)?;
         budget.hold(COPIES * held::by_value(item))?;
-        self.list.push(item.clone());
         // Encrypted text cannot be distinguished from a repeat.
-        self.growth.push([Growth::Pieces, Growth::NEW, Growth::NEW]);
+        let growth = [Growth::Pieces, Growth::NEW, Growth::NEW];
+        self.items.push(Item { value: item.clone(), growth });
         Ok(())
     }
 }
 
 impl DetailShape {
     /// Returns the shape of fragments like this one, if it is an object with one text member.
-    pub(crate) fn new(json: &str) -> Option<Self> {
-        let mut strings = Vec::new();
+    ///
+    /// `skipped` is room for the reader, and is left as it is.
+    pub(crate) fn new(json: &str, skipped: &mut Vec<Slot>) -> Option<Self> {
+        let before = skipped.len();
+        let string = Self::only_text(&mut Reader::inside(json, skipped));
+        skipped.truncate(before);
+        let (string, place) = string?;
+        let member = GROWING[place];
+        Some(Self { json: json.to_owned(), string, member, place, number: 0 })
+    }
+
+    /// Returns the range of the only text member of an object, and its index in [`GROWING`].
+    fn only_text(reader: &mut Reader<'_, '_>) -> Option<(Range<usize>, usize)> {
+        let mut found = None;
         let mut seen = [0; GROWING.len()];
-        let mut skipped = Vec::new();
-        let mut reader = Reader::new(json, &mut skipped);
         let mut members = reader.object().ok()??;
         while let Some(name) = reader.member(&mut members).ok()? {
             let string = reader.string_or_absent().ok()?;
             if let Some(place) = GROWING.iter().position(|member| *member == name) {
                 seen[place] += 1;
-                strings.extend(string.map(|string| (string.start..string.end(), place)));
+                // Only one text may vary.
+                if let Some(string) = string
+                    && found.replace((string.start..string.end(), place)).is_some()
+                {
+                    return None;
+                }
             }
         }
-        let [(string, place)] = &strings[..] else { return None };
-        let (member, place) = (GROWING[*place], *place);
         // Of two members with one name, the last counts.
-        if seen.iter().any(|times| *times > 1) {
-            return None;
-        }
-        Some(Self { json: json.to_owned(), string: string.clone(), member, place, number: 0 })
+        found.filter(|_| seen.iter().all(|times| *times <= 1))
     }
 
     /// Returns the slot in a payload in which the fragment begins at `start`.

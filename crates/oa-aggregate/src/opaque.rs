@@ -24,7 +24,7 @@ impl Opaque {
         if !signed.is_empty() {
             members.insert("thinking_blocks".into(), signed.into());
         }
-        let details = mem::take(&mut self.details).list;
+        let details = mem::take(&mut self.details).into_list();
         if !details.is_empty() {
             members.insert("reasoning_details".into(), details.into());
         }

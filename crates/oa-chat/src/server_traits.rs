@@ -44,6 +44,6 @@ pub(crate) struct KnownModel {
     pub(crate) traits: ServerTraits,
     /// The server rejects requests for it with tools.
     pub(crate) lacks_tools: bool,
-    /// Its answers do not keep to a schema.
-    pub(crate) lacks_schema: bool,
+    /// Its answers keep to a schema, or do not.
+    pub(crate) keeps_schema: Option<bool>,
 }

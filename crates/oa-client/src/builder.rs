@@ -238,8 +238,8 @@ impl AgentOptionsBuilder {
     }
 
     /// Sets whether tools may or must be called: `"auto"`, `"none"`, `"required"`, the name of a tool, or a
-    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, where calls are in text, and if the tool
-    /// is not offered.
+    /// [`ToolChoice`]. An error at [`build`](Self::build) without tools, where calls are in text (but not with
+    /// [`ToolMode::Constrained`]), and if the tool is not offered.
     pub fn tool_choice(mut self, choice: impl Into<ToolChoice>) -> Self {
         self.chat.parameters.tool_choice = Some(choice.into());
         self

@@ -508,7 +508,10 @@ impl Client {
         debug_assert!(idle.is_ok(), "a turn in progress was ended before");
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Settings) -> Result<()>) -> Result<()> {
+    pub(crate) fn change(
+        &mut self,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<()> {
         let mut settings = (**self.options.settings()).clone();
         change(&mut settings)?;
         self.options = AgentOptions(Arc::new(settings));

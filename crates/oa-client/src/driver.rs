@@ -122,11 +122,16 @@ impl Driver {
                 && !self.turn.calls().iter().any(|call| call.is_open() && !call.is_external)
                 && let Poll::Ready(Some(event)) = self.work.poll_batch(cx)
             {
-                return Poll::Ready(Ok(Some(AgentEvent::Tool(event))));
+                return Poll::Ready(Ok(Some(event)));
             }
             self.steer.enter(&mut self.turn);
             // While an answer arrives nothing is to be done but to read it.
-            let action = if self.work.answer.is_some() { None } else { self.turn.next_action() };
+            let action = if self.work.answer.is_some() {
+                None
+            } else {
+                self.share_budgets();
+                self.turn.next_action()
+            };
             match action {
                 Some(Action::Decide { call }) => {
                     if let Some(denied) = self.decide(call) {
@@ -224,17 +229,17 @@ impl Driver {
                 }
             }
             Done::Tool(event) => {
-                if let Some(trace) = &mut self.trace {
-                    trace.tool(&event);
+                if let (Some(trace), AgentEvent::Tool(event)) = (&mut self.trace, &event) {
+                    trace.tool(event);
                 }
-                if let ToolEvent::CallComplete(result) = &event {
+                if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event {
                     let mut calls = self.turn.calls().iter();
                     if let Some(call) = calls.position(|call| call.block.id == result.call_id) {
                         let (content, images) = (result.result.clone(), result.images.clone());
                         self.turn.finish_call_with_images(call, content, images, result.outcome);
                     }
                 }
-                return Ok(Some(AgentEvent::Tool(event)));
+                return Ok(Some(event));
             }
         }
         Ok(None)
@@ -269,7 +274,9 @@ impl Driver {
                 return Err(self.fail(failure));
             }
             None => {
+                self.share_budgets();
                 self.take_answer(answer, validation);
+                self.share_budgets();
                 self.prepare_open_calls();
             }
         }

@@ -5,10 +5,19 @@ use oa_chat::Refusal;
 use oa_context::PromptCut;
 use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, ContentBlock, FinishReason, Message, TextBlock, ThinkingBlock};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// An event of a turn, returned by [`Client::next_event`](crate::Client::next_event).
-#[derive(Clone, Debug, PartialEq)]
+///
+/// # JSON
+///
+/// An event is an object with a `type`, and `data` if it has any. `crates/oa-client/schema/agent-event.json` is the
+/// JSON Schema. Later versions may add types and members; those that are here stay. The only thing that is not in
+/// JSON is the [full result](oa_executor::ExecutionResult::full_result) of a truncated call.
+#[doc = include_str!("../schema/agent-event.md")]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AgentEvent {
     /// An answer of the model has ended and is in history.
@@ -24,6 +33,8 @@ pub enum AgentEvent {
     /// The server rejected the response format, with this message. The client falls back for this and later
     /// requests, as described at [`OutputMode::Auto`](crate::OutputMode::Auto).
     FormatRefused(String),
+    /// An event of a sub-agent, between the start and the completion of the call that runs it.
+    Nested(Box<NestedEvent>),
     /// The stream was malformed somewhere, and continued.
     Problem(Problem),
     /// The server seems to have silently cut the prompt of the answer that has just ended.
@@ -37,14 +48,14 @@ pub enum AgentEvent {
     /// The server says that the model does not support tools, with its message: from now on calls are made in
     /// text; see [`ToolMode::Auto`](oa_chat::ToolMode::Auto).
     ToolsRefused(String),
-    /// A fragment of a call that is not complete yet.
+    /// The start of a call, or a fragment of one that is not complete yet.
     ToolUseDelta(ToolUseDelta),
     /// The turn is over, or waits for results of calls.
     TurnEnd(FinishReason),
 }
 
 /// A call that will not run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CallDenied {
     /// The id of the call.
@@ -57,15 +68,44 @@ pub struct CallDenied {
     pub reason: String,
 }
 
-/// A fragment of a call, as the server sent it.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+/// An event of a sub-agent.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct NestedEvent {
+    /// The id of the call that runs the sub-agent.
+    pub call_id: String,
+    /// The name of the sub-agent: that of the tool.
+    pub agent: String,
+    /// The event. Of a sub-agent of the sub-agent, it is nested again.
+    pub event: AgentEvent,
+}
+
+impl NestedEvent {
+    /// Creates an event of the sub-agent that a call runs.
+    #[must_use]
+    pub fn new(call_id: impl Into<String>, agent: impl Into<String>, event: AgentEvent) -> Self {
+        Self { call_id: call_id.into(), agent: agent.into(), event }
+    }
+}
+
+/// A fragment of a call.
+///
+/// The first one of a call has its id and its name, and is sent once the name is known; fragments that arrived before
+/// follow as one. A call whose name never arrives is seen only as a block, a
+/// [`ToolUseError`](oa_types::ToolUseError).
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct ToolUseDelta {
     /// The index of the call in the answer, from 0, in the order in which calls began.
     pub call: usize,
-    /// The tool's name, in the first fragment if it is known then.
+    /// The id of the call, in the first fragment: the same as in history and in all later events. It is made up if
+    /// the server has sent none by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The tool's name, in the first fragment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// More of the arguments: a fragment of JSON text.
+    /// More of the arguments as the server sent them: a fragment of JSON text. Empty in the first fragment.
     pub arguments: String,
 }
 
@@ -84,13 +124,18 @@ impl AgentEvent {
     /// Returns the event for a delta; text only if it is to be shown now.
     #[inline]
     pub(crate) fn of(delta: Delta<'_>, shows_text: bool) -> Option<Self> {
-        let piece = |call, name: Option<&str>, arguments: &str| {
-            let (name, arguments) = (name.map(str::to_owned), arguments.to_owned());
-            Some(Self::ToolUseDelta(ToolUseDelta { call, name, arguments }))
+        let piece = |call, id: Option<&str>, name: Option<&str>, arguments: &str| {
+            let (id, name) = (id.map(str::to_owned), name.map(str::to_owned));
+            Some(Self::ToolUseDelta(ToolUseDelta {
+                call,
+                id,
+                name,
+                arguments: arguments.to_owned(),
+            }))
         };
         match delta {
-            Delta::CallArguments { call, fragment } => piece(call, None, fragment),
-            Delta::CallStart { call, name } => piece(call, name, ""),
+            Delta::CallArguments { call, fragment } => piece(call, None, None, fragment),
+            Delta::CallStart { call, id, name } => piece(call, Some(id), Some(name), ""),
             Delta::Problem(problem) => Some(Self::Problem(problem.clone())),
             delta if shows_text => block(delta).map(Self::Block),
             _ => None,
@@ -107,3 +152,6 @@ fn block(delta: Delta<'_>) -> Option<ContentBlock> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,6 +15,7 @@ use crate::decision::{Admission, CallGate, Decided, Prepared, Refused, prepare};
 use crate::driver::Driver;
 use crate::error::{self, Result};
 use crate::event::AgentEvent;
+use crate::nested::RunningBatch;
 use crate::work::Done;
 
 impl Driver {
@@ -91,7 +92,8 @@ impl Driver {
             self.turn.finish_call(place, content, Outcome::Blocked);
         }
         if !blocks.is_empty() {
-            let batch = self.settings.executor.execute_batch_streaming(blocks, batch);
+            let left = || self.turn.left();
+            let batch = RunningBatch::start(&self.settings, blocks, batch, left);
             self.work.batch = Some(Box::new(batch));
         }
         // The others come before anything that the batch tells.

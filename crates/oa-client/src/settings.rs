@@ -1,6 +1,7 @@
 //! Checked options, and what is derived from them.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use oa_chat::{AnyChat, ChatOptions, Endpoint, PreparedOptions, Retry, ServerProfile};
@@ -11,6 +12,7 @@ use oa_turn::Turn;
 use oa_types::{AssistantMessage, ModelName, Price};
 
 use crate::error::{Error, Result};
+use crate::nested::OuterBudget;
 use crate::step::StepHooks;
 
 /// The options of the agent itself; those of its requests are [`ChatOptions`]. Builder, getters and `Debug` share
@@ -26,6 +28,8 @@ pub(crate) struct AgentConfig {
     pub(crate) price: Option<Price>,
     pub(crate) state: State,
     pub(crate) steps: StepHooks,
+    /// The budget of the agent that runs this one.
+    pub(crate) outer: Option<Arc<OuterBudget>>,
 }
 
 /// Checked options. A change makes new ones, so each holder sees one state.

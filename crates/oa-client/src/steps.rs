@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use crate::decision::{Admission, Decided, Prepared, Refused};
 use crate::event::AgentEvent;
 use crate::hooks;
+use crate::nested::RunningBatch;
 use crate::settings::Settings;
 use crate::step::planned;
 
@@ -266,7 +267,7 @@ impl Perform for AgentSteps {
     }
 
     async fn run(&self, step: RunStep) -> Result<RunOutcome, Infallible> {
-        let Settings { config, executor, .. } = &*self.settings;
+        let config = &self.settings.config;
         let is_lost = |call: &&StepCall| call.may_have_run && !self.reruns;
         let (lost, calls): (Vec<_>, Vec<_>) = step.calls.iter().partition(is_lost);
         let batch = Batch::new().cancel(self.cancel.child()).run(self.run.clone());
@@ -282,18 +283,19 @@ impl Perform for AgentSteps {
         if blocks.is_empty() {
             return Ok(RunOutcome::new(results));
         }
-        let mut events = executor.execute_batch_streaming(blocks, batch);
-        while let Some(event) = events.next().await {
-            if let ToolEvent::CallComplete(result) = &event
+        let mut events = RunningBatch::start(&self.settings, blocks, batch, || step.left);
+        while let Some(event) = poll_fn(|cx| events.poll(cx)).await {
+            if let AgentEvent::Tool(ToolEvent::CallComplete(result)) = &event
                 && let Some(call) = calls.iter().find(|call| call.call.block.id == result.call_id)
             {
                 let (content, outcome) = (result.result.clone(), result.outcome);
                 let made = CallResult::new(call.place, content, outcome);
                 results.push(made.with_images(result.images.clone()));
             }
-            self.tell(AgentEvent::Tool(event));
+            self.tell(event);
         }
         let mut outcome = RunOutcome::new(results);
+        outcome.spent = events.take_spent();
         outcome.cut = self.cancel.is_cancelled().then_some(CutBy::User);
         Ok(outcome)
     }

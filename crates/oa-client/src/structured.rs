@@ -8,6 +8,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use oa_chat::ToolMode;
 use oa_output::{FormatRequest, OutputOptions, OutputValidator};
 use oa_turn::Mode;
 use oa_types::Message;
@@ -28,7 +29,8 @@ pub(crate) use crate::structured::validation::Output;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum OutputMode {
-    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not.
+    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not, and with
+    /// [`ToolMode::Constrained`](oa_chat::ToolMode::Constrained), whose schema has room for both.
     ///
     /// Many servers cannot do both at once: Groq rejects `response_format` with `tools` (agno-agi/agno #1065),
     /// and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the model cannot write
@@ -139,7 +141,10 @@ impl<'a, T: DeserializeOwned + Send + 'static> SendFor<'a, T> {
     pub fn stream(self) -> StructuredStream<'a, T> {
         let Self { driver, base, mode, prompt, format, tries, output, tool, checks } = self;
         let by_tool = match output {
-            OutputMode::Auto => !base.chat.parameters.tools.is_empty(),
+            OutputMode::Auto => {
+                let is_constrained = base.chat.tool_mode == ToolMode::Constrained;
+                !base.chat.parameters.tools.is_empty() && !is_constrained
+            }
             OutputMode::Format | OutputMode::Prompt => false,
             OutputMode::Tool => true,
         };

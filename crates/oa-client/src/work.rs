@@ -6,13 +6,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use oa_chat::{AnswerStream, BoxFuture, Closing};
-use oa_executor::{BatchStream, ToolEvent};
 use oa_hooks::{Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
 
 use crate::decision::Decided;
 use crate::error::Result;
 use crate::event::AgentEvent;
+use crate::nested::RunningBatch;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Work {
     pub(crate) answer: Option<AnswerStream>,
     /// Decisions of hooks about a prompt, calls or a result, one at a time.
     pub(crate) hooks: Option<BoxFuture<Done>>,
-    pub(crate) batch: Option<Box<BatchStream>>,
+    pub(crate) batch: Option<Box<RunningBatch>>,
     /// The last bytes of the previous answer.
     pub(crate) closing: Option<Closing>,
 }
@@ -39,7 +39,8 @@ pub(crate) enum Done {
     Response(Result<AnswerStream>),
     /// Of a result.
     Review(Result<Option<Change<ChangedResult>>, oa_hooks::Error>),
-    Tool(ToolEvent),
+    /// Of a tool or a sub-agent.
+    Tool(AgentEvent),
 }
 
 impl Work {
@@ -80,10 +81,10 @@ impl Work {
         Poll::Pending
     }
 
-    /// Waits for the next tool event; `None` when no tool runs.
-    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<ToolEvent>> {
+    /// Waits for the next event of tools and sub-agents; `None` when no tool runs.
+    pub(crate) fn poll_batch(&mut self, cx: &mut Context<'_>) -> Poll<Option<AgentEvent>> {
         let Some(batch) = &mut self.batch else { return Poll::Ready(None) };
-        let event = ready!(futures_core::Stream::poll_next(Pin::new(&mut **batch), cx));
+        let event = ready!(batch.poll(cx));
         if event.is_none() {
             self.batch = None;
         }

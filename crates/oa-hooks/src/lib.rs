@@ -67,6 +67,7 @@ mod dispatch;
 mod handler;
 mod hooks;
 
+mod nested;
 mod permission;
 mod permissions;
 mod rule;

@@ -13,8 +13,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
 
-/// A check of chat requests, as strict as all servers together: what it lets pass is understood
-/// everywhere.
+/// Checks chat requests as strictly as all servers combined: a request that passes is accepted by every server.
 ///
 /// Servers reject different things, each only in some situations, so a client that works with one may fail with
 /// the next. This check knows nothing about how requests are built; it reads the JSON and requires:

@@ -1,11 +1,17 @@
 use std::collections::HashSet;
+use std::ops::Range;
 
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
 
+use crate::shorten::ReportedTokens;
+
 /// The number of earlier messages searched for each new message, so that replacing a long conversation takes linear
 /// time, not quadratic.
 const REACH: usize = 64;
+
+/// The same for a conversation that is shortened, which happens seldom and only to what fits into a model's context.
+const FAR_REACH: usize = 4_096;
 
 /// The messages and their revisions. A revision changes when its message does.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
@@ -13,6 +19,9 @@ pub(crate) struct Conversation {
     messages: History,
     revisions: Vec<u64>,
     next_revision: u64,
+    /// The size of the last request and its answer, while the messages only grow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reported: Option<ReportedTokens>,
 }
 
 impl Conversation {
@@ -22,16 +31,26 @@ impl Conversation {
 
     pub(crate) fn pop(&mut self) {
         self.messages.make_mut().pop();
+        self.forget_report(self.messages.len());
         self.revisions.pop();
     }
 
+    pub(crate) fn remove(&mut self, places: Range<usize>) {
+        if !places.is_empty() {
+            self.messages.make_mut().drain(places.clone());
+            self.revisions.drain(places);
+        }
+    }
+
     pub(crate) fn insert(&mut self, place: usize, message: Message) {
+        self.forget_report(place);
         let revision = self.revision();
         self.messages.make_mut().insert(place, message);
         self.revisions.insert(place, revision);
     }
 
     pub(crate) fn replace(&mut self, place: usize, message: Message) {
+        self.forget_report(place);
         self.revisions[place] = self.revision();
         self.messages.make_mut()[place] = message;
     }
@@ -39,6 +58,17 @@ impl Conversation {
     /// Replaces the messages. Messages that were here before, in the same order, keep their revisions; but where many
     /// were removed and others changed, some unchanged messages may get new ones.
     pub(crate) fn set(&mut self, messages: Vec<Message>) {
+        self.set_within(messages, REACH);
+    }
+
+    /// Replaces the messages with fewer of them. Unlike [`set`](Self::set) it finds unchanged messages after many that
+    /// were removed.
+    pub(crate) fn shorten_to(&mut self, messages: Vec<Message>) {
+        self.set_within(messages, FAR_REACH);
+    }
+
+    fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
+        self.reported = None;
         let same = |(old, new): &(&Message, &Message)| old == new;
         let start = self.messages.iter().zip(&messages).take_while(same).count();
         let (old, new) = (&self.messages[start..], &messages[start..]);
@@ -46,7 +76,7 @@ impl Conversation {
         let mut old = &old[..old.len() - end];
         let mut revisions = self.revisions[..start].to_vec();
         for message in &new[..new.len() - end] {
-            match old.iter().take(REACH).position(|old| old == message) {
+            match old.iter().take(reach).position(|old| old == message) {
                 Some(place) => {
                     let gone = self.messages.len() - end - old.len();
                     revisions.push(self.revisions[gone + place]);
@@ -61,6 +91,21 @@ impl Conversation {
         revisions.extend_from_slice(&self.revisions[self.revisions.len() - end..]);
         self.revisions = revisions;
         self.messages = messages.into();
+    }
+
+    /// Records the size of all messages so far, as the server reported it; 0 if it did not.
+    pub(crate) fn report(&mut self, tokens: u64) {
+        let messages = self.messages.len();
+        self.reported = (tokens > 0).then_some(ReportedTokens { tokens, messages });
+    }
+
+    pub(crate) fn reported(&self) -> Option<ReportedTokens> {
+        self.reported
+    }
+
+    /// Forgets the reported size if the message at this index is part of it.
+    fn forget_report(&mut self, place: usize) {
+        self.reported = self.reported.filter(|reported| reported.messages <= place);
     }
 
     pub(crate) fn messages(&self) -> &History {
@@ -81,6 +126,9 @@ impl Conversation {
             || self.next_revision > u64::MAX / 2
         {
             return Err("the revisions do not match the messages");
+        }
+        if self.reported.is_some_and(|reported| reported.messages > self.messages.len()) {
+            return Err("the reported size is of more messages than there are");
         }
         Ok(())
     }

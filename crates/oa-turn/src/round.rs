@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 
 use oa_types::{ContentBlock, ImageBlock, Message, Outcome, ToolUseBlock, ToolUseError};
 use serde::{Deserialize, Serialize};
@@ -54,6 +55,15 @@ impl Round {
         let places = calls.iter().enumerate().filter(|(_, call)| call.awaits_review());
         let reviews = places.map(|(place, _)| place).collect();
         Self { calls, number, results_at, reviews, results_shown, ..Self::default() }
+    }
+
+    /// Follows a history from which messages were removed that are none of these calls and results.
+    pub(crate) fn removed(&mut self, messages: &Range<usize>) {
+        if self.results_at >= messages.end {
+            self.results_at -= messages.len();
+        } else {
+            self.results_at = self.results_at.min(messages.start);
+        }
     }
 
     /// Returns the call with this id, if its result awaits review.
@@ -240,6 +250,22 @@ impl Round {
             }
             self.results_shown += 1;
         }
+    }
+
+    /// Returns the index of the answer that made these calls.
+    pub(crate) fn answer_place(&self) -> Option<usize> {
+        self.results_at.checked_sub(1).filter(|_| !self.calls.is_empty())
+    }
+
+    /// Follows messages that have moved from the index `from` to the index `to`. Returns false if the calls are of an
+    /// earlier message.
+    pub(crate) fn shift(&mut self, from: usize, to: usize) -> bool {
+        if self.results_at > from {
+            self.results_at = self.results_at - from + to;
+            return true;
+        }
+        self.results_at = 0;
+        self.calls.is_empty()
     }
 
     /// Returns the answer that made these calls.

@@ -38,6 +38,7 @@
 //! - [`guide::small_models`]: models without function calling, and small contexts
 //! - `guide::batches` (feature `session`): thousands of prompts, several servers, and resuming
 //! - [`guide::doctor`]: what a server and a model can do
+//! - [`guide::agents`]: agents that work for an agent, and events as JSON
 //! - [`guide::steps`]: requests planned one by one, messages while it works, calls answered from outside
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
@@ -81,9 +82,9 @@ pub use oa_chat::{
 pub use oa_client::query_for;
 pub use oa_client::{
     AgentEvent, AgentOptions, AgentOptionsBuilder, AgentSteps, BlockStream, CallDenied, Client,
-    ClientStream, Compaction, HistoryMut, InterruptHandle, OutputMode, Partial, Reply,
-    ResponseFormat, SendFor, SteerHandle, StepContext, Structured, StructuredStream,
-    TerminalPrompt, TurnMetadata, query, query_for_format, stop_when,
+    ClientStream, Compaction, HistoryMut, InterruptHandle, NestedEvent, OutputMode, ParentAgent,
+    Partial, Reply, ResponseFormat, SendFor, SteerHandle, StepContext, Structured,
+    StructuredStream, TerminalPrompt, TurnMetadata, query, query_for_format, stop_when,
 };
 pub use oa_context::{
     ContextPolicy, Overflow, PromptCut, TokenCounter, estimate_tokens, is_approaching_limit,
@@ -159,6 +160,9 @@ pub use oa_types as types;
 
 /// Pages of a manual.
 pub mod guide {
+    #[doc = include_str!("guide/agents.md")]
+    pub mod agents {}
+
     #[cfg(feature = "session")]
     #[doc = include_str!("guide/approvals.md")]
     pub mod approvals {}

@@ -57,6 +57,21 @@ fn steering() {
 }
 
 #[test]
+fn sub_agents() {
+    let expected = [
+        "I ask both.",
+        r#"[rivers] calls look_up {"what":"longest river"}"#,
+        "[rivers] says: the Volga, 3,531 km",
+        "[rivers] is done: stop",
+        "and its highest mountain Mount Elbrus, 5,642 m.",
+        "finish reason: stop",
+    ];
+    check(&mut example("sub_agents"), &expected);
+    let expected = ["[mountains] says: Mount Elbrus", "[mountains] is done: stop"];
+    check(&mut example("sub_agents"), &expected);
+}
+
+#[test]
 fn ask_user() {
     let expected = [
         r#"ask_user(question: "For how many people?")"#,

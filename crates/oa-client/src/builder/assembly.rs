@@ -104,6 +104,7 @@ impl AgentOptionsBuilder {
         let tool_choice = self.chat.parameters.tool_choice.is_some();
         let parallel = self.chat.parameters.parallel_tool_calls.is_some();
         let is_text = self.chat.tool_mode.is_text();
+        let is_free = is_text && !matches!(self.chat.tool_mode, ToolMode::Constrained);
         for (is_vain, message) in [
             (
                 self.chat.parameters.stop.iter().any(String::is_empty),
@@ -111,8 +112,8 @@ impl AgentOptionsBuilder {
             ),
             (tool_choice && !has_tools, "tool_choice has no effect without tools"),
             (parallel && !has_tools, "parallel_tool_calls has no effect without tools"),
-            (tool_choice && is_text, "tool_choice has no effect when calls are text"),
-            (parallel && is_text, "parallel_tool_calls has no effect when calls are text"),
+            (tool_choice && is_free, "tool_choice has no effect when calls are text"),
+            (parallel && is_free, "parallel_tool_calls has no effect when calls are text"),
             (
                 self.chat.recognize_calls && is_text,
                 "recognize_calls has no effect when calls are text",
@@ -128,6 +129,10 @@ impl AgentOptionsBuilder {
         if let (Mode::Manual, Some(option)) = (self.config.turn.mode, auto_only) {
             let message = format!("{option} has no effect without auto_execute_tools");
             return Err(Error::config(message));
+        }
+        // Sub-agents have prices and tools of their own.
+        if self.config.has_agents() {
+            return self.config.permissions.check().map_err(Error::config);
         }
         if self.config.turn.max_cost.is_some()
             && self.config.price.is_none_or(|price| price.is_free())

@@ -9,4 +9,5 @@ mod counters;
 mod estimates;
 mod policy;
 mod prompt_cut;
+mod shorten;
 mod truncation;

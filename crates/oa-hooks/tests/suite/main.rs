@@ -13,6 +13,7 @@ use serde_json::json;
 mod failures;
 mod groups;
 mod laws;
+mod nested;
 mod order;
 mod rules;
 mod shared;

@@ -20,15 +20,18 @@ impl Turn {
         let wanted = self.round.open().len() as u32;
         let Budget { rounds, calls, .. } = self.progress.budget;
         let too_many = |limit: u32| calls.saturating_add(wanted) > limit;
+        let shared = self.progress.shared.and_then(|shared| shared.calls);
         let (reason, error) = if let Some(last) = &self.progress.last {
             // The last answer was requested without tools, but has calls anyway.
             (last.reason.clone(), "not run: this was the last answer")
         } else if rounds >= self.options.max_rounds {
             (FinishReason::MaxToolIterations, "not run: iteration limit")
-        } else if self.options.max_calls.is_some_and(too_many) {
+        } else if self.options.max_calls.is_some_and(too_many)
+            || shared.is_some_and(|left| wanted > left)
+        {
             (FinishReason::MaxToolCalls, "not run: tool call limit")
-        } else if let Some(spent) = self.spent() {
-            spent
+        } else if let Some(exhausted) = self.exhausted() {
+            exhausted
         } else {
             return;
         };
@@ -38,14 +41,14 @@ impl Turn {
     }
 
     /// Returns the budget of tokens or money that is used up, and the error that answers the calls.
-    pub(super) fn spent(&self) -> Option<(FinishReason, &'static str)> {
+    pub(super) fn exhausted(&self) -> Option<(FinishReason, &'static str)> {
         let Budget { tokens, cost, .. } = self.progress.budget;
         if self.options.max_tokens.is_some_and(|limit| tokens >= limit) {
             Some((FinishReason::MaxRunTokens, "not run: token limit"))
         } else if self.options.max_cost.is_some_and(|limit| cost >= limit) {
             Some((FinishReason::MaxRunCost, "not run: cost limit"))
         } else {
-            None
+            self.exhausted_outside()
         }
     }
 

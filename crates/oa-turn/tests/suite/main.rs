@@ -1,5 +1,6 @@
 //! The rules of a turn, as laws and one by one.
 
+mod answers;
 mod approvals;
 mod cuts;
 mod events;
@@ -11,6 +12,8 @@ mod laws;
 mod opened;
 mod rules;
 mod shapes;
+mod shared;
+mod shorten;
 mod snapshots;
 
 use oa_turn::{Action, Answer, Decision, Turn};

@@ -94,9 +94,8 @@ pub enum ThinkingReplay {
 /// Appends a message to a JSON list of messages: one object, or one for each tool result, separated by commas.
 /// A leading comma is added unless `out` is empty or ends with `[`.
 ///
-/// Messages that say nothing, or nothing but white space, are left out, because servers refuse them
-/// (QUIRKS rows 85 and 86). Images are written for users, and in results if the format has them inline; for other formats
-/// call [`images_apart`](super::images_apart) first.
+/// Empty and blank messages are omitted, because servers reject them (QUIRKS rows 85 and 86). Images are written for users,
+/// and in results if the format has them inline; for other formats call [`images_apart`](super::images_apart) first.
 pub fn write_message(message: &Message, format: &MessageFormat, out: &mut Vec<u8>) {
     match message.role {
         MessageRole::Assistant => write_assistant(message, format, out),
