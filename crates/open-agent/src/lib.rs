@@ -43,6 +43,7 @@
 //! - `guide::typed_tools` (feature `macros`): functions as tools, by `#[tool]`
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
+//! - [`guide::images`]: images in prompts and from tools
 //! - [`guide::limits`]: every bound on what a server can make a program hold
 //! - [`guide::quirks`]: what servers do differently (the "QUIRKS rows" of the documentation)
 //! - [`guide::testing`]: scripted servers and recordings
@@ -173,6 +174,9 @@ pub mod guide {
 
     #[doc = include_str!("guide/doctor.md")]
     pub mod doctor {}
+
+    #[doc = include_str!("guide/images.md")]
+    pub mod images {}
 
     #[doc = include_str!("guide/limits.md")]
     pub mod limits {}

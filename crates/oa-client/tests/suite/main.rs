@@ -7,6 +7,7 @@ mod context;
 mod events;
 #[cfg(feature = "session")]
 mod follow;
+mod images;
 mod keys;
 mod opened;
 mod reading;

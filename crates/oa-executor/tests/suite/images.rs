@@ -20,7 +20,7 @@ fn image(number: usize) -> ImageBlock {
 /// Attaches an image in each attempt, and fails so often.
 fn camera(fails: usize) -> FnTool {
     let runs = Arc::new(AtomicUsize::new(0));
-    tool("camera", "").cacheable(true).build_with_context(move |_, cx: ToolContext| {
+    tool("camera", "").cacheable().build_with_context(move |_, cx: ToolContext| {
         let run = runs.fetch_add(1, Ordering::SeqCst);
         async move {
             cx.attach_image(image(run))?;
@@ -70,7 +70,7 @@ async fn cached_results_keep_their_images() {
 
 #[tokio::test]
 async fn truncation_counts_text_only() {
-    let options = ExecutorOptions::new().truncation(TruncationPolicy::new(20));
+    let options = ExecutorOptions::new().truncation(TruncationPolicy::max_chars(20));
     let result = one(&executor([camera(0)], options), "camera", json!({})).await;
     assert!(result.truncated);
     assert_eq!(urls(&result), ["https://host/0.png"]);

@@ -6,6 +6,7 @@ use oa_hooks::{
     Change, HOOK_POST_TOOL_USE, HOOK_PRE_TOOL_USE, HOOK_USER_PROMPT_SUBMIT, History, HookDecision,
     HookEvent, HookOutcome, Hooks, PostToolUseEvent, PreToolUseEvent, UserPromptSubmitEvent,
 };
+use oa_types::ImageBlock;
 use serde_json::json;
 
 use crate::{never, now, once, post, pre, prompt};

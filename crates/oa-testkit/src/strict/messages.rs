@@ -233,6 +233,9 @@ impl Check<'_> {
     /// Checks the result of a call.
     fn answer<'v>(&mut self, state: &mut State<'v>, path: &str, message: &'v Map<String, Value>) {
         match message.get("content") {
+            Some(content @ Value::Array(_)) if self.strict.result_images => {
+                self.content(&at(path, "content"), content, Some("tool"));
+            }
             Some(content) => {
                 self.string(&at(path, "content"), content);
             }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use oa_tools::{Cancel, Emission, IdempotencyKey, LogLevel, Progress, State, ToolContext};
+use oa_types::ImageBlock;
 use serde_json::json;
 
 #[derive(Debug, PartialEq)]
@@ -129,7 +130,7 @@ fn images_are_bounded() {
     }
     let error = cx.attach_image(image(4)).unwrap_err();
     assert!(error.message().contains("at most 16 images"), "{error}");
-    assert!(!error.is_retryable());
+    assert_eq!(error.retry_hint(), Some(false));
     assert_eq!(cx.take_images().len(), ToolContext::MAX_IMAGES);
     assert!(cx.take_images().is_empty());
 

@@ -1,10 +1,10 @@
 //! Images of results: in history, in what is shown, reviewed, and carried to other processes.
 
 use oa_turn::{Action, Options, ReviewOutcome, StepOutcome, Turn};
-use oa_types::{ContentBlock, FinishReason, ImageBlock, Message, Outcome, ToolResultBlock};
+use oa_types::{ContentBlock, FinishReason, ImageBlock, Outcome, ToolResultBlock};
 use serde_json::json;
 
-use crate::rules::auto;
+use crate::rules::{auto, manual};
 use crate::{answer, call, image, perform};
 
 /// A turn whose call "1" has a result with an image that awaits review.
@@ -75,8 +75,7 @@ fn a_replaced_result_has_the_images_that_it_is_given() {
 
 #[test]
 fn callers_add_images() {
-    let mut turn = Turn::new(Options::default());
-    turn.submit(Message::user("Look.")).unwrap();
+    let mut turn = manual();
     answer(&mut turn, vec![call("1", "look")]);
     perform(&mut turn);
     turn.add_result_with_images("1", json!("Here."), vec![image()], Outcome::Ok).unwrap();
@@ -106,7 +105,7 @@ fn pictures_that_differ_are_no_repetition() {
     for differ in [true, false] {
         let mut turn = auto();
         let mut end = None;
-        for round in 0..6 {
+        for round in 0..4 {
             answer(&mut turn, vec![call(&round.to_string(), "look")]);
             let last = loop {
                 match turn.next_action().expect("something is in progress") {

@@ -75,7 +75,7 @@ fn images_follow_the_last_result() {
     assert_eq!((texts[1], texts[2]), (&json!("Nothing."), &json!("1 image follows")));
     // Named as the server knows the calls.
     let written = wire(&sent[4..5], &format);
-    assert_snapshot!(written, @"");
+    assert_snapshot!(written, @r#"[{"role":"user","content":[{"type":"text","text":"Images of the result of look (JpvYWNe2Z):"},{"type":"image_url","image_url":{"url":"https://host/a.png"}},{"type":"image_url","image_url":{"url":"https://host/b.png"}},{"type":"text","text":"Images of the result of look (EwjrR4BFa):"},{"type":"image_url","image_url":{"url":"https://host/c.png"}}]}]"#);
     assert_eq!((&revisions[..4], revisions[5], sent.len()), (&[1, 2, 3, 4][..], 5, 6));
     assert!(images_apart(&history[2..3], &[3], &format).is_none());
 }
