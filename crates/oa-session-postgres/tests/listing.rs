@@ -82,6 +82,9 @@ fn fill(url: &str) {
             })
             .collect();
         let plan = lines.join("\n");
-        assert!(plan.contains("Index Scan using sessions_by_time") && !plan.contains("Sort"), "{plan}");
+        assert!(
+            plan.contains("Index Scan using sessions_by_time") && !plan.contains("Sort"),
+            "{plan}"
+        );
     }
 }

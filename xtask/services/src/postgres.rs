@@ -13,7 +13,8 @@ mod cluster;
 #[cfg(not(unix))]
 mod nothing;
 
-const MISSING: &str = "no PostgreSQL here: `apt-get install postgresql` brings the server that these tests start";
+const MISSING: &str =
+    "no PostgreSQL here: `apt-get install postgresql` brings the server that these tests start";
 
 /// A PostgreSQL server with an empty database, from Debian's package.
 #[derive(Debug)]

@@ -1,18 +1,20 @@
 //! Connections: how many there are, what they are set to, and what opening them may fail by.
 
 use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
 use oa_session::contract::block_on;
-use oa_session::{ErrorKind, Limits, SessionStore};
+use oa_session::{Append, ErrorKind, Limits, SessionStore};
 use oa_session_postgres::{PostgresOptions, PostgresStore};
 
-use crate::{Place, append, create, id, kind, turn};
+use crate::{Place, append, at, create, id, kind, turn};
 
 fn named(place: &Place, name: &str, limits: Limits) -> PostgresOptions {
     let url = format!("{}?application_name={name}", place.url);
-    PostgresOptions::new(&url).unwrap().schema(&place.schema).limits(limits)
+    let options = PostgresOptions::new(&url).expect("it is a connection string");
+    options.schema(&place.schema).limits(limits)
 }
 
 #[test]
@@ -86,6 +88,32 @@ fn whoever_waits_for_another_writer_is_told_in_the_end() {
     assert!(errors.iter().all(|error| error.kind() == ErrorKind::Busy), "{errors:?}");
     sql.execute("COMMIT");
     block_on(single.load(&id("a"))).unwrap();
+}
+
+#[test]
+fn a_dropped_future_leaves_all_or_nothing() {
+    let Some(place) = Place::new() else { return };
+    let options = named(&place, "dropping", Limits::default()).connections(1);
+    let store = block_on(PostgresStore::connect_with(options)).unwrap();
+    let info = create(&store, "a");
+    let sql = place.connect();
+    sql.execute("BEGIN; SELECT 1 FROM sessions WHERE id = 'a' FOR UPDATE");
+    let mut cx = Context::from_waker(Waker::noop());
+    let begun = Append::new(info.revision, turn(0), at(2));
+    let mut begun = store.append(&info.id, begun);
+    assert!(begun.as_mut().poll(&mut cx).is_pending());
+    let waits = "SELECT count(*) FROM pg_stat_activity \
+                 WHERE application_name = 'dropping' AND wait_event_type = 'Lock'";
+    while sql.column(waits) != ["1"] {}
+    // This one has no connection yet.
+    let mut queued = store.delete(&info.id);
+    assert!(queued.as_mut().poll(&mut cx).is_pending());
+    drop((begun, queued));
+    // This one was never polled.
+    drop(store.delete(&info.id));
+    sql.execute("COMMIT");
+    // The next operation has its turn behind both.
+    assert_eq!(block_on(store.load(&info.id)).unwrap().messages, turn(0));
 }
 
 #[test]

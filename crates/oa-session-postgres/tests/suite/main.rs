@@ -20,6 +20,8 @@ mod proxy;
 mod restart;
 mod schemas;
 mod sql;
+#[cfg(feature = "tls")]
+mod tls;
 
 use sql::Sql;
 

@@ -46,7 +46,10 @@ impl Scene {
     fn check(&self, turns: &[usize]) {
         let expected: Vec<_> = turns.iter().copied().flat_map(turn).collect();
         for store in [&self.store, &self.other] {
-            assert_eq!(block_on(store.load(&self.info.id)).unwrap().messages, expected);
+            assert_eq!(
+                block_on(store.load(&self.info.id)).expect("it is there").messages,
+                expected
+            );
         }
     }
 }
@@ -57,7 +60,8 @@ const UNKNOWN: &str = "the connection to the database was lost while a change wa
 
 #[test]
 fn a_cut_in_the_middle_of_a_change_is_told_and_leaves_nothing() {
-    for marker in ["FOR UPDATE", "SELECT role", "DELETE FROM", "INSERT INTO messages", "UPDATE sessions"]
+    for marker in
+        ["FOR UPDATE", "SELECT role", "DELETE FROM", "INSERT INTO messages", "UPDATE sessions"]
     {
         for fault in [Fault::Cut, Fault::CutAnswer] {
             let Some(scene) = Scene::new() else { return };

@@ -13,7 +13,10 @@ fn a_store_that_was_idle_does_not_notice_a_restart() {
     let store = place.open().unwrap();
     let mut info = create(&store, "a");
     for round in 0..2 {
-        if round == 0 { server.stop().unwrap() } else { server.kill().unwrap() }
+        match round {
+            0 => server.stop().unwrap(),
+            _ => server.kill().unwrap(),
+        }
         server.start_again().unwrap();
         info = append(&store, &info, turn(round)).unwrap();
     }

@@ -12,7 +12,9 @@ fn a_newer_version_is_refused_and_left_alone() {
     let Some(place) = Place::new() else { return };
     let open = place.open().unwrap();
     create(&open, "a");
-    place.execute("UPDATE store_version SET version = 2; ALTER TABLE sessions ADD COLUMN later text");
+    place.execute(
+        "UPDATE store_version SET version = 2; ALTER TABLE sessions ADD COLUMN later text",
+    );
     let error = place.open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NewerVersion);
     let said = "the schema has version 2; this program supports up to 1";
@@ -50,9 +52,8 @@ fn a_schema_of_another_program_is_refused_and_left_alone() {
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         let said = format!("schema {schema}: the schema belongs to another program");
         assert_eq!(error.to_string(), said);
-        let count = format!(
-            "SELECT count(*) FROM pg_class WHERE relnamespace = '{schema}'::regnamespace"
-        );
+        let count =
+            format!("SELECT count(*) FROM pg_class WHERE relnamespace = '{schema}'::regnamespace");
         assert_eq!(place.connect().column(&count), ["1"]);
         place.execute(&format!("DROP SCHEMA {schema} CASCADE"));
     }

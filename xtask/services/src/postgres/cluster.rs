@@ -56,11 +56,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn create(
-        programs: PathBuf,
-        settings: &[&str],
-        files: &[(&str, &[u8])],
-    ) -> io::Result<Self> {
+    fn create(programs: PathBuf, settings: &[&str], files: &[(&str, &[u8])]) -> io::Result<Self> {
         let account = Account::find(&["postgres", "nobody"])?;
         let folder = new_folder()?;
         account.own(&folder)?;
