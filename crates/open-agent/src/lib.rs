@@ -44,6 +44,7 @@
 //! - `guide::structured_output` (feature `schemars`): answers that are values of a type
 //! - `guide::approvals` (feature `session`): rules, approvals, and calls that wait in a session
 //! - [`guide::images`]: images in prompts and from tools
+//! - `guide::sessions_postgres` (feature `session-postgres`): conversations in PostgreSQL
 //! - [`guide::limits`]: every bound on what a server can make a program hold
 //! - [`guide::quirks`]: what servers do differently (the "QUIRKS rows" of the documentation)
 //! - [`guide::testing`]: scripted servers and recordings
@@ -58,7 +59,8 @@
 //!
 //! - `tls` (default): https by rustls. Local servers need plain HTTP only.
 //! - `tracing` (default): spans with OpenTelemetry's names.
-//! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database.
+//! - `session`: conversations and logs of batches in text files; `session-sqlite`: in a database file; `session-postgres`:
+//!   in PostgreSQL.
 //! - `schemars`: tools and structured output from types that derive their schema.
 //! - `macros`: functions as tools, by `#[tool]`.
 //! - `router`: several servers behind one agent.
@@ -145,6 +147,9 @@ pub use oa_router as router;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use oa_session as session;
+#[cfg(feature = "session-postgres")]
+#[doc(inline)]
+pub use oa_session_postgres as session_postgres;
 #[cfg(feature = "session-sqlite")]
 #[doc(inline)]
 pub use oa_session_sqlite as session_sqlite;
@@ -186,6 +191,10 @@ pub mod guide {
 
     #[doc = include_str!("guide/quirks.md")]
     pub mod quirks {}
+
+    #[cfg(feature = "session-postgres")]
+    #[doc = include_str!("guide/sessions_postgres.md")]
+    pub mod sessions_postgres {}
 
     #[doc = include_str!("guide/small_models.md")]
     pub mod small_models {}

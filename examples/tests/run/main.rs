@@ -346,6 +346,26 @@ fn sessions() {
 }
 
 #[test]
+fn shared_sessions() {
+    let mut program = example("shared_sessions");
+    let output = program.env_remove("OPEN_AGENT_POSTGRES_URL").output().expect("it is built");
+    if String::from_utf8_lossy(&output.stdout).contains("Skipped: no database.") {
+        assert!(!services::is_required(), "the server is installed in CI");
+        return;
+    }
+    let expected = [
+        "I shall remember it.",
+        "At 10:05.",
+        "load it again",
+        "Loaded again: 4 messages.",
+        "Stored: The ferry, 4 messages.",
+    ];
+    check(&mut program, &expected);
+    let gone = ["--url", "postgresql://ada:secret@127.0.0.1:1/chats"];
+    refuse(program.args(gone), "cannot connect to PostgreSQL at 127.0.0.1:1");
+}
+
+#[test]
 fn agent_builder() {
     let folder = tempfile::tempdir().expect("there is room");
     let run = || {
