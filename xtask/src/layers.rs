@@ -178,6 +178,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-events",
+        place: Place::Layer(3),
+        ours: &["oa-aggregate", "oa-context", "oa-executor", "oa-types"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-chat",
         place: Place::Layer(3),
         ours: &[
@@ -202,6 +209,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-chat",
             "oa-contain",
             "oa-context",
+            "oa-events",
             "oa-executor",
             "oa-fallback",
             "oa-hooks",

@@ -6,9 +6,9 @@ use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::event::AgentEvent;
 use crate::hooks;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 type Decided = Result<AnswerDecision, oa_hooks::Error>;
 

@@ -7,7 +7,7 @@ use oa_turn::Checkpoint;
 
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::event::AgentEvent;
+use oa_events::AgentEvent;
 
 /// The checkpoints of a conversation, once somebody has asked for them.
 #[derive(Debug, Default)]

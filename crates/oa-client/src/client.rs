@@ -25,13 +25,13 @@ use oa_types::{
 
 use crate::driver::Driver;
 use crate::error::{self, Error, Result};
-use crate::event::AgentEvent;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
 use crate::options::AgentOptions;
 use crate::reply::Reply;
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
+use oa_events::AgentEvent;
 
 pub use self::compaction::Compaction;
 pub(crate) use self::compaction::answer_text;

@@ -17,7 +17,6 @@ use tokio::time::sleep;
 use crate::cache_miss::CacheMissCheck;
 use crate::checkpoint::Checkpoints;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::event::AgentEvent;
 use crate::hooks;
 use crate::interrupt::InterruptHandle;
 use crate::metadata::TurnMetadata;
@@ -25,10 +24,10 @@ use crate::prompt_cut::PromptCutCheck;
 use crate::run::{Cut, Run};
 use crate::settings::Settings;
 use crate::steer::SteerHandle;
-use crate::step;
 use crate::structured::Output;
 use crate::trace::Trace;
-use crate::work::{Done, Work};
+use crate::work::{self, Done, Work};
+use oa_events::AgentEvent;
 
 /// A conversation and the work in progress for it.
 pub(crate) struct Driver {
@@ -333,7 +332,7 @@ impl Driver {
     }
 
     fn tell_refusals(&mut self, answer: &mut AnswerStream) {
-        for refusal in answer.take_refusals().into_iter().map(AgentEvent::from) {
+        for refusal in answer.take_refusals().into_iter().map(work::refused) {
             if let Some(trace) = &self.trace {
                 trace.refused(&refusal);
             }
@@ -367,7 +366,7 @@ impl Driver {
         let mut request = request.hold_text(self.turn.inlines_results());
         request = self.settings.offer_reader(request, self.results.as_ref());
         if let Some(plan) = self.turn.step_plan() {
-            request = step::planned(request, plan);
+            request = request.with_plan(plan);
         }
         let answer = backend.ask(if tools { request } else { request.without_tools() });
         match self.work.closing.take() {

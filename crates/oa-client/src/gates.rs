@@ -14,9 +14,9 @@ use serde_json::Value;
 use crate::decision::{Admission, CallGate, Decided, Prepared, Refused, prepare};
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::AgentEvent;
 use crate::nested::RunningBatch;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 impl Driver {
     /// Decides whether a call may run.

@@ -39,7 +39,6 @@ mod query;
 mod stream;
 
 mod client;
-mod event;
 mod interrupt;
 mod metadata;
 mod nested;
@@ -72,7 +71,6 @@ mod error;
 pub use crate::builder::AgentOptionsBuilder;
 pub use crate::client::{Client, ClientStream, Compaction, HistoryMut};
 pub use crate::error::{Error, ErrorKind, Result};
-pub use crate::event::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use crate::interrupt::InterruptHandle;
 pub use crate::metadata::TurnMetadata;
 pub use crate::nested::ParentAgent;
@@ -86,6 +84,7 @@ pub use crate::step::StepContext;
 pub use crate::steps::AgentSteps;
 pub use crate::stream::BlockStream;
 pub use crate::structured::{OutputMode, Partial, SendFor, Structured, StructuredStream};
+pub use oa_events::{AgentEvent, CallDenied, NestedEvent, ToolUseDelta};
 pub use oa_output::ResponseFormat;
 
 /// Compiles the README's example.

@@ -16,8 +16,8 @@ use tokio::sync::mpsc;
 use crate::client::Client;
 use crate::driver::Driver;
 use crate::error::Result;
-use crate::event::{AgentEvent, NestedEvent};
 use crate::settings::{AgentConfig, Settings};
+use oa_events::{AgentEvent, NestedEvent};
 
 /// The number of events of sub-agents that wait for the caller. While it is reached, the sub-agents wait.
 const WAITING: usize = 32;

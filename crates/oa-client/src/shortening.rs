@@ -10,9 +10,9 @@ use oa_types::{Message, Usage};
 use crate::client::answer_text;
 use crate::driver::Driver;
 use crate::error::{Error, Result};
-use crate::event::AgentEvent;
 use crate::settings::Settings;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 /// The outcome of shortening, what a summary has taken, and the event.
 pub(crate) type ShortenedTurn = (ShortenOutcome, Usage, Option<ContextShortened>);

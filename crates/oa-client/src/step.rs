@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oa_chat::{BoxFuture, ChatRequest};
+use oa_chat::BoxFuture;
 use oa_contain::{Contained, contain};
 use oa_turn::{Call, PlanStep, StepPlan};
 use oa_types::wire::ToolChoice;
@@ -202,38 +202,4 @@ where
         let run = Arc::clone(&run);
         Box::pin(async move { drop(run(seen).await) })
     })
-}
-
-/// Applies a plan to a request.
-pub(crate) fn planned(request: ChatRequest, plan: &StepPlan) -> ChatRequest {
-    let StepPlan { model, only_tools, tool_choice, instructions, .. } = plan;
-    let mut request = request;
-    if let Some(model) = model {
-        request = request.with_model(model);
-    }
-    if only_tools.is_some() && request.offers_tools() {
-        let tools = request.tools().iter().filter(|tool| plan.offers(&tool.name));
-        let tools = tools.cloned().collect();
-        request = request.with_tools(tools);
-    }
-    if let Some(choice) = tool_choice {
-        let is_offered = match choice {
-            ToolChoice::Tool(name) => request.tools().iter().any(|tool| tool.name == *name),
-            _ => !request.tools().is_empty(),
-        };
-        if is_offered {
-            request = request
-                .with_options(|options| options.parameters.tool_choice = Some(choice.clone()));
-        }
-    }
-    if let Some(instructions) = instructions {
-        request = request.with_options(|options| {
-            let prompt = match options.system_prompt.as_deref() {
-                Some(prompt) => format!("{prompt}\n\n{instructions}"),
-                None => instructions.clone(),
-            };
-            options.system_prompt = Some(prompt.into());
-        });
-    }
-    request
 }

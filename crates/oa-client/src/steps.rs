@@ -20,11 +20,11 @@ use tokio::time::sleep;
 
 use crate::answer_review;
 use crate::decision::{Admission, Decided, Prepared, Refused};
-use crate::event::AgentEvent;
 use crate::hooks;
 use crate::nested::RunningBatch;
 use crate::settings::Settings;
-use crate::step::planned;
+use crate::work::refused;
+use oa_events::AgentEvent;
 
 /// The steps of an agent, performed one at a time: for engines that run a turn themselves, such as durable ones.
 ///
@@ -155,7 +155,7 @@ impl AgentSteps {
             .hold_text(config.turn.inline_results);
         let request = self.settings.offer_reader(request, self.results.as_ref());
         let request = match &step.plan {
-            Some(plan) => planned(request, plan),
+            Some(plan) => request.with_plan(plan),
             None => request,
         };
         if step.tools { request } else { request.without_tools() }
@@ -179,7 +179,7 @@ impl AgentSteps {
 
     fn tell_refusals(&self, answer: &mut AnswerStream) {
         for refusal in answer.take_refusals() {
-            self.tell(refusal.into());
+            self.tell(refused(refusal));
         }
     }
 
@@ -190,8 +190,9 @@ impl AgentSteps {
         let shows_text = !self.settings.config.turn.final_text_only;
         let mut has_begun = false;
         loop {
-            let next =
-                poll_fn(|cx| answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)));
+            let next = poll_fn(|cx| {
+                answer.poll_with(cx, |delta| AgentEvent::from_delta(delta, shows_text))
+            });
             match self.unless_cancelled(next).await {
                 None => return AskOutcome::Cut { by: CutBy::User, partial: answer.handed_out() },
                 Some(None) => break,

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oa_chat::ToolMode;
 use oa_output::{FormatRequest, OutputOptions, OutputValidator};
+pub use oa_output::{OutputMode, Partial};
 use oa_turn::Mode;
 use oa_types::Message;
 use serde::de::DeserializeOwned;
@@ -22,35 +23,8 @@ use oa_output::ResponseFormat;
 pub use crate::structured::conversation::Structured;
 
 pub(crate) use crate::structured::conversation::DriverHandle;
-pub use crate::structured::stream::{Partial, StructuredStream};
+pub use crate::structured::stream::StructuredStream;
 pub(crate) use crate::structured::validation::Output;
-
-/// The way structured output is requested from the model.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum OutputMode {
-    /// [`Tool`](Self::Tool) if other tools are offered, [`Format`](Self::Format) if not, and with
-    /// [`ToolMode::Constrained`](oa_chat::ToolMode::Constrained), whose schema has room for both.
-    ///
-    /// Many servers cannot do both at once: Groq rejects `response_format` with `tools` (agno-agi/agno #1065),
-    /// and where a format becomes a grammar for the whole answer (llama.cpp, vLLM, Ollama) the model cannot write
-    /// tool calls, and makes up their results (ollama/ollama #11185, openai/openai-agents-python #3709).
-    ///
-    /// If the server rejects the format by name, the client falls back to `json_object` with the schema in the
-    /// prompt, then to the prompt alone, as [`Prompt`](Self::Prompt) does. All users of these options share what
-    /// was learned; [`AgentEvent::FormatRefused`](crate::AgentEvent::FormatRefused) and a line in the log report
-    /// it. An error about the schema itself is returned.
-    #[default]
-    Auto,
-    /// Sends `response_format`, which many servers enforce by a grammar. A rejection is an error.
-    Format,
-    /// Puts the schema into the system prompt. Only the client's validation enforces it.
-    Prompt,
-    /// Offers a tool whose arguments are the answer, `final_answer` unless named otherwise, beside the other
-    /// tools. No hook sees its calls. `tool_choice` is `required`, unless the options say
-    /// [`Auto`](oa_types::wire::ToolChoice::Auto).
-    Tool,
-}
 
 /// A prompt with structured output, returned by [`Client::send_for`](crate::Client::send_for) and
 /// [`query_for`](crate::query_for). It is sent when awaited.

@@ -11,9 +11,9 @@ use tokio::time::sleep;
 
 use crate::driver::Driver;
 use crate::error::{self, Result};
-use crate::event::AgentEvent;
 use crate::hooks;
 use crate::work::Done;
+use oa_events::AgentEvent;
 
 impl Driver {
     /// Sends a prompt and waits for its answer to begin.

@@ -8,8 +8,8 @@ use oa_executor::ToolEvent;
 use oa_types::{AssistantMessage, FinishReason};
 
 use crate::error::Error;
-use crate::event::AgentEvent;
 use crate::settings::Settings;
+use oa_events::AgentEvent;
 
 /// The spans of one turn.
 #[derive(Debug)]

@@ -5,15 +5,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use oa_chat::{AnswerStream, BoxFuture, Closing};
+use oa_chat::{AnswerStream, BoxFuture, Closing, Refusal};
 use oa_hooks::{AnswerDecision, Change, ChangedResult, HookOutcome};
 use oa_turn::StepPlan;
 
 use crate::decision::Decided;
 use crate::error::Result;
-use crate::event::AgentEvent;
 use crate::nested::RunningBatch;
 use crate::shortening::ShortenedTurn;
+use oa_events::AgentEvent;
 
 /// Everything in progress. Dropping it stops it: connections are closed, hooks dropped, tools cancelled.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Work {
         shows_text: bool,
     ) -> Poll<Option<AgentEvent>> {
         match &mut self.answer {
-            Some(answer) => answer.poll_with(cx, |delta| AgentEvent::of(delta, shows_text)),
+            Some(answer) => answer.poll_with(cx, |delta| AgentEvent::from_delta(delta, shows_text)),
             None => Poll::Ready(None),
         }
     }
@@ -117,5 +117,15 @@ impl fmt::Debug for Work {
             .field("answer", &self.answer)
             .field("batch", &self.batch)
             .finish_non_exhaustive()
+    }
+}
+
+/// Returns the event of something that the server does not support.
+pub(crate) fn refused(refusal: Refusal) -> AgentEvent {
+    match refusal {
+        Refusal::Format(words) => AgentEvent::FormatRefused(words),
+        Refusal::Tools(words) => AgentEvent::ToolsRefused(words),
+        // One that is not known here yet.
+        other => AgentEvent::ToolsRefused(format!("{other:?}")),
     }
 }

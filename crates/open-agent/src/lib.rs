@@ -130,6 +130,8 @@ pub use oa_client as client;
 #[doc(inline)]
 pub use oa_context as context;
 #[doc(inline)]
+pub use oa_events as events;
+#[doc(inline)]
 pub use oa_executor as executor;
 #[doc(inline)]
 pub use oa_fallback as fallback;

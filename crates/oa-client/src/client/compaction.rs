@@ -12,8 +12,8 @@ use oa_types::{ContentBlock, FinishReason, Message, Usage};
 use super::Client;
 use crate::driver::Driver;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::event::AgentEvent;
 use crate::settings::Settings;
+use oa_events::AgentEvent;
 
 /// The result of [`Client::compact`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,7 +7,7 @@ use oa_types::{ContentBlock, Message};
 
 use super::Client;
 use crate::error::{Error, Result};
-use crate::event::AgentEvent;
+use oa_events::AgentEvent;
 
 /// Lets `SavedSession::follow` save the conversation at each [checkpoint](Client::next_checkpoint).
 impl Follow for Client {

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use oa_aggregate::{Delta, Problem};
-use oa_chat::Refusal;
 use oa_context::{CacheMiss, ContextShortened, PromptCut};
 use oa_executor::ToolEvent;
 use oa_types::{
@@ -10,11 +9,11 @@ use oa_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// An event of a turn, returned by [`Client::next_event`](crate::Client::next_event).
+/// An event of a turn, as `oa-client` returns it from `Client::next_event`.
 ///
 /// # JSON
 ///
-/// An event is an object with a `type`, and `data` if it has any. `crates/oa-client/schema/agent-event.json` is the
+/// An event is an object with a `type`, and `data` if it has any. `crates/oa-events/schema/agent-event.json` is the
 /// JSON Schema. Later versions may add types and members; those that are here stay. The only thing that is not in
 /// JSON is the [full result](oa_executor::ExecutionResult::full_result) of a truncated call.
 #[doc = include_str!("../schema/agent-event.md")]
@@ -29,7 +28,7 @@ pub enum AgentEvent {
     AnswerRetry(String),
     /// An answer begins: the head of the response has arrived.
     AnswerStart,
-    /// A block, as [`Client::receive`](crate::Client::receive) returns it: text and thinking as they are
+    /// A block, as `Client::receive` returns it: text and thinking as they are
     /// generated, calls, invalid calls, and results.
     Block(ContentBlock),
     /// The server had far fewer tokens of the prompt in its cache than before, for the answer that has just ended.
@@ -37,10 +36,9 @@ pub enum AgentEvent {
     /// A hook, a rule, the mode or the callback denied a call. Sent when that is decided, before any call of the
     /// answer starts; the error and the result that the model reads follow as blocks, in call order.
     CallDenied(Box<CallDenied>),
-    /// The conversation was shortened before the next request, as [`context`](crate::AgentOptionsBuilder::context) allows.
+    /// The conversation was shortened before the next request, as the options of the agent allow.
     ContextShortened(ContextShortened),
-    /// The server rejected the response format, with this message. The client falls back for this and later
-    /// requests, as described at [`OutputMode::Auto`](crate::OutputMode::Auto).
+    /// The server rejected the response format, with this message. This and later requests fall back to a weaker one.
     FormatRefused(String),
     /// An event of a sub-agent, between the start and the completion of the call that runs it.
     Nested(Box<NestedEvent>),
@@ -48,17 +46,15 @@ pub enum AgentEvent {
     Problem(Problem),
     /// The server seems to have silently cut the prompt of the answer that has just ended.
     PromptCut(PromptCut),
-    /// The server reads the prompt, before the answer begins; see
-    /// [`prompt_progress`](crate::AgentOptionsBuilder::prompt_progress).
+    /// The server reads the prompt, before the answer begins. Sent if the agent asks for it, and the server tells.
     PromptProgress(PromptProgress),
-    /// A hook kept a [steered](crate::SteerHandle) message from entering, for this reason.
+    /// A hook kept a steered message from entering, for this reason.
     SteerBlocked(String),
-    /// A [steered](crate::SteerHandle) message has entered history, as hooks have left it.
+    /// A message that was steered into the turn has entered history, as hooks have left it.
     Steered(Message),
     /// Progress of tools: started, output, completed.
     Tool(ToolEvent),
-    /// The server says that the model does not support tools, with its message: from now on calls are made in
-    /// text; see [`ToolMode::Auto`](oa_chat::ToolMode::Auto).
+    /// The server says that the model does not support tools, with its message: from now on calls are made in text.
     ToolsRefused(String),
     /// The start of a call, or a fragment of one that is not complete yet.
     ToolUseDelta(ToolUseDelta),
@@ -78,6 +74,20 @@ pub struct CallDenied {
     pub input: Value,
     /// The reason, as the model reads it.
     pub reason: String,
+}
+
+impl CallDenied {
+    /// Creates the event of a call that was denied.
+    #[must_use]
+    pub fn new(
+        call_id: impl Into<String>,
+        tool_name: impl Into<String>,
+        input: Value,
+        reason: impl Into<String>,
+    ) -> Self {
+        let (call_id, tool_name) = (call_id.into(), tool_name.into());
+        Self { call_id, tool_name, input, reason: reason.into() }
+    }
 }
 
 /// An event of a sub-agent.
@@ -121,21 +131,11 @@ pub struct ToolUseDelta {
     pub arguments: String,
 }
 
-impl From<Refusal> for AgentEvent {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Format(words) => Self::FormatRefused(words),
-            Refusal::Tools(words) => Self::ToolsRefused(words),
-            // One that is not known here yet.
-            other => Self::ToolsRefused(format!("{other:?}")),
-        }
-    }
-}
-
 impl AgentEvent {
-    /// Returns the event for a delta; text only if it is to be shown now.
+    /// Returns the event for a change to an answer; text and thinking only if `shows_text` is true.
     #[inline]
-    pub(crate) fn of(delta: Delta<'_>, shows_text: bool) -> Option<Self> {
+    #[must_use]
+    pub fn from_delta(delta: Delta<'_>, shows_text: bool) -> Option<Self> {
         let piece = |call, id: Option<&str>, name: Option<&str>, arguments: &str| {
             let (id, name) = (id.map(str::to_owned), name.map(str::to_owned));
             Some(Self::ToolUseDelta(ToolUseDelta {
