@@ -51,6 +51,7 @@ impl Told {
                 self.calls.get_mut(&call).expect("the call has started").2.push_str(fragment);
             }
             (Delta::Problem(_), _) => self.problems += 1,
+            (Delta::PromptProgress(_), _) => {}
             _ => unreachable!("a delta this target does not know"),
         }
     }

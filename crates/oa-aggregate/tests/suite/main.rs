@@ -13,6 +13,7 @@ use std::mem::take;
 use oa_aggregate::{
     AggregatedAnswer, Aggregator, ContentBlock, Delta, ErrorKind, Options, Problem, TemplateCache,
 };
+use oa_types::PromptProgress;
 
 /// A delta that can be kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,7 @@ pub(crate) enum Told {
     CallStart(usize, String, String),
     CallArguments(usize, String),
     Problem(Problem),
+    PromptProgress(PromptProgress),
 }
 
 impl From<Delta<'_>> for Told {
@@ -39,6 +41,7 @@ impl From<Delta<'_>> for Told {
                 Self::CallArguments(call, fragment.to_owned())
             }
             Delta::Problem(problem) => Self::Problem(problem.clone()),
+            Delta::PromptProgress(progress) => Self::PromptProgress(progress),
             _ => panic!("a delta this suite does not know"),
         }
     }

@@ -25,6 +25,7 @@ fn story(outcome: &Outcome) -> String {
         Told::CallStart(call, id, name) => format!("+ call {call} begins: {id} {name}"),
         Told::CallArguments(call, fragment) => format!("+ call {call}: {fragment}"),
         Told::Problem(problem) => format!("! {problem}"),
+        Told::PromptProgress(progress) => format!("{progress:?}"),
     };
     let mut lines: Vec<String> = outcome.told.iter().map(line).collect();
     lines.push(outcome.blocks());

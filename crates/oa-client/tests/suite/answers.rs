@@ -221,7 +221,7 @@ proptest! {
         let server = MemoryServer::new(script.otherwise(Reply::text("Good.")));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let mut client = Client::new(agent(&server).hooks(guard()).build().unwrap()).unwrap();
+            let mut client = Client::new(agent(&server).hooks(guard()).repeat_guard(None).max_tool_iterations(50).build().unwrap()).unwrap();
             while server.requests().len() < turns.iter().map(Vec::len).sum() {
                 let end = client.ask("Go.").await;
                 if let Err(error) = &end {
