@@ -78,7 +78,6 @@ impl Driver {
     pub(crate) fn shorten(&mut self) {
         let step = self.turn.shorten_step();
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
-            // It cannot fail.
             return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
         };
         let settings = Arc::clone(&self.settings);
@@ -90,6 +89,8 @@ impl Driver {
         let (outcome, used, event) = done;
         self.metadata.total_usage.add(&used);
         let taken = self.turn.take(StepOutcome::Shorten(outcome));
+        // They have other places now, so they stay.
+        self.output.iter_mut().for_each(|output| output.failed.clear());
         taken.map_err(|error| self.fail(Error::from(*error)))?;
         Ok(event.map(AgentEvent::ContextShortened))
     }

@@ -12,7 +12,7 @@ use crate::driver::Driver;
 pub(crate) struct Output {
     pub(super) validator: OutputValidator,
     /// Ranges in history of invalid answers and their corrections.
-    failed: Vec<Range<usize>>,
+    pub(crate) failed: Vec<Range<usize>>,
 }
 
 impl Output {
