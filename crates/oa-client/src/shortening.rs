@@ -78,7 +78,6 @@ impl Driver {
     pub(crate) fn shorten(&mut self) {
         let step = self.turn.shorten_step();
         let Some(plan) = self.settings.plan_shortening(&step, self.results.as_ref()) else {
-            // It cannot fail.
             return drop(self.turn.take(StepOutcome::Shorten(ShortenOutcome::Keep)));
         };
         let settings = Arc::clone(&self.settings);

@@ -4,8 +4,6 @@ use std::ops::Range;
 use oa_types::{History, Message};
 use serde::{Deserialize, Serialize};
 
-use crate::shorten::ReportedTokens;
-
 /// The number of earlier messages searched for each new message, so that replacing a long conversation takes linear
 /// time, not quadratic.
 const REACH: usize = 64;
@@ -19,9 +17,6 @@ pub(crate) struct Conversation {
     messages: History,
     revisions: Vec<u64>,
     next_revision: u64,
-    /// The size of the last request and its answer, while the messages only grow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reported: Option<ReportedTokens>,
 }
 
 impl Conversation {
@@ -31,7 +26,6 @@ impl Conversation {
 
     pub(crate) fn pop(&mut self) {
         self.messages.make_mut().pop();
-        self.forget_report(self.messages.len());
         self.revisions.pop();
     }
 
@@ -43,14 +37,12 @@ impl Conversation {
     }
 
     pub(crate) fn insert(&mut self, place: usize, message: Message) {
-        self.forget_report(place);
         let revision = self.revision();
         self.messages.make_mut().insert(place, message);
         self.revisions.insert(place, revision);
     }
 
     pub(crate) fn replace(&mut self, place: usize, message: Message) {
-        self.forget_report(place);
         self.revisions[place] = self.revision();
         self.messages.make_mut()[place] = message;
     }
@@ -68,7 +60,6 @@ impl Conversation {
     }
 
     fn set_within(&mut self, messages: Vec<Message>, reach: usize) {
-        self.reported = None;
         let same = |(old, new): &(&Message, &Message)| old == new;
         let start = self.messages.iter().zip(&messages).take_while(same).count();
         let (old, new) = (&self.messages[start..], &messages[start..]);
@@ -93,19 +84,9 @@ impl Conversation {
         self.messages = messages.into();
     }
 
-    /// Records the size of all messages so far, as the server reported it; 0 if it did not.
-    pub(crate) fn report(&mut self, tokens: u64) {
-        let messages = self.messages.len();
-        self.reported = (tokens > 0).then_some(ReportedTokens { tokens, messages });
-    }
-
-    pub(crate) fn reported(&self) -> Option<ReportedTokens> {
-        self.reported
-    }
-
-    /// Forgets the reported size if the message at this index is part of it.
-    fn forget_report(&mut self, place: usize) {
-        self.reported = self.reported.filter(|reported| reported.messages <= place);
+    /// Returns the revision of the message that changed last.
+    pub(crate) fn last_revision(&self) -> u64 {
+        self.next_revision
     }
 
     pub(crate) fn messages(&self) -> &History {
@@ -126,9 +107,6 @@ impl Conversation {
             || self.next_revision > u64::MAX / 2
         {
             return Err("the revisions do not match the messages");
-        }
-        if self.reported.is_some_and(|reported| reported.messages > self.messages.len()) {
-            return Err("the reported size is of more messages than there are");
         }
         Ok(())
     }

@@ -37,6 +37,7 @@ pub use self::checkpoint::Checkpoint;
 use self::failed::{Failure, SubmittedPrompt};
 use self::phase::{Phase, Rest};
 use self::progress::Progress;
+use self::shorten::ShortenState;
 pub use self::snapshot::TurnSnapshot;
 use crate::action::{Action, Decision};
 use crate::answer::{Answer, Recorded, lost_call, recorded};
@@ -79,13 +80,16 @@ pub struct Turn {
     requests: u64,
     key_seed: Arc<str>,
     /// The tool whose calls are answers.
-    output_tool: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "few have one, and a turn is to be small")]
+    output_tool: Option<Box<String>>,
     /// The tools whose results come from outside.
     external_tools: Box<[String]>,
     /// The messages that enter before the next request.
     steered: VecDeque<Message>,
     /// The plan of the request in progress, if it was planned.
     plan: Option<Box<StepPlan>>,
+    /// Known if conversations are shortened.
+    shortening: Option<Box<ShortenState>>,
     /// The answers of this turn that were refused, each with what was said about it, as places in history.
     refused: Vec<Range<usize>>,
 }
@@ -112,6 +116,7 @@ impl Turn {
             external_tools: Box::default(),
             steered: VecDeque::new(),
             plan: None,
+            shortening: None,
             refused: Vec::new(),
         }
     }
@@ -119,7 +124,7 @@ impl Turn {
     /// Sets the name of the output tool, whose calls carry the model's final answer (a form of structured output).
     /// Their results are not reviewed: no [`Action::Review`] is returned for them.
     pub fn set_output_tool(&mut self, name: Option<String>) {
-        self.output_tool = name.map(String::into_boxed_str);
+        self.output_tool = name.map(Box::new);
     }
 
     /// Records that the answer has begun. From now on, a failure does not remove its prompt from history.
@@ -149,7 +154,7 @@ impl Turn {
         if !calls.is_empty() || has_text(&message) {
             self.conversation.push(message);
         }
-        self.conversation.report(context_tokens);
+        self.note_reported(context_tokens);
         self.answers = self.answers.saturating_add(u64::from(!calls.is_empty()));
         self.round = Round::new(calls, pieces, self.history().len(), self.answers);
         if self.options.final_text_only {
@@ -549,7 +554,7 @@ impl Turn {
         loop {
             let call = self.round.next_review()?;
             let call_made = &self.round.calls[call];
-            if self.output_tool.as_deref() != Some(&*call_made.block.name) {
+            if self.output_tool.as_deref() != Some(&call_made.block.name) {
                 return Some(call);
             }
             let content = call_made.content().cloned().unwrap_or_default();

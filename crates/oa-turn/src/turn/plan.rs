@@ -20,7 +20,7 @@ impl Turn {
         if let (Some(names), Some(output)) = (&mut plan.only_tools, &self.output_tool)
             && !names.iter().any(|name| **name == **output)
         {
-            names.push(output.to_string());
+            names.push(String::clone(output));
         }
         if let Some(reason) = plan.end {
             self.end(reason, Rest::Done);

@@ -17,13 +17,6 @@ pub(super) struct Progress {
     /// agents share nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared: Option<Box<BudgetLeft>>,
-    /// The index of the prompt, or of the last user message of a conversation that is continued without one. Known if
-    /// conversations are shortened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) prompt: Option<u32>,
-    /// True if the request in progress was refused as too long before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) is_overflow: bool,
     /// The number of answers that were refused and asked for again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) retries: u32,

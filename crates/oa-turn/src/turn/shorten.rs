@@ -2,6 +2,8 @@
 
 use oa_types::{ErrorRecord, Message, MessageRole};
 
+use serde::{Deserialize, Serialize};
+
 use super::Turn;
 use super::phase::Phase;
 use crate::action::Action;
@@ -9,7 +11,18 @@ use crate::budget::Spent;
 use crate::error::{Error, ErrorKind};
 use crate::repair::repair;
 use crate::round::Round;
-use crate::shorten::{ShortenOutcome, ShortenStep};
+use crate::shorten::{ReportedTokens, ShortenOutcome, ShortenStep};
+
+/// What shortening needs to know of a turn. Boxed, because most conversations are never shortened.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub(super) struct ShortenState {
+    /// The index of the prompt, or of the last user message of a conversation that is continued without one.
+    prompt: Option<usize>,
+    /// True if the request in progress was refused as too long before.
+    is_overflow: bool,
+    /// The size of the last request and its answer, and the last revision then.
+    reported: Option<(ReportedTokens, u64)>,
+}
 
 impl Turn {
     /// Returns the data for shortening the conversation, after [`Action::Shorten`].
@@ -20,7 +33,7 @@ impl Turn {
             history: self.history().clone(),
             prompt,
             keep_from,
-            reported: self.conversation.reported(),
+            reported: self.reported(),
             can_ask: self.exhausted().is_none(),
             is_overflow: matches!(self.phase, Phase::Shortening { is_overflow: true, .. }),
         }
@@ -33,10 +46,10 @@ impl Turn {
     /// It goes on once for each request, and only if [`shorten`](crate::Options::shorten) is set.
     pub fn retry_shorter(&mut self) -> bool {
         let Phase::Requesting { sent: true, prompt } = self.phase else { return false };
-        if !self.options.shorten || self.progress.is_overflow {
+        let Some(state) = self.shortening.as_mut().filter(|state| !state.is_overflow) else {
             return false;
-        }
-        self.progress.is_overflow = true;
+        };
+        state.is_overflow = true;
         // The request that follows is the same step.
         self.progress.budget.steps = self.progress.budget.steps.saturating_sub(1);
         self.phase = Phase::Shortening { handed: false, prompt, is_overflow: true };
@@ -78,13 +91,30 @@ impl Turn {
         let asked = self.asked.as_ref().map(|asked| asked.place);
         let asked = asked.filter(|place| history.get(*place).is_some_and(is_user));
         let prompt = asked.or_else(|| history.iter().rposition(is_user));
-        self.progress.prompt = prompt.and_then(|place| u32::try_from(place).ok());
+        let state = self.shortening.get_or_insert_default();
+        (state.prompt, state.is_overflow) = (prompt, false);
+    }
+
+    /// Records the size of the conversation, as the server reported it with an answer; 0 if it did not.
+    pub(super) fn note_reported(&mut self, tokens: u64) {
+        let reported = ReportedTokens { tokens, messages: self.history().len() };
+        let revision = self.conversation.last_revision();
+        if let Some(state) = &mut self.shortening {
+            state.reported = (tokens > 0).then_some((reported, revision));
+        }
+    }
+
+    /// Returns the reported size, if its messages are unchanged.
+    fn reported(&self) -> Option<ReportedTokens> {
+        let (reported, revision) = self.shortening.as_ref()?.reported?;
+        let messages = self.revisions().get(..reported.messages)?;
+        messages.iter().all(|message| *message <= revision).then_some(reported)
     }
 
     /// Begins the phase of the next request, after steered messages have entered.
     pub(super) fn before_request(&mut self, prompt: Option<usize>) {
-        self.progress.is_overflow = false;
-        if self.options.shorten {
+        if let Some(state) = &mut self.shortening {
+            state.is_overflow = false;
             self.phase = Phase::Shortening { handed: false, prompt, is_overflow: false };
         } else {
             self.plan_request(prompt);
@@ -112,7 +142,7 @@ impl Turn {
     fn must_stay(&self) -> (Option<usize>, usize) {
         let history = self.history();
         let of = |role: MessageRole| history.iter().rposition(|message| message.role == role);
-        let prompt = self.progress.prompt.map(|place| place as usize);
+        let prompt = self.shortening.as_ref().and_then(|state| state.prompt);
         let prompt = prompt.filter(|prompt| *prompt < history.len());
         let after_prompt = |answer: &usize| prompt.is_none_or(|prompt| prompt < *answer);
         // Answers that were refused leave at the end of the turn, with what was said about them.
@@ -158,7 +188,6 @@ impl Turn {
         self.asked = self.asked.take().and_then(|asked| {
             prompt_now.map(|place| super::failed::SubmittedPrompt { place, ..asked })
         });
-        self.progress.prompt = prompt_now.and_then(|place| u32::try_from(place).ok());
         // What it would take back may be gone.
         self.failure = None;
         if let Phase::Shortening { prompt: Some(prompt), .. } = &mut self.phase {
@@ -169,6 +198,9 @@ impl Turn {
         }
         if !self.round.shift(keep_from, start) {
             self.round = Round::new(Vec::new(), Default::default(), 0, self.answers);
+        }
+        if let Some(state) = &mut self.shortening {
+            (state.prompt, state.reported) = (prompt_now, None);
         }
         self.conversation.shorten_to(messages);
         Ok(())

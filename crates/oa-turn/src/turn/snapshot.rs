@@ -13,6 +13,7 @@ use super::Turn;
 use super::failed::{Failure, SubmittedPrompt};
 use super::phase::{Phase, Rest};
 use super::progress::Progress;
+use super::shorten::ShortenState;
 use crate::conversation::Conversation;
 use crate::error::{Error, ErrorKind};
 use crate::options::Options;
@@ -78,13 +79,16 @@ struct State {
     answers: u64,
     requests: u64,
     key_seed: Box<str>,
-    output_tool: Option<Box<str>>,
+    #[expect(clippy::box_collection, reason = "as in `Turn`")]
+    output_tool: Option<Box<String>>,
     #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
     external_tools: Box<[String]>,
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     steered: VecDeque<Message>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Box<StepPlan>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shortening: Option<Box<ShortenState>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refused: Vec<Range<usize>>,
 }
@@ -112,6 +116,7 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
             refused,
         } = self;
         TurnSnapshot(Form::Known(Box::new(State {
@@ -132,6 +137,7 @@ impl Turn {
             external_tools: external_tools.clone(),
             steered: steered.clone(),
             plan: plan.clone(),
+            shortening: shortening.clone(),
             refused: refused.clone(),
         })))
     }
@@ -174,6 +180,7 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
             refused,
         } = state;
         Ok(Self {
@@ -194,6 +201,7 @@ impl Turn {
             external_tools,
             steered,
             plan,
+            shortening,
             refused,
         })
     }

@@ -342,8 +342,9 @@ proptest! {
                     }
                     if end % 3 == 0 || turn.continue_turn().is_err() {
                         turn.submit(Message::user(format!("Prompt {number}."))).unwrap();
-                        entered.clear();
                     }
+                    // A turn that is continued is another one.
+                    entered.clear();
                 }
                 Some(Action::Shorten { .. }) => {
                     let step = turn.shorten_step();
