@@ -177,7 +177,7 @@ async fn forced(server: &Server) -> [usize; 2] {
     right
 }
 
-/// What a free model does with the same tools and prompt, in each dialect.
+/// Counts the right calls of the model with the same tools and prompt, free in what it writes.
 async fn dialect(server: &Server, mode: ToolMode) -> (usize, usize) {
     let mut right = 0;
     for seed in 0..SEEDS {

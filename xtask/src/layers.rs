@@ -82,7 +82,7 @@ pub(crate) const ROWS: &[Row] = &[
         place: Place::Layer(1),
         ours: &["oa-json", "oa-types"],
         external: Some(&["serde", "serde_json"]),
-        limits: &[Limit { features: Features::Default, most: 11 }],
+        limits: &[Limit { features: Features::Default, most: 15 }],
     },
     Row {
         name: "oa-hooks",

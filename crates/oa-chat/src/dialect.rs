@@ -3,10 +3,8 @@ use std::sync::Arc;
 
 use oa_fallback::{Constrained, Dialect, Grammar, Markers, React, TaggedJson};
 use oa_types::ToolSpec;
+use oa_types::wire::ChatParameters;
 use serde_json::Value;
-
-use crate::options::ChatOptions;
-use crate::request::ChatRequest;
 
 /// The way the model calls tools. Two modes with a custom dialect are equal if they share it.
 #[derive(Clone, Debug, Default)]
@@ -89,23 +87,31 @@ pub(crate) struct TextDialect {
 
 impl TextDialect {
     /// Returns the dialect of a mode, even without tools: a conversation may hold earlier calls.
-    pub(crate) fn new(mode: &ToolMode, options: &ChatOptions) -> Option<Self> {
-        let parameters = &options.parameters;
+    pub(crate) fn new(
+        mode: &ToolMode,
+        parameters: &ChatParameters,
+        system_prompt: Option<&str>,
+    ) -> Option<Self> {
         let dialect = mode.dialect(parameters.parallel_tool_calls == Some(true))?;
         let instructions = dialect.instructions(&parameters.tools);
-        let parts = [options.system_prompt.as_deref().unwrap_or_default(), &*instructions];
+        let parts = [system_prompt.unwrap_or_default(), &*instructions];
         let parts = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let format = dialect.response_format(parameters);
         let (tools, system_prompt) = (&*parameters.tools, parts.join("\n\n"));
         Some(Self { dialect, tools: tools.into(), system_prompt: system_prompt.into(), format })
     }
-    /// Returns the grammar of the calls in an answer, if there may be any.
-    pub(crate) fn grammar(&self, request: &ChatRequest) -> Option<Box<dyn Grammar>> {
-        let options = request.options();
+    /// Returns the grammar of the calls in an answer, if there may be any. `offers_tools` is true if the request has
+    /// tools, and `is_json` if its answer has a format of the caller's.
+    pub(crate) fn grammar(
+        &self,
+        mode: &ToolMode,
+        offers_tools: bool,
+        is_json: bool,
+    ) -> Option<Box<dyn Grammar>> {
         // Nothing can be called, and this is as it would be with a model that has function calling.
-        let is_native = !options.tool_mode.is_text() && self.tools.is_empty();
-        // The answer is JSON of the caller's, and not an object of the dialect.
-        let is_json = request.tools().is_empty() && options.parameters.response_format.is_some();
-        (!is_native && !is_json).then(|| self.dialect.grammar(Arc::clone(&self.tools)))
+        let is_native = !mode.is_text() && self.tools.is_empty();
+        // Without tools, such an answer is no object of the dialect.
+        let is_own = is_json && !offers_tools;
+        (!is_native && !is_own).then(|| self.dialect.grammar(Arc::clone(&self.tools)))
     }
 }

@@ -107,7 +107,10 @@ fn arriving(
     aggregator.quirks = options.quirks(Some(destination));
     aggregator.id_seed = request.id_seed();
     let grammar = match options.dialect(destination).filter(|_| way.calls_are_text) {
-        Some(text) => text.grammar(request),
+        Some(text) => {
+            let is_json = options.parameters.response_format.is_some();
+            text.grammar(&options.tool_mode, !request.tools().is_empty(), is_json)
+        }
         None => options
             .recognize_calls
             .then(|| TaggedJson::new().grammar(options.parameters.tools.as_slice().into())),

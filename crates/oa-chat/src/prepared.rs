@@ -163,7 +163,7 @@ impl PreparedOptions {
 
 impl Prepared {
     fn new(options: ChatOptions) -> Self {
-        let dialect = TextDialect::new(&options.tool_mode, &options).map(Arc::new);
+        let dialect = text_dialect(&options.tool_mode, &options);
         let (held, others) = (OnceLock::new(), Envelopes::default());
         Self { options, dialect, held, first: None, others }
     }
@@ -173,7 +173,7 @@ impl Prepared {
         if self.options.tool_mode == ToolMode::Auto
             && known.is_some_and(|known| known.name == self.model_at(destination))
         {
-            let new = || TextDialect::new(&ToolMode::Constrained, &self.options).map(Arc::new);
+            let new = || text_dialect(&ToolMode::Constrained, &self.options);
             return self.held.get_or_init(new).as_ref();
         }
         self.dialect.as_ref()
@@ -252,6 +252,11 @@ impl Prepared {
             .map(|prompt| self.with_instructions(prompt, way.format).filter(|_| is_message));
         Envelope::new(destination, prompts, requests)
     }
+}
+
+fn text_dialect(mode: &ToolMode, options: &ChatOptions) -> Option<Arc<TextDialect>> {
+    let ChatOptions { parameters, system_prompt, .. } = options;
+    TextDialect::new(mode, parameters, system_prompt.as_deref()).map(Arc::new)
 }
 
 impl Deref for PreparedOptions {

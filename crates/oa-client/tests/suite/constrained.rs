@@ -49,7 +49,7 @@ async fn ask(options: AgentOptionsBuilder) -> (Client, String) {
     (client, text)
 }
 
-/// What the answer to a request may be: the tools, and `answer`.
+/// Returns the alternatives of the answer to a request: the tools, and `answer`.
 fn alternatives(request: &Value) -> Vec<String> {
     let schema = &request["response_format"]["json_schema"]["schema"];
     let all = schema["anyOf"].as_array().cloned().unwrap_or_else(|| vec![schema.clone()]);
