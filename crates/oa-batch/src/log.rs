@@ -1,14 +1,16 @@
+mod entry;
 mod file;
 mod fingerprint;
 mod line;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use oa_client::{Error, ErrorKind, Reply, Result};
 use oa_session::Worker;
 
+use self::entry::{Entry, Lines};
 use self::file::LogFile;
 use self::line::Line;
 
@@ -56,17 +58,6 @@ pub struct BatchLog {
     /// Sorted by index, one for each.
     entries: Vec<Entry>,
     keeps_failures: bool,
-}
-
-/// Lines to be written, as bytes.
-pub(crate) type Lines = Arc<Mutex<Vec<u8>>>;
-
-/// The place of a logged outcome.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) index: u64,
-    pub(crate) offset: u64,
-    pub(crate) is_reply: bool,
 }
 
 impl BatchLog {

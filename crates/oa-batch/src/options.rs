@@ -8,7 +8,7 @@ use oa_types::Backoff;
 use crate::log::BatchLog;
 use crate::scheduler::Rules;
 
-/// How a batch runs; the second argument of [`run_batch`](crate::run_batch).
+/// The settings of a batch; the second argument of [`run_batch`](crate::run_batch).
 #[must_use = "options do nothing by themselves"]
 pub struct BatchOptions {
     pub(crate) agent: AgentOptions,

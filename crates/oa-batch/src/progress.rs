@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// How far a batch is; returned by [`BatchStream::progress`](crate::BatchStream::progress).
+/// The state of a batch, returned by [`BatchStream::progress`](crate::BatchStream::progress).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BatchProgress {

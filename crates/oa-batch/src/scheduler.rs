@@ -18,7 +18,7 @@ pub(crate) struct Rules {
     pub(crate) backoff: Backoff,
 }
 
-/// What came of asking a prompt.
+/// The outcome of one attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Asked {
     /// The server answered, or refused for good. Either way it is there.

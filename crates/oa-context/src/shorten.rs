@@ -403,19 +403,26 @@ fn cleared(turn: &RunningTurn<'_>, kept: usize) -> (Vec<Message>, Vec<usize>) {
     (messages, places)
 }
 
-/// Replaces the content of a result by a note, unless it is short. Returns true if it did.
+/// Replaces the content and the images of a result by a note, unless it is short and has no images. Returns true if it
+/// did.
 fn clear(result: &mut ToolResultBlock, readable: Option<&Readable<'_>>) -> bool {
     let chars = match &result.content {
         Value::String(text) => text.chars().count(),
         value => value.to_string().chars().count(),
     };
     let is_note = |text: &str| text.starts_with(NOTE) && text.len() < LONGEST_NOTE;
-    if chars < SHORTEST_CLEARED || result.content.as_str().is_some_and(is_note) {
+    let is_small = chars < SHORTEST_CLEARED || result.content.as_str().is_some_and(is_note);
+    if is_small && result.images.is_empty() {
         return false;
     }
     let how = readable.and_then(|readable| readable(result));
     let how = how.as_deref().unwrap_or("Call the tool again if you need it.");
-    let note = format!("{NOTE}{chars} characters and was cleared to save space. {how}]");
+    let images = match std::mem::take(&mut result.images).len() {
+        0 => String::new(),
+        1 => " and 1 image".to_owned(),
+        count => format!(" and {count} images"),
+    };
+    let note = format!("{NOTE}{chars} characters{images} and was cleared to save space. {how}]");
     result.content = Value::String(note);
     true
 }
@@ -460,5 +467,27 @@ impl<C: TokenCounter + ?Sized> TokenCounter for Scaled<'_, C> {
 
     fn count_tools(&self, tools: &[ToolSpec]) -> usize {
         scale(self.counter.count_tools(tools), self.ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oa_types::ImageBlock;
+
+    use super::*;
+
+    #[test]
+    fn images_are_cleared_with_their_result() {
+        let mut result = ToolResultBlock::new("call_1", "A page.".into());
+        assert!(!clear(&mut result, None), "it is short");
+        result.images.extend(ImageBlock::from_url("https://host/a.png"));
+        assert!(clear(&mut result, None));
+        assert!(result.images.is_empty());
+        let note = result.content.as_str().unwrap().to_owned();
+        assert!(
+            note.starts_with("[This result had 7 characters and 1 image and was cleared"),
+            "{note}"
+        );
+        assert!(!clear(&mut result, None), "once");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cancel::Cancel;
 use crate::emission::{Emission, Emitter, LogLevel, Progress};
 use crate::idempotency::IdempotencyKey;
-use crate::images::Images;
+use crate::images::{Images, MAX_IMAGE_BYTES, MAX_IMAGES};
 use crate::state::State;
 use crate::tool_error::ToolError;
 
@@ -45,10 +45,10 @@ struct Names {
 
 impl ToolContext {
     /// The largest number of images that one call may attach: 16.
-    pub const MAX_IMAGES: usize = 16;
+    pub const MAX_IMAGES: usize = MAX_IMAGES;
 
     /// The largest size of all images that one call attaches: 32 MiB, counted in their URLs.
-    pub const MAX_IMAGE_BYTES: usize = 32 << 20;
+    pub const MAX_IMAGE_BYTES: usize = MAX_IMAGE_BYTES;
 
     /// Creates a context that is never canceled and has no listener.
     #[must_use]

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use oa_session::{Error, ErrorKind, LockedFile};
 
+use crate::log::entry::{Entry, Lines};
 use crate::log::line::{HEADER, LineHead, MOST, corrupt};
-use crate::log::{Entry, Lines};
 
-/// How long a log may be in use by an earlier batch, which may be about to end.
+/// The longest wait for an earlier batch that has the log open, and may be about to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The file of a log, on a thread of its own.

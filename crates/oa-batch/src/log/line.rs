@@ -65,7 +65,7 @@ impl Line<'static> {
     }
 }
 
-/// What is read of a line when a log is opened.
+/// The part of a line that is read when a log is opened.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LineHead<'a> {
     pub(crate) index: u64,

@@ -8,7 +8,7 @@ use oa_chat::RetryConfig;
 use oa_client::{AgentOptions, Error, Reply as Answer, Result};
 use oa_testkit::{MemoryServer, Reply, Request, Script};
 
-/// How often each prompt was asked.
+/// The number of requests for each prompt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked(Arc<Mutex<HashMap<String, u32>>>);
 

@@ -29,7 +29,7 @@ fn model(rules: Strict) -> MemoryServer {
     let picture = |reply: Reply, of: &str| reply.call_with_id(of, "camera", json!({ "of": of }));
     let script = Script::new().strict_by(rules);
     let script = script.reply(picture(picture(Reply::new(), "cat"), "dog"));
-    MemoryServer::new(script.reply(Reply::text("Two pets.")).reply(Reply::text("Fine.")))
+    MemoryServer::new(script.reply(Reply::text("Two pets.")).otherwise(Reply::text("Fine.")))
 }
 
 fn agent(server: &MemoryServer) -> AgentOptionsBuilder {

@@ -5,17 +5,6 @@ use crate::message::{Message, MessageRole};
 use crate::wire::message::{MessageFormat, result_text};
 use crate::wire::tool_name::tool_name;
 
-/// Where the images of tool results are sent (QUIRKS row 97).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum ResultImages {
-    /// In a user message after the results of the same answer; see [`images_apart`]. Every server accepts it.
-    #[default]
-    Follow,
-    /// In the tool message, whose content is then a list of parts. Many servers reject that, or drop the images.
-    Inline,
-}
-
 /// Moves the images of results out of their tool messages: each result says how many images follow, and after the last
 /// result of an answer comes a user message with all of them. Returns `None` if no result has images.
 ///

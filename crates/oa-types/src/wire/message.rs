@@ -6,7 +6,6 @@ use serde_json::{Map, Value};
 use crate::block::{ContentBlock, ToolResultBlock, ToolUseBlock};
 use crate::image::{ImageBlock, ImageDetail};
 use crate::message::{Message, MessageRole};
-use crate::wire::images::ResultImages;
 use crate::wire::tool_name::tool_name;
 
 /// The message format that a server expects. The defaults work with every local server.
@@ -89,6 +88,17 @@ pub enum ThinkingReplay {
     Reasoning,
     /// `reasoning_content`.
     ReasoningContent,
+}
+
+/// The place where the images of tool results are sent (QUIRKS row 97).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ResultImages {
+    /// In a user message after the results of the same answer; see [`images_apart`](super::images_apart). Every server accepts it.
+    #[default]
+    Follow,
+    /// In the tool message, whose content is then a list of parts. Many servers reject that, or drop the images.
+    Inline,
 }
 
 /// Appends a message to a JSON list of messages: one object, or one for each tool result, separated by commas.
