@@ -10,42 +10,35 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use examples::{Arguments, Chat, Model, Terminal};
+use examples::{Arguments, Chat, Database, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::session::{
     ErrorKind, List, NewSession, SavedSession, SessionId, SessionStore, Timestamp,
 };
 use open_agent::session_postgres::PostgresStore;
 use open_agent::{AgentOptions, Client};
-use services::Postgres;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = Arguments::read(include_str!("shared_sessions.rs"));
-    let named = arguments.value("--url")?.or_else(|| std::env::var("OPEN_AGENT_POSTGRES_URL").ok());
+    let named = arguments.value("--url")?;
     let words = arguments.words()?;
     if !words.is_empty() {
         return Err(format!("unknown argument {words:?}; see --help").into());
     }
     let mut terminal = Terminal::new();
-    // Stops at the end of the program.
-    let mut server = None;
-    let url = match named {
-        Some(url) => url,
-        None => match services::or_skip(Postgres::start()) {
-            Some(started) => server.insert(started).url(),
-            None => {
-                terminal.line("Skipped: no database. Install PostgreSQL, or name one by --url.");
-                return Ok(());
-            }
-        },
+    // A server that is started for this program stops with it.
+    let Some(database) = Database::find(named)? else {
+        terminal.line("Skipped: no database. Install PostgreSQL, or name one by --url.");
+        return Ok(());
     };
+    let url = database.url();
     let model = Model::find(&mut terminal, stand_in).await?;
     let options = model.options().system_prompt("You are brief.").build()?;
 
     // Two programs on two machines: each has a store of its own, and they share nothing but the database.
-    let (here, there) = (PostgresStore::connect(&url).await?, PostgresStore::connect(&url).await?);
-    let (here, there) = (Arc::new(here), Arc::new(there));
+    let here = Arc::new(PostgresStore::connect(url).await?);
+    let there = Arc::new(PostgresStore::connect(url).await?);
     let now = Timestamp::now();
     let id = SessionId::new(format!("ferry {}", now.as_millis()))?;
     let session = NewSession::new(id.clone(), now).with_title("The ferry");

@@ -1,4 +1,4 @@
-//! How long does a program wait for `SavedSession::save` after a turn, in PostgreSQL and in SQLite?
+//! The time that a program waits for `SavedSession::save` after a turn, in PostgreSQL and in SQLite.
 //!
 //! Both write to the disk of this machine and wait for it. PostgreSQL is reached through the loopback interface. One run
 //! measures both in turns, so that what else the machine does meets both.

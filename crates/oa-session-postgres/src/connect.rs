@@ -6,6 +6,7 @@ use std::time::Duration;
 use oa_session::{Error, ErrorKind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
+#[cfg(feature = "tls")]
 use tokio_postgres::config::SslMode;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, NoTls};

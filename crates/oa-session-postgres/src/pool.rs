@@ -14,7 +14,7 @@ use crate::error::{Failure, Stage};
 use crate::options::PostgresOptions;
 use crate::schema;
 
-/// What runs in a transaction.
+/// The statements of a transaction.
 pub(crate) type Job<T> = Box<dyn for<'c> FnOnce(&'c Client) -> Running<'c, T> + Send>;
 
 pub(crate) type Running<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;

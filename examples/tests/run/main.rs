@@ -345,6 +345,7 @@ fn sessions() {
     refuse(run().arg("--approve"), "no call is waiting for permission");
 }
 
+#[cfg(feature = "session-postgres")]
 #[test]
 fn shared_sessions() {
     let mut program = example("shared_sessions");

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// What happens when a client sends the marker.
+/// The failure when a client sends the marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     /// The connection is cut before the server sees it.
@@ -66,7 +66,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 fn pass_on(client: &TcpStream, server: &TcpStream, state: &Arc<Mutex<State>>) {
-    /// What became of this connection.
+    /// The fault that has struck this connection.
     type Struck = Arc<Mutex<Option<Fault>>>;
 
     fn get(struck: &Struck) -> Option<Fault> {
