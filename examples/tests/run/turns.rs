@@ -53,7 +53,7 @@ fn long_run() {
         "messages were archived",
         "> How loud was it at noon?",
         "read_result(",
-        "12:00 30 dB",
+        "1 of 1440 lines contain",
         "At noon it was 30 dB loud.",
     ];
     check(&mut example("long_run"), &expected);
