@@ -173,6 +173,13 @@ pub(crate) const ROWS: &[Row] = &[
         limits: &[],
     },
     Row {
+        name: "oa-mcp",
+        place: Place::Layer(3),
+        ours: &["oa-redact", "oa-sse", "oa-tools", "oa-transport"],
+        external: None,
+        limits: &[],
+    },
+    Row {
         name: "oa-client",
         place: Place::Layer(4),
         ours: &[
@@ -239,6 +246,7 @@ pub(crate) const ROWS: &[Row] = &[
             "oa-hooks",
             "oa-json",
             "oa-macros",
+            "oa-mcp",
             "oa-redact",
             "oa-router",
             "oa-session",
