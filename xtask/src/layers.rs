@@ -260,8 +260,8 @@ pub(crate) const ROWS: &[Row] = &[
         external: None,
         limits: &[
             Limit { features: Features::Default, most: 56 },
-            // With a database, which is built along, derives of schemas, and the library of MCP (31).
-            Limit { features: Features::AllButTls, most: 92 },
+            // With a database, which is built along, derives of schemas, and the library of MCP.
+            Limit { features: Features::AllButTls, most: 93 },
         ],
     },
     Row {

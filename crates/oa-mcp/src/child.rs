@@ -9,12 +9,12 @@ use tokio::process::{Child, Command};
 use crate::error::{Error, ErrorKind};
 use crate::server::{OnStderr, StdioSpec};
 
-/// What a child gets of our environment without being named.
+/// The variables of our environment that a child gets without their being named.
 const INHERITED: [&str; 11] = [
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ",
     "USER",
 ];
-/// What programs on Windows do not start without.
+/// The variables that programs on Windows do not start without.
 #[cfg(windows)]
 const INHERITED_ON_WINDOWS: [&str; 13] = [
     "APPDATA",
@@ -33,7 +33,7 @@ const INHERITED_ON_WINDOWS: [&str; 13] = [
 ];
 /// The longest line of error output that is handed out in one piece.
 const STDERR_LINE: usize = 8 * 1024;
-/// How much of the last error output is shown in an error, in characters.
+/// The longest end of the error output that is shown in an error, in characters.
 const LAST_WORDS: usize = 1_000;
 
 /// Starts a program in a process group of its own, with the environment that was named.

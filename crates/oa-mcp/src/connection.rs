@@ -19,7 +19,7 @@ use crate::tool::Description;
 const RESTARTS_WITHIN: Duration = Duration::from_secs(300);
 /// The longest wait before a restart.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// How long a changing list must be quiet before it is read again.
+/// The quiet that a changing list needs before it is read again.
 const QUIET: Duration = Duration::from_millis(250);
 /// The number of calls without an answer, one after the other, after which the server is restarted.
 const SILENT_CALLS: u32 = 3;

@@ -17,17 +17,17 @@ use tower::Service;
 use crate::error::{Error, ErrorKind};
 use crate::link::{Kind, Link, Outgoing};
 
-/// How much of the body of an error is read.
+/// The longest part of an error's body that is read, in bytes.
 const ERROR_BODY: usize = 64 * 1024;
 /// The excerpt of it in an error, in characters.
 const EXCERPT: usize = 300;
-/// How often a stream that broke off is taken up again.
+/// The number of times that a stream which broke off is taken up again.
 const RESUMPTIONS: u32 = 3;
 /// The wait before it, unless the server says another.
 const RETRY: Duration = Duration::from_millis(500);
 /// The longest wait that a server may ask for.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// How long the notice that a session ends may take.
+/// The longest wait for the notice that a session ends.
 const GOODBYE: Duration = Duration::from_secs(2);
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -28,15 +28,15 @@ pub struct Limits {
     pub calls: usize,
     /// The number of lines of output that are no messages: 100. The next one closes the connection.
     pub garbage_lines: u32,
-    /// How much of the last error output is kept, in bytes: 64 KiB.
+    /// The part of the last error output that is kept, in bytes: 64 KiB.
     pub stderr_bytes: usize,
     /// The number of warnings that are kept: 64.
     pub warnings: usize,
-    /// How often a server that has died is started again within five minutes: 5.
+    /// The number of times that a server which has died is started again within five minutes: 5.
     pub restarts: usize,
     /// The wait before a server that has died is started again: 1 second, doubled each time, up to a minute.
     pub restart_delay: Duration,
-    /// How long a server may take to end, once after its input has ended and once after SIGTERM: 2 seconds.
+    /// The time that a server may take to end, once after its input has ended and once after SIGTERM: 2 seconds.
     pub close_time: Duration,
 }
 

@@ -23,7 +23,7 @@ const VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 /// The number of messages that wait to be written. A server that reads none of them is closed.
 pub(crate) const OUTGOING: usize = 256;
 
-/// What one connection's transport, its requests and `rmcp` share: which request waits for which answer.
+/// The state that one connection's transport, its requests and `rmcp` share: which request waits for which answer.
 ///
 /// Answers are taken out here, as JSON, before `rmcp` reads them: it drops an answer of a wrong shape without a word, and
 /// it logs what it reads. Progress is taken out too, because it handles each notification in a task of its own, which
@@ -54,7 +54,7 @@ struct State {
     warnings: Vec<String>,
 }
 
-/// What the server said about itself.
+/// The server's words about itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hello {
     pub(crate) version: String,
@@ -98,7 +98,7 @@ pub(crate) enum Kind {
     Request(i64),
 }
 
-/// What came in was no message.
+/// The error for input that is no message.
 pub(crate) struct Garbage;
 
 impl Ticket {

@@ -33,7 +33,7 @@ pub(crate) struct Session {
     carrier: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How long a request may be silent, and how long it may take.
+/// The longest silence and the longest duration of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
     pub(crate) silence: Duration,
@@ -238,7 +238,7 @@ impl Transport<RoleClient> for Wire {
     }
 }
 
-/// Who we are. All that a server may ask of a client is answered by the [`Link`].
+/// Our side. All that a server may ask of a client is answered by the [`Link`].
 #[derive(Clone, Copy)]
 struct Handler;
 

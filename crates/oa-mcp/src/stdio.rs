@@ -13,7 +13,7 @@ use crate::lines::{Line, Lines};
 use crate::link::{Link, Outgoing};
 use crate::server::{OnStderr, StdioSpec};
 
-/// How long output of a program that has ended is waited for. A child of its own may hold it open for ever.
+/// The wait for output of a program that has ended. A child of its own may hold it open for ever.
 const REST: Duration = Duration::from_millis(50);
 
 /// Starts a program and the tasks that carry its messages. The task that is returned ends when the program has, and

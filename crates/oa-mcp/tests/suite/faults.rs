@@ -1,4 +1,4 @@
-//! What a server can do wrong, and what comes of it: the table in the crate's guide page, row by row.
+//! The faults of a server and their outcomes: the table in the crate's guide page, row by row.
 
 use std::time::{Duration, Instant};
 

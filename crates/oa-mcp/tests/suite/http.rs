@@ -33,7 +33,7 @@ impl Asked {
     }
 }
 
-/// What it answers: the bytes of a response, after which the connection ends or stays silent.
+/// Its answer: the bytes of a response, after which the connection ends or stays silent.
 enum Answer {
     Bytes(String),
     Silence(String),

@@ -1,4 +1,4 @@
-//! What lands in a log that takes every line.
+//! A log that takes every line has no key, argument or result.
 
 use std::fmt::{self, Write};
 use std::sync::{Mutex, PoisonError};
