@@ -11,7 +11,7 @@ use std::io::{self, BufRead, Write};
 use examples::{Arguments, Chat, Model, Terminal};
 use oa_testkit::Reply;
 use open_agent::executor::ToolEvent;
-use open_agent::mcp::{Server, Servers};
+use open_agent::mcp::{McpServer, Servers};
 use open_agent::{AgentEvent, Client, Value, json};
 
 const PROMPTS: [&str; 2] = ["What time is it in Lisbon?", "Wait for three ticks."];
@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         None => {
             let own = std::env::current_exe()?;
             Servers::new()
-                .add(Server::stdio("clock", own.to_string_lossy()).arg("--serve"))
-                .add(Server::stdio("missing", "no-such-program"))
+                .add(McpServer::stdio("clock", own.to_string_lossy()).arg("--serve"))
+                .add(McpServer::stdio("missing", "no-such-program"))
         }
     };
     let words = arguments.words()?;

@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::servers::Servers;
 
 /// One server in a configuration file. Editors have settings of their own beside these; they are ignored.
@@ -79,7 +79,7 @@ fn read(
     name: &str,
     entry: Entry,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Result<Server, Error> {
+) -> Result<McpServer, Error> {
     let fill = |text: &str| filled(text, variable);
     let pairs = |map: Map<String, Value>| -> Result<Vec<(String, String)>, Error> {
         map.into_iter()
@@ -95,7 +95,7 @@ fn read(
     }
     if let Some(command) = entry.command {
         let args = entry.args.iter().map(|arg| fill(arg)).collect::<Result<Vec<_>, _>>()?;
-        let mut server = Server::stdio(name, fill(&command)?).args(args);
+        let mut server = McpServer::stdio(name, fill(&command)?).args(args);
         for (name, value) in pairs(entry.env)? {
             server = server.env(name, value);
         }
@@ -109,7 +109,7 @@ fn read(
     };
     #[cfg(feature = "http")]
     {
-        let mut server = Server::http(name, fill(&url)?);
+        let mut server = McpServer::http(name, fill(&url)?);
         for (name, value) in pairs(entry.headers)? {
             server = server.header(name, value)?;
         }
@@ -187,7 +187,7 @@ mod tests {
             "alpha": { "command": "a", "env": { "PORT": 80, "DEBUG": true } }
         } }"#;
         let servers = Servers::from_json(text, |_| None).unwrap();
-        let names: Vec<_> = servers.servers().iter().map(Server::name).collect();
+        let names: Vec<_> = servers.servers().iter().map(McpServer::name).collect();
         assert_eq!(names, ["zeta", "alpha"]);
     }
 }

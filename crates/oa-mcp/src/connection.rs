@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind};
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::session::{Patience, Session};
 use crate::tool::Description;
 
@@ -30,7 +30,7 @@ const SILENT_CALLS: u32 = 3;
 pub struct Connection {
     /// Itself, for the tasks that follow its list.
     me: Weak<Self>,
-    server: Server,
+    server: McpServer,
     secrets: Secrets,
     live: Mutex<Live>,
     permits: Semaphore,
@@ -48,7 +48,7 @@ struct Live {
 
 impl Connection {
     /// Connects to a server and reads its list of tools.
-    pub(crate) async fn open(server: Server) -> Result<Arc<Self>, Error> {
+    pub(crate) async fn open(server: McpServer) -> Result<Arc<Self>, Error> {
         let name = server.name.clone();
         let end = Instant::now() + server.connect_timeout;
         let this = Arc::new_cyclic(|me| Self {
@@ -125,7 +125,7 @@ impl Connection {
         &self.secrets
     }
 
-    pub(crate) fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &McpServer {
         &self.server
     }
 

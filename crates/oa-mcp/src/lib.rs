@@ -1,16 +1,16 @@
 //! Tools of MCP servers as tools of an agent.
 //!
-//! [`Server`] is one server as configured: a program that is started, or (feature `http`) a URL. [`Servers::connect`]
+//! [`McpServer`] is one server as configured: a program that is started, or (feature `http`) a URL. [`Servers::connect`]
 //! connects to all of them at once, and [`Connected::tools`] are ordinary tools: hooks, permissions, timeouts and
 //! truncation see them like any other, under the name `<server>__<tool>` and with the category `mcp`.
 //!
 //! ```no_run
-//! use oa_mcp::{Server, Servers};
+//! use oa_mcp::{McpServer, Servers};
 //!
 //! # async fn connect() -> Result<(), oa_mcp::Error> {
 //! // `no_run`, since it starts a program of npm.
 //! let connected = Servers::new()
-//!     .add(Server::stdio("everything", "npx").args(["-y", "@modelcontextprotocol/server-everything"]))
+//!     .add(McpServer::stdio("everything", "npx").args(["-y", "@modelcontextprotocol/server-everything"]))
 //!     .connect()
 //!     .await?;
 //! for failure in connected.failures() {
@@ -74,7 +74,7 @@ pub use crate::connection::Connection;
 pub use crate::error::{Error, ErrorKind};
 pub use crate::limits::Limits;
 pub use crate::schema::SchemaForm;
-pub use crate::server::Server;
+pub use crate::server::McpServer;
 pub use crate::servers::{Connected, Failure, Servers};
 
 /// Compiles the README's example.

@@ -14,9 +14,9 @@ use crate::schema::SchemaForm;
 /// One server as configured: how it is started or reached, and which of its tools are offered.
 ///
 /// ```
-/// use oa_mcp::Server;
+/// use oa_mcp::McpServer;
 ///
-/// let files = Server::stdio("files", "npx")
+/// let files = McpServer::stdio("files", "npx")
 ///     .args(["-y", "@modelcontextprotocol/server-filesystem", "/srv/shared"])
 ///     .env("LOG_LEVEL", "warning")
 ///     .allow_only(["read_*", "list_directory"]);
@@ -24,7 +24,7 @@ use crate::schema::SchemaForm;
 /// ```
 #[derive(Clone)]
 #[must_use = "a server does nothing until it is connected"]
-pub struct Server {
+pub struct McpServer {
     pub(crate) name: String,
     pub(crate) target: Target,
     pub(crate) prefix: Option<String>,
@@ -77,7 +77,7 @@ impl OnStderr {
     }
 }
 
-impl Server {
+impl McpServer {
     /// Creates a server that is started as a child process and spoken to over its standard input and output.
     ///
     /// The child gets an empty environment, and of ours only `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`, `LANG`,
@@ -335,9 +335,9 @@ impl StdioSpec {
 }
 
 /// Shows names of variables and headers, not their values, and no arguments, which may contain a key.
-impl fmt::Debug for Server {
+impl fmt::Debug for McpServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct("Server");
+        let mut f = f.debug_struct("McpServer");
         f.field("name", &self.name);
         match &self.target {
             Target::Stdio(spec) => {

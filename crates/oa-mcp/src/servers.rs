@@ -8,18 +8,18 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::connection::Connection;
 use crate::error::{Error, ErrorKind};
-use crate::server::Server;
+use crate::server::McpServer;
 use crate::tool::{Description, McpTool};
 
 /// Servers to connect to.
 ///
 /// ```
-/// use oa_mcp::{Server, Servers};
+/// use oa_mcp::{McpServer, Servers};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), oa_mcp::Error> {
 /// let servers = Servers::new()
-///     .add(Server::stdio("missing", "no-such-program"));
+///     .add(McpServer::stdio("missing", "no-such-program"));
 /// let connected = servers.connect().await?;
 /// assert!(connected.tools().is_empty());
 /// assert_eq!(connected.failures()[0].server(), "missing"); // the agent works without it
@@ -29,7 +29,7 @@ use crate::tool::{Description, McpTool};
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "servers do nothing until they are connected"]
-pub struct Servers(pub(crate) Vec<Server>);
+pub struct Servers(pub(crate) Vec<McpServer>);
 
 impl Servers {
     /// Creates an empty list.
@@ -39,18 +39,18 @@ impl Servers {
 
     /// Adds a server.
     #[expect(clippy::should_implement_trait, reason = "a list is added to, not summed up")]
-    pub fn add(mut self, server: Server) -> Self {
+    pub fn add(mut self, server: McpServer) -> Self {
         self.0.push(server);
         self
     }
 
     /// Returns the servers in order.
-    pub fn servers(&self) -> &[Server] {
+    pub fn servers(&self) -> &[McpServer] {
         &self.0
     }
 
     /// Changes each server, for example to set bounds that a configuration file does not have.
-    pub fn map(self, change: impl FnMut(Server) -> Server) -> Self {
+    pub fn map(self, change: impl FnMut(McpServer) -> McpServer) -> Self {
         Self(self.0.into_iter().map(change).collect())
     }
 
@@ -59,7 +59,7 @@ impl Servers {
     /// # Errors
     ///
     /// `Config` for two servers of one name, or two tools that a model would see under one name; the error of a
-    /// [required](Server::required) server. Other failures are in [`Connected::failures`].
+    /// [required](McpServer::required) server. Other failures are in [`Connected::failures`].
     ///
     /// # Cancel safety
     ///

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use crate::child::LastWords;
 use crate::error::{Error, ErrorKind};
 use crate::link::{Call, Hello, Link, OUTGOING, Ticket};
-use crate::server::{Server, Target};
+use crate::server::{McpServer, Target};
 
 /// One life of a connection: from the handshake until either side ends it.
 pub(crate) struct Session {
@@ -53,7 +53,7 @@ impl Drop for CloseOnDrop {
 
 impl Session {
     /// Starts or reaches a server and shakes hands with it.
-    pub(crate) async fn open(server: &Server) -> Result<Self, Error> {
+    pub(crate) async fn open(server: &McpServer) -> Result<Self, Error> {
         let (outgoing_in, outgoing) = mpsc::channel(OUTGOING);
         let (forward, incoming) = mpsc::unbounded_channel();
         let link = Link::new(

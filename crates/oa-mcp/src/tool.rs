@@ -10,7 +10,7 @@ use crate::link::cut;
 use crate::name::tool_name;
 use crate::result;
 use crate::schema::Schema;
-use crate::server::Server;
+use crate::server::McpServer;
 
 /// A tool as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,7 +26,7 @@ pub(crate) struct Description {
 
 impl Description {
     /// Reads a tool of a list. `None` if it is not wanted; an error says why it cannot be offered.
-    pub(crate) fn read(tool: &Value, server: &Server) -> Result<Option<Self>, String> {
+    pub(crate) fn read(tool: &Value, server: &McpServer) -> Result<Option<Self>, String> {
         let Some(raw_name) =
             tool.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())
         else {

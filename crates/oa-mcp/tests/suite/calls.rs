@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use oa_executor::{Batch, ToolExecutor};
-use oa_mcp::{Server, Servers};
+use oa_mcp::{McpServer, Servers};
 use oa_tools::{Cancel, Emission, Progress, Registry, ToolContext};
 use oa_types::ToolUseBlock;
 use serde_json::json;
@@ -138,6 +138,6 @@ async fn no_debug_text_has_a_key() {
     let text = r#"{"mcpServers": {"web": {"url": "http://localhost/mcp?key=${K}", "headers": {"X-Api-Key": "${K}"}}}}"#;
     let servers = Servers::from_json(text, |_| Some(CANARY.to_owned())).unwrap();
     assert!(!format!("{servers:?}").contains(CANARY), "{servers:?}");
-    let _: &[Server] = servers.servers();
+    let _: &[McpServer] = servers.servers();
     connected.close().await;
 }

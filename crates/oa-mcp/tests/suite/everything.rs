@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use oa_mcp::{Connected, Server, Servers};
+use oa_mcp::{Connected, McpServer, Servers};
 use oa_tools::{Emission, ToolContext};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -32,12 +32,12 @@ async fn is_installed() -> bool {
     *INSTALLED.get_or_init(install).await
 }
 
-async fn connect(server: Server) -> Result<Connected, oa_mcp::Error> {
+async fn connect(server: McpServer) -> Result<Connected, oa_mcp::Error> {
     Servers::new().add(server.required()).connect().await
 }
 
 /// The server at a URL. It ends when its input does.
-async fn over_http() -> (Child, Server) {
+async fn over_http() -> (Child, McpServer) {
     let mut command = Command::new(SCRIPT);
     command
         .args([FOLDER, "http"])
@@ -48,7 +48,7 @@ async fn over_http() -> (Child, Server) {
     let stdout = child.stdout.take().unwrap_or_else(|| panic!("no output"));
     let line = BufReader::new(stdout).lines().next_line().await.ok().flatten().unwrap_or_default();
     let url = line.strip_prefix("url=").unwrap_or_else(|| panic!("{line}")).to_owned();
-    (child, Server::http("e", url))
+    (child, McpServer::http("e", url))
 }
 
 async fn call(
@@ -137,7 +137,7 @@ async fn the_reference_server_as_a_child() {
         return;
     }
     let server =
-        Server::stdio("e", SCRIPT).args([FOLDER, "stdio"]).env("CANARY_NAMED", "of no interest");
+        McpServer::stdio("e", SCRIPT).args([FOLDER, "stdio"]).env("CANARY_NAMED", "of no interest");
     let connected = connect(server).await.unwrap();
     assert_eq!(
         connected.connections().flat_map(oa_mcp::Connection::warnings).collect::<Vec<_>>(),

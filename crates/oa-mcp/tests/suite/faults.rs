@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use oa_mcp::{ErrorKind, Server, Servers};
+use oa_mcp::{ErrorKind, McpServer, Servers};
 use serde_json::json;
 
 use crate::support::{CANARY, call, call_with, connect, listening, scripted, tool, with_limits};
 
 #[tokio::test]
 async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
-    let missing = connect(Server::stdio("s", "no-such-program").required()).await.unwrap_err();
+    let missing = connect(McpServer::stdio("s", "no-such-program").required()).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Connect);
     assert!(missing.to_string().starts_with("s: cannot start no-such-program"), "{missing}");
     let died = connect(scripted("die")).await.unwrap_err();
@@ -22,7 +22,7 @@ async fn a_program_that_is_missing_or_dies_is_a_failure_with_its_last_words() {
 #[tokio::test]
 async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
     let hangs = scripted("hang").connect_timeout(Duration::from_millis(700));
-    let good = Server::stdio("good", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
+    let good = McpServer::stdio("good", env!("CARGO_BIN_EXE_oa-mcp-scripted"));
     let error = connect(hangs.clone()).await.unwrap_err();
     let expected =
         "s: no answer to the handshake within 700ms; its last error output: still loading";
@@ -30,7 +30,7 @@ async fn a_program_that_hangs_delays_nobody_else_for_longer_than_its_time() {
     assert_eq!(error.kind(), ErrorKind::Connect);
 
     let start = Instant::now();
-    let dead = Server::stdio("dead", "no-such-program");
+    let dead = McpServer::stdio("dead", "no-such-program");
     let connected = Servers::new().add(dead).add(good).connect().await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(5));
     assert_eq!(

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use oa_mcp::{Connected, Error, ErrorKind, Server, Servers};
+use oa_mcp::{Connected, Error, ErrorKind, McpServer, Servers};
 use oa_tools::{Emission, Progress, ToolContext};
 use oa_transport::ApiKey;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn event(message: &Value) -> String {
 /// Starts a server: what is not answered by `script` is answered well.
 async fn serve(
     script: impl Fn(&Asked) -> Option<Answer> + Send + Sync + 'static,
-) -> (Server, Arc<Mutex<Vec<String>>>) {
+) -> (McpServer, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap_or_else(|error| panic!("{error}"));
     let port = listener.local_addr().map_or(0, |address| address.port());
     let (script, seen) = (Arc::new(script), Arc::new(Mutex::new(Vec::new())));
@@ -80,7 +80,7 @@ async fn serve(
         }
     });
     let server =
-        Server::http("s", format!("http://127.0.0.1:{port}/mcp?key=query-{CANARY}")).required();
+        McpServer::http("s", format!("http://127.0.0.1:{port}/mcp?key=query-{CANARY}")).required();
     (server.limits(with_limits(|limits| limits.message_bytes = 100_000)), seen)
 }
 
@@ -151,7 +151,7 @@ fn well(asked: &Asked) -> Answer {
     }
 }
 
-async fn connect(server: Server) -> Result<Connected, Error> {
+async fn connect(server: McpServer) -> Result<Connected, Error> {
     Servers::new().add(server).connect().await
 }
 
@@ -256,7 +256,7 @@ async fn a_server_that_is_not_there_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
-    let error = connect(Server::http("s", url).required()).await.unwrap_err();
+    let error = connect(McpServer::http("s", url).required()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert!(error.to_string().starts_with("s: the server cannot be reached: "), "{error}");
     let (server, _) =

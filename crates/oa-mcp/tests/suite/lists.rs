@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use oa_mcp::{ErrorKind, SchemaForm, Server, Servers};
+use oa_mcp::{ErrorKind, McpServer, SchemaForm, Servers};
 use serde_json::json;
 
 use crate::support::{call, connect, scripted, tool, with_limits};
@@ -83,7 +83,7 @@ async fn a_changed_list_is_read_once_and_a_removed_tool_is_unknown() {
 #[tokio::test]
 async fn equal_names_are_a_mistake_that_names_both() {
     let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
-    let server = |name: &str| Server::stdio(name, program).prefix("p");
+    let server = |name: &str| McpServer::stdio(name, program).prefix("p");
     let error = Servers::new().add(server("one")).add(server("two")).connect().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Config);
     assert_eq!(error.to_string(), "two tools have the name p__do: do of one and do of two");
@@ -96,7 +96,7 @@ async fn servers_keep_their_order_and_tools_are_sorted() {
     let program = env!("CARGO_BIN_EXE_oa-mcp-scripted");
     for _ in 0..5 {
         let servers =
-            Servers::new().add(Server::stdio("z", program)).add(Server::stdio("a", program));
+            Servers::new().add(McpServer::stdio("z", program)).add(McpServer::stdio("a", program));
         let connected =
             servers.map(|server| server.schemas(SchemaForm::Strict)).connect().await.unwrap();
         assert_eq!(names(&connected), ["z__do", "z__echo", "a__do", "a__echo"]);

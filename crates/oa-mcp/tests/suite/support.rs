@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use oa_mcp::{Connected, Limits, Server, Servers};
+use oa_mcp::{Connected, Limits, McpServer, Servers};
 use oa_tools::{Emission, Tool, ToolContext};
 use serde_json::{Value, json};
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 pub(crate) const CANARY: &str = "sk-canary-0123456789abcdef";
 
 /// The scripted server in one of its modes.
-pub(crate) fn scripted(mode: &str) -> Server {
+pub(crate) fn scripted(mode: &str) -> McpServer {
     let mut limits = Limits::default();
     limits.restart_delay = Duration::from_millis(10);
-    Server::stdio("s", env!("CARGO_BIN_EXE_oa-mcp-scripted"))
+    McpServer::stdio("s", env!("CARGO_BIN_EXE_oa-mcp-scripted"))
         .arg(mode)
         .env("CANARY", CANARY)
         .limits(limits)
@@ -28,7 +28,7 @@ pub(crate) fn with_limits(mut change: impl FnMut(&mut Limits)) -> Limits {
     limits
 }
 
-pub(crate) async fn connect(server: Server) -> Result<Connected, oa_mcp::Error> {
+pub(crate) async fn connect(server: McpServer) -> Result<Connected, oa_mcp::Error> {
     Servers::new().add(server).connect().await
 }
 
